@@ -1,0 +1,194 @@
+//! What is worth recording, as stable words for the database and sentences for people.
+
+use super::Visitor;
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+use crate::store::{self, activity::NewEntry, people::Person};
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $sentence:literal;)*) => {
+        /// Something that happened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Event { $($(#[$doc])* $variant,)* }
+
+        impl Event {
+            /// Every event there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable word in the database and in exports.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// What people read.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence,)* }
+            }
+        }
+    };
+}
+
+events! {
+    /// The set-up link was used.
+    SetUp = "portal.set-up", "Set up the portal";
+    /// A session began.
+    SignedIn = "sign-in.done", "Signed in";
+    /// Name and password did not go together.
+    SignInFailed = "sign-in.failed", "A sign-in failed";
+    /// A wrong one-time code.
+    CodeFailed = "sign-in.code-failed", "A one-time code was wrong";
+    /// A recovery code was used instead of the phone.
+    RecoveryCodeUsed = "sign-in.recovery-code", "Used a recovery code";
+    /// A session ended by its owner.
+    SignedOut = "sign-out", "Signed out";
+    /// One other browser was signed out.
+    DeviceEnded = "device.ended", "Signed a device out";
+    /// All browsers were signed out.
+    SignedOutEverywhere = "sign-out.everywhere", "Signed out everywhere";
+    /// The owner changed their password.
+    PasswordChanged = "password.changed", "Changed the password";
+    /// A reset link was used.
+    PasswordReset = "password.reset", "Chose a new password with a reset link";
+    /// A reset link was made.
+    ResetLinkMade = "password.reset-link", "Made a password reset link";
+    /// The second factor was turned on.
+    SecondFactorOn = "second-factor.on", "Turned the second factor on";
+    /// The second factor was turned off.
+    SecondFactorOff = "second-factor.off", "Turned the second factor off";
+    /// New recovery codes were made.
+    RecoveryCodesMade = "second-factor.codes", "Made new recovery codes";
+    /// Someone changed how their name reads.
+    NameChanged = "profile.name", "Changed the displayed name";
+    /// A group was made.
+    GroupMade = "group.made", "Created a group";
+    /// A group was renamed.
+    GroupRenamed = "group.renamed", "Renamed a group";
+    /// An invitation was made.
+    Invited = "invitation.made", "Made an invitation";
+    /// An invitation was taken back.
+    InvitationRevoked = "invitation.revoked", "Took an invitation back";
+    /// An invitation was used.
+    Joined = "invitation.used", "Joined a group";
+    /// Someone's role in a group was changed.
+    RoleChanged = "group.role", "Changed a role in a group";
+    /// Someone was taken out of a group.
+    RemovedFromGroup = "group.removed", "Took someone out of a group";
+    /// An account was made on the command line.
+    PersonAdded = "person.added", "Added an account";
+    /// An account was switched off.
+    PersonDisabled = "person.disabled", "Switched an account off";
+    /// An account was switched on again.
+    PersonEnabled = "person.enabled", "Switched an account on";
+    /// Someone became an administrator.
+    AdminGranted = "person.admin-granted", "Made someone an administrator";
+    /// Someone is no longer an administrator.
+    AdminRevoked = "person.admin-revoked", "Ended someone's administrator rights";
+    /// The whole activity log was exported.
+    ActivityExported = "activity.exported", "Exported the activity log";
+    /// A cluster was added.
+    ClusterAdded = "cluster.added", "Added a cluster";
+    /// A cluster was removed.
+    ClusterRemoved = "cluster.removed", "Removed a cluster";
+    /// A backup was put back.
+    Restored = "portal.restored", "Restored the portal from a backup";
+}
+
+impl Event {
+    /// The event behind a stable word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|event| event.word() == word)
+    }
+}
+
+/// Who does something: a signed-in person, a stranger, or the command line.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    /// The person, if one is signed in.
+    pub id: Option<PersonId>,
+    /// Their name.
+    pub name: String,
+    /// From where.
+    pub address: String,
+}
+
+impl Actor {
+    /// A signed-in person.
+    pub fn person(person: &Person, visitor: &Visitor) -> Self {
+        Self {
+            id: Some(person.id),
+            name: person.name.clone(),
+            address: visitor.address.to_string(),
+        }
+    }
+
+    /// Someone who is not signed in, known by the name they gave (if any).
+    pub fn stranger(name: &str, visitor: &Visitor) -> Self {
+        Self {
+            id: None,
+            name: name.to_owned(),
+            address: visitor.address.to_string(),
+        }
+    }
+
+    /// Whoever may run commands on the portal's machine.
+    pub fn command_line() -> Self {
+        Self {
+            id: None,
+            name: "command line".into(),
+            address: String::new(),
+        }
+    }
+}
+
+/// The same words with what they are about.
+#[derive(Debug, Default)]
+pub struct About<'a> {
+    /// The person it was done to.
+    pub person: Option<PersonId>,
+    /// The name of what it was done to.
+    pub subject: &'a str,
+    /// More words.
+    pub detail: &'a str,
+}
+
+/// Records an event in the transaction that makes it true.
+pub async fn record(
+    db: &mut store::Connection,
+    actor: &Actor,
+    event: Event,
+    about: About<'_>,
+    now: UnixTime,
+) -> store::Result<()> {
+    let entry = NewEntry {
+        actor: actor.id,
+        actor_name: &actor.name,
+        action: event.word(),
+        person: about.person,
+        subject: about.subject,
+        detail: about.detail,
+        address: &actor.address,
+    };
+    store::activity::add(db, &entry, now).await?;
+    tracing::info!(
+        action = event.word(),
+        actor = actor.name,
+        subject = about.subject,
+        address = actor.address,
+        "{}",
+        event.sentence()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_read_back() {
+        for event in Event::ALL {
+            assert_eq!(Event::from_word(event.word()), Some(*event));
+        }
+        assert_eq!(Event::from_word("no-such-thing"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! What is done to groups: making and renaming them, roles in them, taking people out.
+
+use super::activity::{About, Actor, Event, record};
+use super::{Auth, AuthError, Result};
+use crate::domain::{GroupId, Label, PersonId, Role};
+use crate::store::{self, StoreError};
+
+impl Auth {
+    /// Makes a group.
+    pub async fn add_group(&self, actor: &Actor, name: &Label) -> Result<GroupId> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let group = taken(store::groups::add(&mut tx, name, now).await)?;
+        let about = About {
+            subject: name.as_str(),
+            ..About::default()
+        };
+        record(&mut tx, actor, Event::GroupMade, about, now).await?;
+        store::commit(tx).await?;
+        Ok(group)
+    }
+
+    /// Gives a group another name.
+    pub async fn rename_group(&self, actor: &Actor, group: GroupId, name: &Label) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let old = store::groups::get(&mut tx, group)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        taken(store::groups::rename(&mut tx, group, name).await)?;
+        let about = About {
+            subject: name.as_str(),
+            detail: &format!("was {}", old.name),
+            ..About::default()
+        };
+        record(&mut tx, actor, Event::GroupRenamed, about, self.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Changes what a member of a group is there.
+    pub async fn set_role(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        person: PersonId,
+        role: Role,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let place = store::groups::get(&mut tx, group)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        let members = store::groups::members(&mut tx, group).await?;
+        let member = members
+            .iter()
+            .find(|member| member.person_id == person)
+            .ok_or(AuthError::NotFound)?;
+        store::groups::put(&mut tx, group, person, role, now).await?;
+        let detail = format!("{} is now {}", member.name, role.title());
+        let about = About {
+            person: Some(person),
+            subject: &place.name,
+            detail: &detail,
+        };
+        record(&mut tx, actor, Event::RoleChanged, about, now).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Takes someone out of a group; their account stays.
+    pub async fn remove_member(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        person: PersonId,
+    ) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let place = store::groups::get(&mut tx, group)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut tx, person)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        if !store::groups::remove(&mut tx, group, person).await? {
+            return Err(AuthError::NotFound);
+        }
+        let about = About {
+            person: Some(person),
+            subject: &place.name,
+            detail: &whose.name,
+        };
+        record(
+            &mut tx,
+            actor,
+            Event::RemovedFromGroup,
+            about,
+            self.clock.now(),
+        )
+        .await?;
+        Ok(store::commit(tx).await?)
+    }
+}
+
+fn taken<T>(result: store::Result<T>) -> Result<T> {
+    match result {
+        Err(StoreError::Taken) => Err(AuthError::NameTaken),
+        other => Ok(other?),
+    }
+}

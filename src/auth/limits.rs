@@ -1,0 +1,215 @@
+//! How often someone may try. Leaky buckets in memory: each try fills a bucket, time empties it.
+//!
+//! Nobody can lock a victim out for good: the bucket that strangers share is not asked of a browser from
+//! which the person has signed in before, and every bucket empties by itself.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock::UnixTime;
+
+/// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Bucket {
+    /// All tries from one address (IPv6: from one /64).
+    Address(IpAddr),
+    /// Tries at one account from one address.
+    AccountFrom(String, IpAddr),
+    /// Tries at one account from anywhere, by browsers that are new to it.
+    Account(String),
+    /// Tries at one account by one browser that is known to it.
+    AccountBrowser(String, String),
+    /// Wrong answers of someone who is signed in (their current password, say).
+    Confirmation(i64),
+}
+
+impl Bucket {
+    /// Tries before the bucket is full, and seconds until it has room for one more.
+    const fn size(&self) -> (f64, f64) {
+        match self {
+            Self::Address(_) => (30.0, 10.0),
+            Self::AccountFrom(..) => (8.0, 30.0),
+            Self::Account(_) => (40.0, 60.0),
+            Self::AccountBrowser(..) | Self::Confirmation(_) => (10.0, 30.0),
+        }
+    }
+}
+
+/// Addresses are counted by the network a household or institute gets.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => IpAddr::V4(v4),
+            None => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        },
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    tries: f64,
+    at: UnixTime,
+}
+
+/// Buckets kept at the most. Past it, empty ones go first.
+const MOST_BUCKETS: usize = 50_000;
+
+/// All buckets.
+#[derive(Debug, Default)]
+pub struct Limits {
+    levels: Mutex<HashMap<Bucket, Level>>,
+}
+
+impl Limits {
+    /// Takes one try from each bucket, or from none: then it says how many seconds to wait.
+    pub fn take(&self, buckets: &[Bucket], now: UnixTime) -> Result<(), i64> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = buckets
+            .iter()
+            .filter_map(|bucket| wait(&levels, bucket, now))
+            .max();
+        if let Some(seconds) = wait {
+            return Err(seconds);
+        }
+        if levels.len() + buckets.len() > MOST_BUCKETS {
+            make_room(&mut levels, now);
+        }
+        for bucket in buckets {
+            let tries = current(&levels, bucket, now) + 1.0;
+            levels.insert(bucket.clone(), Level { tries, at: now });
+        }
+        Ok(())
+    }
+
+    /// Gives a try back: it was a right one.
+    pub fn give_back(&self, buckets: &[Bucket], now: UnixTime) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        for bucket in buckets {
+            let tries = (current(&levels, bucket, now) - 1.0).max(0.0);
+            levels.insert(bucket.clone(), Level { tries, at: now });
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "seconds between two tries are small numbers"
+)]
+fn current(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> f64 {
+    let (_, seconds_per_try) = bucket.size();
+    levels.get(bucket).map_or(0.0, |level| {
+        // A clock that was set back empties nothing and punishes nobody.
+        let gone = now.since(level.at).max(0) as f64;
+        (level.tries - gone / seconds_per_try).max(0.0)
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "waits are minutes at the most"
+)]
+fn wait(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> Option<i64> {
+    let (most, seconds_per_try) = bucket.size();
+    let over = current(levels, bucket, now) + 1.0 - most;
+    (over > 0.0).then(|| (over * seconds_per_try).ceil().max(1.0) as i64)
+}
+
+fn make_room(levels: &mut HashMap<Bucket, Level>, now: UnixTime) {
+    let empty: Vec<Bucket> = levels
+        .keys()
+        .filter(|bucket| current(levels, bucket, now) <= 0.0)
+        .cloned()
+        .collect();
+    for bucket in &empty {
+        levels.remove(bucket);
+    }
+    if levels.len() > MOST_BUCKETS / 2 {
+        let mut oldest: Vec<(UnixTime, Bucket)> = levels
+            .iter()
+            .map(|(bucket, level)| (level.at, bucket.clone()))
+            .collect();
+        oldest.sort_by_key(|(at, _)| *at);
+        for (_, bucket) in oldest.into_iter().take(MOST_BUCKETS / 4) {
+            levels.remove(&bucket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_000_000);
+
+    fn account_from() -> Vec<Bucket> {
+        vec![Bucket::AccountFrom(
+            "alice".into(),
+            "127.0.0.1".parse().unwrap(),
+        )]
+    }
+
+    #[test]
+    fn a_full_bucket_empties_with_time() {
+        let limits = Limits::default();
+        for _ in 0..8 {
+            limits.take(&account_from(), NOW).unwrap();
+        }
+        assert_eq!(limits.take(&account_from(), NOW), Err(30));
+        assert_eq!(limits.take(&account_from(), NOW.plus(29)), Err(1));
+        limits.take(&account_from(), NOW.plus(30)).unwrap();
+        assert!(limits.take(&account_from(), NOW.plus(30)).is_err());
+    }
+
+    #[test]
+    fn a_refused_try_fills_nothing() {
+        let limits = Limits::default();
+        for _ in 0..8 {
+            limits.take(&account_from(), NOW).unwrap();
+        }
+        let both = [account_from(), vec![Bucket::Account("alice".into())]].concat();
+        for _ in 0..100 {
+            assert!(limits.take(&both, NOW).is_err());
+        }
+        assert!(limits.take(&[Bucket::Account("alice".into())], NOW).is_ok());
+    }
+
+    #[test]
+    fn right_answers_are_given_back() {
+        let limits = Limits::default();
+        for _ in 0..100 {
+            limits.take(&account_from(), NOW).unwrap();
+            limits.give_back(&account_from(), NOW);
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let limits = Limits::default();
+        limits.take(&account_from(), NOW).unwrap();
+        limits.take(&account_from(), NOW.plus(-100_000)).unwrap();
+    }
+
+    #[test]
+    fn many_addresses_do_not_fill_the_memory() {
+        let limits = Limits::default();
+        for n in 0..120_000_u32 {
+            limits
+                .take(&[Bucket::Address(IpAddr::V4(n.into()))], NOW)
+                .unwrap();
+        }
+        assert!(limits.levels.lock().unwrap().len() <= MOST_BUCKETS);
+    }
+
+    #[test]
+    fn an_ipv6_household_counts_as_one() {
+        let a = network("2001:db8:1:2::1".parse().unwrap());
+        assert_eq!(a, network("2001:db8:1:2:ffff::9".parse().unwrap()));
+        assert_ne!(a, network("2001:db8:1:3::1".parse().unwrap()));
+        assert_eq!(
+            network("::ffff:10.0.0.1".parse().unwrap()),
+            "10.0.0.1".parse::<IpAddr>().unwrap()
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Who someone is and what they may do: passwords, sessions, one-time links, second factor, limits, policy.
+//! The one place that decides; it knows nothing of HTTP.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, broadcast};
+
+use crate::clock::Clock;
+use crate::config;
+use crate::domain::{PersonId, SessionId};
+use crate::store::{Store, StoreError};
+use crate::vault::{Vault, VaultError};
+
+pub mod activity;
+pub mod groups;
+pub mod known_browser;
+pub mod limits;
+pub mod links;
+pub mod password;
+pub mod people;
+pub mod policy;
+pub mod second_factor;
+pub mod sessions;
+pub mod sign_in;
+pub mod token;
+
+pub use activity::Event;
+pub use policy::{Action, Denied, Viewer};
+
+/// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
+const HASHES_AT_ONCE: usize = 2;
+
+/// Who knocks: what the limits and the activity log need to know of a request.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// The client's address, as far as trusted proxies tell.
+    pub address: IpAddr,
+    /// What the browser calls itself, cut to a sane length.
+    pub user_agent: String,
+}
+
+/// Sessions that were ended just now, for streams that must close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// One browser.
+    Session(SessionId),
+    /// Every browser of a person but one.
+    Person(PersonId, Option<SessionId>),
+}
+
+impl Ended {
+    /// Whether a given session of a given person is meant.
+    pub fn concerns(self, person: PersonId, session: SessionId) -> bool {
+        match self {
+            Self::Session(ended) => ended == session,
+            Self::Person(ended, kept) => ended == person && kept != Some(session),
+        }
+    }
+}
+
+/// Why something about an account was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// Name and password do not go together, or the account is off. Deliberately one answer for all.
+    #[error("wrong name or password")]
+    WrongPassword,
+    /// Too many tries; how many seconds to wait.
+    #[error("too many tries, wait {0} s")]
+    TooManyTries(i64),
+    /// The one-time or recovery code is wrong.
+    #[error("wrong code")]
+    WrongCode,
+    /// The code was right but has been used before.
+    #[error("code used before")]
+    UsedCode,
+    /// The half-finished sign-in ran out or was given up after wrong codes.
+    #[error("sign-in ran out")]
+    SignInRanOut,
+    /// The link does not exist, or no longer.
+    #[error("link: {0:?}")]
+    Link(links::LinkProblem),
+    /// The password breaks a rule.
+    #[error("{0}")]
+    Password(#[from] password::PasswordProblem),
+    /// Someone has this name.
+    #[error("taken")]
+    NameTaken,
+    /// There is no such person, group or session (or it is not theirs).
+    #[error("no such thing")]
+    NotFound,
+    /// It would leave the portal without an administrator.
+    #[error("last administrator")]
+    LastAdmin,
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The vault.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// Hashing or the operating system.
+    #[error("{0}")]
+    System(String),
+}
+
+impl From<std::io::Error> for AuthError {
+    fn from(error: std::io::Error) -> Self {
+        Self::System(error.to_string())
+    }
+}
+
+/// Shorthand of this room.
+pub type Result<T> = std::result::Result<T, AuthError>;
+
+/// Everything account-related, shared by all requests.
+#[derive(Clone)]
+pub struct Auth {
+    store: Store,
+    vault: Vault,
+    clock: Clock,
+    limits: Arc<limits::Limits>,
+    lifetimes: config::Sessions,
+    hashing: Arc<Semaphore>,
+    ended: broadcast::Sender<Ended>,
+}
+
+impl Auth {
+    /// Puts the parts together.
+    pub fn new(store: Store, vault: Vault, clock: Clock, lifetimes: config::Sessions) -> Self {
+        Self {
+            store,
+            vault,
+            clock,
+            limits: Arc::default(),
+            lifetimes,
+            hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
+            ended: broadcast::channel(64).0,
+        }
+    }
+
+    /// Tells of sessions as they end.
+    pub fn watch_ended(&self) -> broadcast::Receiver<Ended> {
+        self.ended.subscribe()
+    }
+
+    fn announce(&self, ended: Ended) {
+        // No receiver means that no page is open, which is fine.
+        let _ = self.ended.send(ended);
+    }
+}
+
+/// The place a person's sealed values belong to.
+fn place_of(person: PersonId) -> String {
+    format!("person:{person}")
+}

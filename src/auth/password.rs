@@ -1,0 +1,193 @@
+//! Passwords: the rules (length and the commonest ones, no character classes) and their sealed hashes.
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Auth, AuthError, Result, place_of};
+use crate::domain::{PersonId, SignInName};
+use crate::vault::Purpose;
+
+/// Fewest characters of a password.
+pub const MIN: usize = 10;
+/// Most bytes of a password; longer ones only cost time.
+pub const MAX: usize = 1024;
+
+/// Lower case, one per line; only words of [`MIN`] characters or more matter.
+const COMMONEST: &str = include_str!("common_passwords.txt");
+
+/// The rule a password breaks, as a sentence for the person who typed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordProblem {
+    /// Too short.
+    #[error("Use at least 10 characters. A short sentence is easy to remember and hard to guess.")]
+    Short,
+    /// Too long.
+    #[error("Use at most 1,000 characters.")]
+    Long,
+    /// One of the first that anyone would try.
+    #[error("This password is one of the first that anyone would try. Choose another.")]
+    Common,
+    /// Contains the name it belongs to.
+    #[error("Choose a password that does not contain your sign-in name.")]
+    ContainsName,
+    /// The two fields differ.
+    #[error("The two passwords are not the same.")]
+    Differ,
+}
+
+/// Checks a new password against the rules.
+pub fn check(
+    password: &SecretString,
+    name: &SignInName,
+) -> std::result::Result<(), PasswordProblem> {
+    let text = password.expose_secret();
+    if text.chars().count() < MIN {
+        return Err(PasswordProblem::Short);
+    }
+    if text.len() > MAX {
+        return Err(PasswordProblem::Long);
+    }
+    let folded = text.to_lowercase();
+    if is_common(&folded) {
+        return Err(PasswordProblem::Common);
+    }
+    if name.as_str().len() >= 4 && folded.contains(name.as_str()) {
+        return Err(PasswordProblem::ContainsName);
+    }
+    Ok(())
+}
+
+fn is_common(folded: &str) -> bool {
+    let listed = COMMONEST.lines().any(|word| word == folded);
+    let distinct: std::collections::BTreeSet<char> = folded.chars().collect();
+    let steps: std::collections::BTreeSet<i64> = folded
+        .chars()
+        .zip(folded.chars().skip(1))
+        .map(|(a, b)| i64::from(u32::from(b)) - i64::from(u32::from(a)))
+        .collect();
+    // "aaaaaaaaaa", "abababababab", "1234567890a"-like runs.
+    listed || distinct.len() <= 3 || steps.len() == 1
+}
+
+impl Auth {
+    /// Hashes a password and seals the hash for its owner.
+    pub(super) async fn seal_password(
+        &self,
+        person: PersonId,
+        password: &SecretString,
+    ) -> Result<Vec<u8>> {
+        let hash = self.hash_password(password).await?;
+        self.seal_hash(person, &hash)
+    }
+
+    /// Hashes a password, away from the threads that serve requests. Done before a transaction begins,
+    /// so that nobody waits for the write lock meanwhile.
+    pub(super) async fn hash_password(&self, password: &SecretString) -> Result<String> {
+        let password = password.clone();
+        self.hashing(move || {
+            Argon2::default()
+                .hash_password(password.expose_secret().as_bytes())
+                .map(|hash| hash.to_string())
+                .map_err(|error| AuthError::System(format!("hashing a password: {error}")))
+        })
+        .await?
+    }
+
+    /// Seals a hash for its owner.
+    pub(super) fn seal_hash(&self, person: PersonId, hash: &str) -> Result<Vec<u8>> {
+        Ok(self
+            .vault
+            .seal(Purpose::PasswordHash, &place_of(person), hash.as_bytes())?)
+    }
+
+    /// Whether a password is the one behind a sealed hash. Without one it takes the same time and says no,
+    /// so that an answer's duration does not tell which names exist.
+    pub(super) async fn verify_password(
+        &self,
+        stored: Option<(PersonId, &[u8])>,
+        password: &SecretString,
+    ) -> Result<bool> {
+        let hash = match stored {
+            Some((person, sealed)) => Some(self.vault.open(
+                Purpose::PasswordHash,
+                &place_of(person),
+                sealed,
+            )?),
+            None => None,
+        };
+        let password = password.clone();
+        self.hashing(move || {
+            let Some(hash) = hash else {
+                let _ = Argon2::default().hash_password(password.expose_secret().as_bytes());
+                return false;
+            };
+            std::str::from_utf8(&hash)
+                .ok()
+                .and_then(|text| PasswordHash::new(text).ok())
+                .is_some_and(|hash| {
+                    Argon2::default()
+                        .verify_password(password.expose_secret().as_bytes(), &hash)
+                        .is_ok()
+                })
+        })
+        .await
+    }
+
+    async fn hashing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let _permit = self
+            .hashing
+            .acquire()
+            .await
+            .map_err(|error| AuthError::System(error.to_string()))?;
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| AuthError::System(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_counts_and_classes_do_not() {
+        let name = "alice".parse().unwrap();
+        let check = |text: &str| check(&SecretString::from(text.to_owned()), &name);
+        assert_eq!(check("short"), Err(PasswordProblem::Short));
+        assert_eq!(
+            check("Tr0ub4dor"),
+            Err(PasswordProblem::Short),
+            "nine characters"
+        );
+        assert_eq!(check("quiet harbour at dawn"), Ok(()));
+        assert_eq!(check("naïve café øl"), Ok(()));
+        assert_eq!(check(&"x y".repeat(400)), Err(PasswordProblem::Long));
+        assert_eq!(check("ALICE in chains"), Err(PasswordProblem::ContainsName));
+        for common in [
+            "password123",
+            "Password123",
+            "1234567890",
+            "qwertyuiop",
+            "aaaaaaaaaaaa",
+            "abcdefghijkl",
+            "ababababab",
+        ] {
+            assert_eq!(check(common), Err(PasswordProblem::Common), "{common}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_clean() {
+        for word in COMMONEST.lines() {
+            assert_eq!(word, word.to_lowercase().trim());
+            assert!(
+                word.chars().count() >= MIN,
+                "{word} is refused for its length already"
+            );
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Who may see and do what. The one place that decides; what is not named here is not allowed.
+
+use crate::domain::{GroupId, PersonId, Role};
+
+/// Someone who is signed in, as far as rights are concerned.
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    /// Who.
+    pub id: PersonId,
+    /// Whether they administer the portal.
+    pub is_admin: bool,
+    /// Their groups and what they are there.
+    pub groups: Vec<(GroupId, Role)>,
+}
+
+/// Something a person wants to see or do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// One's own home page, account, devices and activity.
+    UseOwnAccount,
+    /// The list of all people, and switching accounts on and off.
+    ManagePeople,
+    /// Everybody's activity, and its export.
+    SeeAllActivity,
+    /// The list of all groups, and making one.
+    ManageGroups,
+    /// A group's page: who belongs to it.
+    SeeGroup(GroupId),
+    /// A group's invitations; inviting someone as that role.
+    Invite(GroupId, Role),
+    /// A group's open invitations, and taking them back.
+    SeeInvitations(GroupId),
+    /// Renaming a group, changing roles in it, taking people out of it.
+    ManageGroup(GroupId),
+}
+
+/// The answer was no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not allowed")]
+pub struct Denied;
+
+impl Viewer {
+    /// The decision.
+    pub fn may(&self, action: Action) -> Result<(), Denied> {
+        let allowed = match action {
+            Action::UseOwnAccount => true,
+            Action::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
+            // A PI brings members in; who else leads the group is the administrators' decision.
+            Action::Invite(group, Role::Member) | Action::SeeInvitations(group) => {
+                self.is_admin || self.role_in(group) == Some(Role::Pi)
+            }
+            Action::ManagePeople
+            | Action::SeeAllActivity
+            | Action::ManageGroups
+            | Action::Invite(_, Role::Pi)
+            | Action::ManageGroup(_) => self.is_admin,
+        };
+        if allowed { Ok(()) } else { Err(Denied) }
+    }
+
+    /// What they are in a group, if anything.
+    pub fn role_in(&self, group: GroupId) -> Option<Role> {
+        self.groups
+            .iter()
+            .find(|(id, _)| *id == group)
+            .map(|(_, role)| *role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAB: GroupId = GroupId(1);
+    const OTHER: GroupId = GroupId(2);
+
+    fn viewer(is_admin: bool, groups: &[(GroupId, Role)]) -> Viewer {
+        Viewer {
+            id: PersonId(1),
+            is_admin,
+            groups: groups.to_vec(),
+        }
+    }
+
+    /// The whole table, so that a change of any right shows in a diff.
+    #[test]
+    fn the_table_of_rights() {
+        use Action::{
+            Invite, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity, SeeGroup,
+            SeeInvitations, UseOwnAccount,
+        };
+        let people = [
+            viewer(true, &[]),
+            viewer(false, &[(LAB, Role::Pi)]),
+            viewer(false, &[(LAB, Role::Member)]),
+            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[]),
+        ];
+        let table = [
+            //                                admin  pi     member other  nobody
+            (
+                UseOwnAccount,
+                /*             */ [true, true, true, true, true],
+            ),
+            (
+                ManagePeople,
+                /*              */ [true, false, false, false, false],
+            ),
+            (
+                SeeAllActivity,
+                /*            */ [true, false, false, false, false],
+            ),
+            (
+                ManageGroups,
+                /*              */ [true, false, false, false, false],
+            ),
+            (
+                SeeGroup(LAB),
+                /*             */ [true, true, true, false, false],
+            ),
+            (
+                SeeInvitations(LAB),
+                /*       */ [true, true, false, false, false],
+            ),
+            (
+                Invite(LAB, Role::Member),
+                /* */ [true, true, false, false, false],
+            ),
+            (
+                Invite(LAB, Role::Pi),
+                /*     */ [true, false, false, false, false],
+            ),
+            (
+                ManageGroup(LAB),
+                /*          */ [true, false, false, false, false],
+            ),
+        ];
+        for (action, expected) in table {
+            let decided: Vec<bool> = people
+                .iter()
+                .map(|viewer| viewer.may(action).is_ok())
+                .collect();
+            assert_eq!(decided, expected, "{action:?}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The second factor: one-time codes from an app (TOTP, RFC 6238) and recovery codes for a lost phone.
+
+use secrecy::SecretString;
+use sha2::{Digest, Sha256};
+use totp_rs::{Builder, Secret, Totp};
+use zeroize::Zeroizing;
+
+use super::activity::{About, Actor, Event, record};
+use super::limits::Bucket;
+use super::sessions::SignedIn;
+use super::{Auth, AuthError, Result, Visitor, place_of};
+use crate::domain::PersonId;
+use crate::entropy;
+use crate::store::{self, people::Credentials};
+use crate::vault::Purpose;
+
+/// Recovery codes handed out at once.
+const RECOVERY_CODES: usize = 10;
+/// Without letters and digits that are mistaken for each other.
+const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz23456789x";
+/// Seconds a code is good for.
+const STEP: u64 = 30;
+
+/// A second factor that is being set up; nothing is stored until its first code was right.
+pub struct Enrolment {
+    /// The secret, sealed for this person: travels through the form.
+    pub sealed: Vec<u8>,
+    /// The secret as people type it, in groups of four.
+    pub secret: Zeroizing<String>,
+    /// What the picture holds: an `otpauth://` address.
+    pub address: Zeroizing<String>,
+}
+
+impl Auth {
+    /// Begins (or, with what the form brought back, goes on with) setting up a second factor.
+    pub fn enrol(&self, who: &SignedIn, issuer: &str, sealed: Option<&[u8]>) -> Result<Enrolment> {
+        let bytes = match sealed {
+            Some(sealed) => self.open_secret(&enrolment_place(who.person.id), sealed)?,
+            None => Zeroizing::new(entropy::bytes::<20>()?.to_vec()),
+        };
+        let sealed = self.vault.seal(
+            Purpose::OneTimeCodeSecret,
+            &enrolment_place(who.person.id),
+            &bytes,
+        )?;
+        let totp = totp(&bytes, issuer, &who.person.name)?;
+        let text = totp.secret().to_base32();
+        let groups: Vec<&str> = text
+            .as_bytes()
+            .chunks(4)
+            .filter_map(|four| std::str::from_utf8(four).ok())
+            .collect();
+        let address = totp
+            .to_url()
+            .map_err(|error| AuthError::System(error.to_string()))?;
+        Ok(Enrolment {
+            sealed,
+            secret: Zeroizing::new(groups.join(" ")),
+            address: Zeroizing::new(address),
+        })
+    }
+
+    /// Turns the second factor on: the password and a right code of the app. Gives the recovery codes.
+    pub async fn turn_on(
+        &self,
+        who: &SignedIn,
+        sealed: &[u8],
+        code: &str,
+        password: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<Vec<String>> {
+        self.confirm_password(who.person.id, password).await?;
+        let now = self.clock.now();
+        let bytes = self.open_secret(&enrolment_place(who.person.id), sealed)?;
+        let step = matching_step(&bytes, code, now.0).ok_or(AuthError::WrongCode)?;
+        let stored =
+            self.vault
+                .seal(Purpose::OneTimeCodeSecret, &place_of(who.person.id), &bytes)?;
+        let codes = recovery_codes()?;
+        let mut tx = self.store.write().await?;
+        store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
+        store::recovery_codes::replace(&mut tx, who.person.id, &hashes(&codes)).await?;
+        record(
+            &mut tx,
+            &Actor::person(&who.person, visitor),
+            Event::SecondFactorOn,
+            About::default(),
+            now,
+        )
+        .await?;
+        store::commit(tx).await?;
+        Ok(codes)
+    }
+
+    /// Turns the second factor off; needs the password.
+    pub async fn turn_off(
+        &self,
+        who: &SignedIn,
+        password: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        self.confirm_password(who.person.id, password).await?;
+        let mut tx = self.store.write().await?;
+        store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
+        store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
+        let actor = Actor::person(&who.person, visitor);
+        record(
+            &mut tx,
+            &actor,
+            Event::SecondFactorOff,
+            About::default(),
+            self.clock.now(),
+        )
+        .await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Makes new recovery codes, which end the old ones; needs the password.
+    pub async fn renew_recovery_codes(
+        &self,
+        who: &SignedIn,
+        password: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<Vec<String>> {
+        self.confirm_password(who.person.id, password).await?;
+        if !who.person.has_totp {
+            return Err(AuthError::NotFound);
+        }
+        let codes = recovery_codes()?;
+        let mut tx = self.store.write().await?;
+        store::recovery_codes::replace(&mut tx, who.person.id, &hashes(&codes)).await?;
+        let actor = Actor::person(&who.person, visitor);
+        record(
+            &mut tx,
+            &actor,
+            Event::RecoveryCodesMade,
+            About::default(),
+            self.clock.now(),
+        )
+        .await?;
+        store::commit(tx).await?;
+        Ok(codes)
+    }
+
+    /// Uses a code up. Says how in words for the activity log.
+    pub(super) async fn use_code(
+        &self,
+        db: &mut store::Connection,
+        found: &Credentials,
+        code: &str,
+    ) -> Result<&'static str> {
+        let person = found.person.id;
+        let now = self.clock.now();
+        let sealed = found.totp_sealed.as_deref().ok_or(AuthError::WrongCode)?;
+        let bytes = self.open_secret(&place_of(person), sealed)?;
+        if let Some(step) = matching_step(&bytes, code, now.0) {
+            let fresh = store::people::use_totp_step(db, person, step).await?;
+            return if fresh {
+                Ok("with a one-time code")
+            } else {
+                Err(AuthError::UsedCode)
+            };
+        }
+        if store::recovery_codes::use_up(db, person, &recovery_hash(code), now).await? {
+            let actor = Actor {
+                id: Some(person),
+                name: found.person.name.clone(),
+                address: String::new(),
+            };
+            record(db, &actor, Event::RecoveryCodeUsed, About::default(), now).await?;
+            return Ok("with a recovery code");
+        }
+        Err(AuthError::WrongCode)
+    }
+
+    fn open_secret(&self, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(self.vault.open(Purpose::OneTimeCodeSecret, place, sealed)?)
+    }
+
+    /// Limits guesses at something that only a signed-in person can ask.
+    pub fn limit_confirmation(&self, person: PersonId) -> Result<()> {
+        self.limits
+            .take(&[Bucket::Confirmation(person.0)], self.clock.now())
+            .map_err(AuthError::TooManyTries)
+    }
+}
+
+/// A secret that is being set up opens only on the set-up form, not as a stored one.
+fn enrolment_place(person: PersonId) -> String {
+    format!("enrolment:{person}")
+}
+
+fn totp(bytes: &[u8], issuer: &str, account: &str) -> Result<Totp> {
+    Builder::new()
+        .with_secret(Secret::new(bytes.into()))
+        .with_step_duration(STEP)
+        .with_skew(1)
+        .with_account_name(account)
+        .with_issuer(Some(issuer))
+        .build()
+        .map_err(|error| AuthError::System(error.to_string()))
+}
+
+/// The time step whose code this is, one before and one after included (clocks differ a little).
+fn matching_step(bytes: &[u8], code: &str, now: i64) -> Option<i64> {
+    let digits: String = code
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '-')
+        .collect();
+    if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let step = totp(bytes, "Portolan", "x")
+        .ok()?
+        .check(&digits, u64::try_from(now).ok()?)?;
+    i64::try_from(step).ok()
+}
+
+fn recovery_codes() -> Result<Vec<String>> {
+    (0..RECOVERY_CODES)
+        .map(|_| {
+            let letters: String = entropy::bytes::<10>()?
+                .iter()
+                .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+                .collect();
+            Ok(format!("{}-{}", &letters[..5], &letters[5..]))
+        })
+        .collect()
+}
+
+fn hashes(codes: &[String]) -> Vec<[u8; 32]> {
+    codes.iter().map(|code| recovery_hash(code)).collect()
+}
+
+/// Fifty random bits behind a limit of tries need no slow hash.
+fn recovery_hash(code: &str) -> [u8; 32] {
+    let plain: String = code.chars().filter(char::is_ascii_alphanumeric).collect();
+    Sha256::digest(plain.to_ascii_lowercase().as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Appendix B of RFC 6238 (SHA-1, the last six of its eight digits).
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        let secret = b"12345678901234567890";
+        for (time, code) in [
+            (59, "287082"),
+            (1_111_111_109, "081804"),
+            (1_234_567_890, "005924"),
+            (2_000_000_000, "279037"),
+        ] {
+            assert_eq!(matching_step(secret, code, time), Some(time / 30));
+            assert_eq!(
+                matching_step(secret, &format!("{} {}", &code[..3], &code[3..]), time + 30),
+                Some(time / 30)
+            );
+            assert_eq!(matching_step(secret, code, time + 90), None);
+        }
+        for bad in ["", "28708", "2870822", "abcdef", "２８７０８２"] {
+            assert_eq!(matching_step(secret, bad, 59), None);
+        }
+        assert_eq!(
+            matching_step(secret, "287082", -5),
+            None,
+            "a clock before 1970"
+        );
+    }
+
+    #[test]
+    fn recovery_codes_forgive_how_they_are_typed() {
+        let codes = recovery_codes().unwrap();
+        assert_eq!(codes.len(), RECOVERY_CODES);
+        let typed = format!(" {} ", codes[0].to_uppercase().replace('-', " "));
+        assert_eq!(recovery_hash(&typed), recovery_hash(&codes[0]));
+        assert_ne!(recovery_hash(&codes[0]), recovery_hash(&codes[1]));
+    }
+}

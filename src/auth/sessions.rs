@@ -1,0 +1,160 @@
+//! Signed-in browsers: found by their cookie, limited in time, ended at once when they should be.
+
+use super::activity::{About, Actor, Event, record};
+use super::token::{self, Token};
+use super::{Auth, AuthError, Ended, Result, Viewer, Visitor};
+use crate::clock::UnixTime;
+use crate::domain::{PersonId, SessionId};
+use crate::store::{self, people::Person, sessions::NewSession};
+
+/// A session's last use is written at most this often, in seconds: a page view should not be a disk write.
+const TOUCH_EVERY: i64 = 60;
+
+/// Someone who is signed in, with what a page needs to know of them.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    /// Which browser.
+    pub session: SessionId,
+    /// Who.
+    pub person: Person,
+    /// Their groups.
+    pub memberships: Vec<store::groups::Membership>,
+    /// Their rights.
+    pub viewer: Viewer,
+}
+
+impl Auth {
+    /// The person behind a session cookie; nobody if it is unknown, worn out, or theirs no more.
+    pub async fn whose(&self, cookie: &str) -> Result<Option<SignedIn>> {
+        let now = self.clock.now();
+        let mut db = self.store.read().await?;
+        let Some(session) = store::sessions::find(&mut db, &token::hash(cookie)).await? else {
+            return Ok(None);
+        };
+        let idle = i64::from(self.lifetimes.idle_hours) * 3600;
+        let seen = session.last_seen_at;
+        if session.person.is_disabled || now >= session.expires_at || now.since(seen) >= idle {
+            return Ok(None);
+        }
+        let memberships = store::groups::of_person(&mut db, session.person.id).await?;
+        drop(db);
+        if now.since(seen) >= TOUCH_EVERY {
+            self.touch(session.id, now).await;
+        }
+        let viewer = Viewer {
+            id: session.person.id,
+            is_admin: session.person.is_admin,
+            groups: memberships.iter().map(|m| (m.group_id, m.role())).collect(),
+        };
+        Ok(Some(SignedIn {
+            session: session.id,
+            person: session.person,
+            memberships,
+            viewer,
+        }))
+    }
+
+    /// Reading must go on when writing cannot (a full disk, a lock), so this only warns.
+    async fn touch(&self, session: SessionId, now: UnixTime) {
+        let write = async {
+            let mut tx = self.store.write().await?;
+            store::sessions::touch(&mut tx, session, now).await?;
+            store::commit(tx).await
+        };
+        if let Err(error) = write.await {
+            tracing::warn!(%error, "The last use of a session could not be noted");
+        }
+    }
+
+    /// Begins a session inside a transaction. The token is fresh at each sign-in, never taken over.
+    pub(super) async fn begin_session(
+        &self,
+        db: &mut store::Connection,
+        person: PersonId,
+        visitor: &Visitor,
+    ) -> Result<Token> {
+        let now = self.clock.now();
+        let token = Token::generate()?;
+        let session = NewSession {
+            token_hash: token.hash(),
+            person,
+            expires_at: now.plus(i64::from(self.lifetimes.absolute_days) * 86_400),
+            address: &visitor.address.to_string(),
+            user_agent: &visitor.user_agent,
+        };
+        store::sessions::add(db, &session, now).await?;
+        Ok(token)
+    }
+
+    /// Signs this browser out.
+    pub async fn sign_out(&self, who: &SignedIn, visitor: &Visitor) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        if store::sessions::end(&mut tx, who.person.id, who.session).await? {
+            record(
+                &mut tx,
+                &Actor::person(&who.person, visitor),
+                Event::SignedOut,
+                About::default(),
+                now,
+            )
+            .await?;
+        }
+        store::commit(tx).await?;
+        self.announce(Ended::Session(who.session));
+        Ok(())
+    }
+
+    /// Signs another browser of the same person out.
+    pub async fn end_device(
+        &self,
+        who: &SignedIn,
+        device: SessionId,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        if !store::sessions::end(&mut tx, who.person.id, device).await? {
+            return Err(AuthError::NotFound);
+        }
+        record(
+            &mut tx,
+            &Actor::person(&who.person, visitor),
+            Event::DeviceEnded,
+            About::default(),
+            now,
+        )
+        .await?;
+        store::commit(tx).await?;
+        self.announce(Ended::Session(device));
+        Ok(())
+    }
+
+    /// Signs every browser of the person out, this one included.
+    pub async fn sign_out_everywhere(&self, who: &SignedIn, visitor: &Visitor) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        store::sessions::end_all(&mut tx, who.person.id, None).await?;
+        record(
+            &mut tx,
+            &Actor::person(&who.person, visitor),
+            Event::SignedOutEverywhere,
+            About::default(),
+            now,
+        )
+        .await?;
+        store::commit(tx).await?;
+        self.announce(Ended::Person(who.person.id, None));
+        Ok(())
+    }
+
+    /// Deletes sessions and half-finished sign-ins that have run out.
+    pub async fn sweep_sessions(&self) -> Result<u64> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let idle_since = now.plus(-i64::from(self.lifetimes.idle_hours) * 3600);
+        let gone = store::sessions::sweep(&mut tx, idle_since, now).await?;
+        store::commit(tx).await?;
+        Ok(gone)
+    }
+}

@@ -1,0 +1,227 @@
+//! The way in: name and password, then the one-time code where a second factor is on.
+
+use secrecy::SecretString;
+
+use super::activity::{About, Actor, Event, record};
+use super::limits::{Bucket, network};
+use super::token::{self, Token};
+use super::{Auth, AuthError, Result, Visitor};
+use crate::domain::{PersonId, SignInName};
+use crate::store::{self, people::Credentials};
+
+/// Seconds in which the one-time code must follow the password.
+pub const CODE_WITHIN: i64 = 600;
+/// Wrong codes after which one must begin again with the password.
+const MOST_CODE_TRIES: i64 = 5;
+
+/// How far a sign-in got.
+#[derive(Debug)]
+pub enum Progress {
+    /// Signed in: the session cookie's value, and the sign-in name for the browser's mark.
+    Done(Token, String),
+    /// The one-time code is asked next: the value of the waiting cookie.
+    NeedsCode(Token),
+}
+
+impl Auth {
+    /// First step: name and password. `mark` is what the browser kept from an earlier sign-in.
+    pub async fn sign_in(
+        &self,
+        name: &str,
+        password: &SecretString,
+        mark: Option<&str>,
+        visitor: &Visitor,
+    ) -> Result<Progress> {
+        let Ok(name) = name.parse::<SignInName>() else {
+            // Not a possible name: the same answer as for a wrong one, and it counts.
+            self.limits
+                .take(
+                    &[Bucket::Address(network(visitor.address))],
+                    self.clock.now(),
+                )
+                .map_err(AuthError::TooManyTries)?;
+            return Err(AuthError::WrongPassword);
+        };
+        let buckets = self.buckets(&name, mark, visitor);
+        self.limits
+            .take(&buckets, self.clock.now())
+            .map_err(AuthError::TooManyTries)?;
+        let found = store::people::by_name(&mut *self.store.read().await?, &name).await?;
+        let stored = found
+            .as_ref()
+            .map(|found| (found.person.id, found.password_sealed.as_slice()));
+        let right = self.verify_password(stored, password).await?;
+        match found {
+            Some(found) if right && !found.person.is_disabled => {
+                self.limits.give_back(&buckets, self.clock.now());
+                self.after_password(found, visitor).await
+            }
+            found => {
+                self.note_failure(&name, found.map(|found| found.person.id), visitor)
+                    .await?;
+                Err(AuthError::WrongPassword)
+            }
+        }
+    }
+
+    async fn after_password(&self, found: Credentials, visitor: &Visitor) -> Result<Progress> {
+        if found.person.has_totp {
+            let token = Token::generate()?;
+            let mut tx = self.store.write().await?;
+            let until = self.clock.now().plus(CODE_WITHIN);
+            store::sessions::add_pending(&mut tx, &token.hash(), found.person.id, until).await?;
+            store::commit(tx).await?;
+            return Ok(Progress::NeedsCode(token));
+        }
+        let mut tx = self.store.write().await?;
+        let token = self.finish(&mut tx, &found.person, "", visitor).await?;
+        store::commit(tx).await?;
+        Ok(Progress::Done(token, found.person.name))
+    }
+
+    /// Second step: a code of the app, or a recovery code.
+    pub async fn sign_in_with_code(
+        &self,
+        waiting: &str,
+        code: &str,
+        visitor: &Visitor,
+    ) -> Result<Progress> {
+        let hash = token::hash(waiting);
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let pending = store::sessions::find_pending(&mut tx, &hash, now)
+            .await?
+            .ok_or(AuthError::SignInRanOut)?;
+        let found = store::people::credentials(&mut tx, pending.person_id).await?;
+        let Some(found) = found.filter(|found| !found.person.is_disabled) else {
+            return Err(AuthError::SignInRanOut);
+        };
+        let buckets = [Bucket::AccountFrom(
+            found.person.name.clone(),
+            network(visitor.address),
+        )];
+        self.limits
+            .take(&buckets, now)
+            .map_err(AuthError::TooManyTries)?;
+        match self.use_code(&mut tx, &found, code).await {
+            Ok(how) => {
+                self.limits.give_back(&buckets, now);
+                store::sessions::end_pending(&mut tx, &hash).await?;
+                let token = self.finish(&mut tx, &found.person, how, visitor).await?;
+                store::commit(tx).await?;
+                Ok(Progress::Done(token, found.person.name))
+            }
+            Err(problem @ (AuthError::WrongCode | AuthError::UsedCode)) => {
+                let actor = Actor::stranger(&found.person.name, visitor);
+                let about = About {
+                    person: Some(found.person.id),
+                    ..About::default()
+                };
+                record(&mut tx, &actor, Event::CodeFailed, about, now).await?;
+                store::sessions::count_try(&mut tx, &hash).await?;
+                let given_up = pending.tries + 1 >= MOST_CODE_TRIES;
+                if given_up {
+                    store::sessions::end_pending(&mut tx, &hash).await?;
+                }
+                store::commit(tx).await?;
+                Err(if given_up {
+                    AuthError::SignInRanOut
+                } else {
+                    problem
+                })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Whether a waiting cookie still waits.
+    pub async fn waits_for_code(&self, waiting: &str) -> Result<bool> {
+        let mut db = self.store.read().await?;
+        let pending =
+            store::sessions::find_pending(&mut db, &token::hash(waiting), self.clock.now()).await?;
+        Ok(pending.is_some())
+    }
+
+    async fn finish(
+        &self,
+        db: &mut store::Connection,
+        person: &store::people::Person,
+        how: &str,
+        visitor: &Visitor,
+    ) -> Result<Token> {
+        let token = self.begin_session(db, person.id, visitor).await?;
+        let about = About {
+            person: Some(person.id),
+            detail: how,
+            ..About::default()
+        };
+        record(
+            db,
+            &Actor::person(person, visitor),
+            Event::SignedIn,
+            about,
+            self.clock.now(),
+        )
+        .await?;
+        Ok(token)
+    }
+
+    async fn note_failure(
+        &self,
+        name: &SignInName,
+        person: Option<PersonId>,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let about = About {
+            person,
+            ..About::default()
+        };
+        let actor = Actor::stranger(name.as_str(), visitor);
+        record(
+            &mut tx,
+            &actor,
+            Event::SignInFailed,
+            about,
+            self.clock.now(),
+        )
+        .await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    fn buckets(&self, name: &SignInName, mark: Option<&str>, visitor: &Visitor) -> Vec<Bucket> {
+        let address = network(visitor.address);
+        let account = name.as_str().to_owned();
+        match self.known_browser(name, mark) {
+            Some(browser) => vec![Bucket::AccountBrowser(account, browser.to_owned())],
+            None => vec![
+                Bucket::Address(address),
+                Bucket::AccountFrom(account.clone(), address),
+                Bucket::Account(account),
+            ],
+        }
+    }
+
+    /// Asks a signed-in person for their password once more before something weighty.
+    pub(super) async fn confirm_password(
+        &self,
+        person: PersonId,
+        password: &SecretString,
+    ) -> Result<()> {
+        let bucket = [Bucket::Confirmation(person.0)];
+        self.limits
+            .take(&bucket, self.clock.now())
+            .map_err(AuthError::TooManyTries)?;
+        let found = store::people::credentials(&mut *self.store.read().await?, person)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        if !self
+            .verify_password(Some((person, &found.password_sealed)), password)
+            .await?
+        {
+            return Err(AuthError::WrongPassword);
+        }
+        self.limits.give_back(&bucket, self.clock.now());
+        Ok(())
+    }
+}

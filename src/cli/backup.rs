@@ -1,0 +1,166 @@
+//! `portolan backup` and `portolan restore`.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use super::open;
+use crate::app::{self, files};
+use crate::auth::Event;
+use crate::auth::activity::{About, Actor, record};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::store;
+use crate::store::backup::Inspection;
+use crate::vault::Vault;
+
+#[derive(Debug, Args)]
+pub(super) struct BackupArgs {
+    /// Where to write it. The file must not exist.
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The backup.
+    file: PathBuf,
+    /// Replace the database that is there; it is kept beside the new one.
+    #[arg(long)]
+    replace: bool,
+}
+
+const KEY_REMINDER: &str = "The master key is deliberately not in it: whoever has both could open everything. Keep a copy of the key elsewhere.";
+
+pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<()> {
+    if args.file.exists() {
+        bail!(
+            "{} exists already. Choose another name; nothing was written.",
+            args.file.display()
+        );
+    }
+    let app = open(config).await?;
+    let draft = beside(&args.file, "partial");
+    let _ = fs::remove_file(&draft);
+    // Made before it is filled, so that nobody else can read it at any moment.
+    let written = async {
+        store::backup::copy_to(&app.store, &draft).await?;
+        fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
+        File::open(&draft)?.sync_all()?;
+        fs::rename(&draft, &args.file)?;
+        anyhow::Ok(())
+    };
+    if let Err(error) = written.await {
+        let _ = fs::remove_file(&draft);
+        return Err(error.context("The backup could not be written; nothing was left behind"));
+    }
+    println!("The database is copied to {}.", args.file.display());
+    println!("{KEY_REMINDER}");
+    Ok(())
+}
+
+pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result<()> {
+    app::prepare_data_dir(&config.data_dir)?;
+    let _lock = app::lock_data_dir(&config.data_dir)?;
+    let found = inspect(&args.file).await?;
+    let key_file = config.data_dir.join(files::MASTER_KEY);
+    if !key_file.exists()
+        && app::key_source(&config.data_dir) == app::KeySource::File(key_file.clone())
+    {
+        bail!(
+            "The master key is missing. Put the key that belongs to this backup at {} (mode 600) and run the command again. Nothing was changed.",
+            key_file.display()
+        );
+    }
+    let vault = Vault::new(app::master_key(&config.data_dir)?);
+    if found
+        .key_check
+        .is_some_and(|check| check != app::key_check(&vault))
+    {
+        bail!(
+            "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."
+        );
+    }
+    let target = config.data_dir.join(files::DATABASE);
+    if target.exists() {
+        if !args.replace {
+            bail!(
+                "There is a database at {} already. Give --replace to put the backup in its place; the present one is kept beside it.",
+                target.display()
+            );
+        }
+        set_aside(&target)?;
+    }
+    place(&args.file, &target)?;
+    let app = open(config).await?;
+    let mut tx = app.store.write().await?;
+    store::backup::forget_sign_ins(&mut tx).await?;
+    record(
+        &mut tx,
+        &Actor::command_line(),
+        Event::Restored,
+        About::default(),
+        app.clock.now(),
+    )
+    .await?;
+    store::commit(tx).await?;
+    app.store.close().await;
+    println!(
+        "Restored {} people from {}.",
+        found.people,
+        args.file.display()
+    );
+    println!("Everyone must sign in again, and open invitations and reset links no longer work.");
+    Ok(())
+}
+
+async fn inspect(file: &Path) -> anyhow::Result<Inspection> {
+    let found = store::backup::inspect(file).await.with_context(|| {
+        format!(
+            "{} could not be read as a backup; nothing was changed",
+            file.display()
+        )
+    })?;
+    if !found.intact {
+        bail!(
+            "{} is damaged. Nothing was changed; use another backup.",
+            file.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Copied under another name first: the database is whole or not there.
+fn place(backup: &Path, target: &Path) -> anyhow::Result<()> {
+    let draft = beside(target, "restoring");
+    fs::copy(backup, &draft).context("The backup could not be copied into the data folder")?;
+    fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
+    File::open(&draft)?.sync_all()?;
+    fs::rename(&draft, target)?;
+    Ok(())
+}
+
+/// Keeps the present database, write-ahead log included, under another name.
+fn set_aside(target: &Path) -> anyhow::Result<()> {
+    let kept = beside(target, &format!("before-{}", Clock::system().now().0));
+    for suffix in ["", "-wal", "-shm"] {
+        let (from, to) = (with_suffix(target, suffix), with_suffix(&kept, suffix));
+        if from.exists() {
+            fs::rename(&from, &to)?;
+        }
+    }
+    println!("The present database is kept as {}.", kept.display());
+    Ok(())
+}
+
+fn beside(path: &Path, word: &str) -> PathBuf {
+    with_suffix(path, &format!(".{word}"))
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,197 @@
+//! What can be examined without asking anyone: folder, key, database, clock, disk, ssh client.
+
+use super::Finding;
+use crate::app::{self, KeySource, files};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::health::{CLOCK_SLACK, DISK_LOW, free_space};
+use crate::store;
+use crate::vault::Vault;
+
+/// `SSH_ASKPASS_REQUIRE`, by which one-time codes reach the browser, came with this version.
+const OLDEST_SSH: (u32, u32) = (8, 4);
+
+pub(super) fn data_dir(config: &Config) -> Finding {
+    const WHAT: &str = "Data folder";
+    if !config.data_dir.exists() {
+        return Finding::warning(
+            WHAT,
+            format!(
+                "{} does not exist yet. It is made at the first start.",
+                config.data_dir.display()
+            ),
+        );
+    }
+    match app::prepare_data_dir(&config.data_dir) {
+        Ok(()) => Finding::good(
+            WHAT,
+            format!("{} is closed to other users.", config.data_dir.display()),
+        ),
+        Err(error) => Finding::bad(WHAT, format!("{error:#}")),
+    }
+}
+
+pub(super) fn master_key(config: &Config, findings: &mut Vec<Finding>) -> Option<Vault> {
+    const WHAT: &str = "Master key";
+    let source = app::key_source(&config.data_dir);
+    if let KeySource::File(path) = &source
+        && !path.exists()
+    {
+        let finding = if config.data_dir.join(files::DATABASE).exists() {
+            Finding::bad(
+                WHAT,
+                format!(
+                    "{} is missing, but there is a database. Put the key back from where you keep it.",
+                    path.display()
+                ),
+            )
+        } else {
+            Finding::warning(WHAT, "There is none yet. It is made at the first start.")
+        };
+        findings.push(finding);
+        return None;
+    }
+    match app::master_key(&config.data_dir) {
+        Ok(key) => {
+            let place = match source {
+                KeySource::Environment => "from PORTOLAN_MASTER_KEY".to_owned(),
+                KeySource::File(path) => format!("in {}, readable by you alone", path.display()),
+            };
+            findings.push(Finding::good(WHAT, format!("A strong key {place}.")));
+            Some(Vault::new(key))
+        }
+        Err(error) => {
+            findings.push(Finding::bad(WHAT, format!("{error:#}.")));
+            None
+        }
+    }
+}
+
+pub(super) async fn database(config: &Config, vault: Option<&Vault>, findings: &mut Vec<Finding>) {
+    const WHAT: &str = "Database";
+    let path = config.data_dir.join(files::DATABASE);
+    if !path.exists() {
+        findings.push(Finding::warning(
+            WHAT,
+            "There is none yet. It is made at the first start.",
+        ));
+        return;
+    }
+    match store::backup::inspect(&path).await {
+        Err(error) => findings.push(Finding::bad(WHAT, format!("It cannot be read: {error}."))),
+        Ok(found) if !found.intact => findings.push(Finding::bad(
+            WHAT,
+            "It is damaged. Stop the portal and restore the newest backup: portolan restore FILE --replace",
+        )),
+        Ok(found) => {
+            let belongs = match (vault, &found.key_check) {
+                (Some(vault), Some(check)) => *check == app::key_check(vault),
+                _ => true,
+            };
+            findings.push(if belongs {
+                Finding::good(WHAT, format!("It is whole and holds {} account(s).", found.people))
+            } else {
+                Finding::bad(WHAT, "It was sealed under another master key. Put the right key back.")
+            });
+            findings.push(clock(&path).await);
+        }
+    }
+}
+
+async fn clock(path: &std::path::Path) -> Finding {
+    const WHAT: &str = "Clock";
+    let newest = async {
+        let mut db = store::backup::look_into(path).await?;
+        store::activity::newest_at(&mut db).await
+    };
+    let now = Clock::system().now();
+    match newest.await {
+        Err(error) => Finding::bad(WHAT, format!("The activity log cannot be read: {error}.")),
+        Ok(Some(newest)) if newest.since(now) > CLOCK_SLACK => Finding::bad(
+            WHAT,
+            format!(
+                "It says {now}, but the activity log has an entry of {newest}. One-time codes need the right time: set the clock and keep it right with NTP."
+            ),
+        ),
+        Ok(_) => Finding::good(WHAT, format!("It says {now}, which fits the activity log.")),
+    }
+}
+
+pub(super) fn disk(config: &Config) -> Finding {
+    const WHAT: &str = "Disk";
+    let dir = config
+        .data_dir
+        .ancestors()
+        .find(|dir| dir.exists())
+        .unwrap_or(&config.data_dir);
+    match free_space(dir) {
+        Err(error) => Finding::bad(
+            WHAT,
+            format!("{} cannot be examined: {error}.", dir.display()),
+        ),
+        Ok(free) if free < DISK_LOW => Finding::bad(
+            WHAT,
+            format!(
+                "Only {} MB are left for the data folder. Make room, or move it.",
+                free / 1_000_000
+            ),
+        ),
+        Ok(free) => Finding::good(
+            WHAT,
+            format!("{} MB are left for the data folder.", free / 1_000_000),
+        ),
+    }
+}
+
+pub(super) async fn ssh_client() -> Finding {
+    const WHAT: &str = "SSH client";
+    let Ok(output) = tokio::process::Command::new("ssh").arg("-V").output().await else {
+        return Finding::bad(
+            WHAT,
+            "The program ssh is missing. Install it: apt-get install openssh-client",
+        );
+    };
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match version(&text) {
+        Some(version) if version >= OLDEST_SSH => Finding::good(WHAT, text),
+        Some(_) => Finding::bad(
+            WHAT,
+            format!("{text} is too old. OpenSSH 8.4 or newer is needed."),
+        ),
+        None => Finding::warning(
+            WHAT,
+            format!("It does not say that it is OpenSSH: '{text}'."),
+        ),
+    }
+}
+
+/// From `OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17` to (9, 2).
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, rest) = text.strip_prefix("OpenSSH_")?.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+pub(super) fn privileges() -> Option<Finding> {
+    rustix::process::geteuid().is_root().then(|| {
+        Finding::warning(
+            "User",
+            "The doctor runs as root. Run the portal as a user of its own (see docs/ADMIN.md), and the doctor as that user.",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn versions_of_ssh_are_read() {
+        assert_eq!(
+            version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"),
+            Some((9, 2))
+        );
+        assert_eq!(version("OpenSSH_10.0p2, OpenSSL"), Some((10, 0)));
+        assert_eq!(version("Dropbear v2022"), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The running portal, seen as a visitor sees it: through the proxy, over TLS, at its public address.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::Finding;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::probe;
+use crate::vault::Vault;
+
+/// A portal that takes longer than this is as good as gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the portal tells the doctor of the doctor's own request.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    forwarded_proto: Option<String>,
+    forwarded_for: Option<String>,
+    client_address: String,
+}
+
+pub(super) async fn examine(config: &Config, vault: Option<&Vault>) -> Vec<Finding> {
+    // Fails only if a provider was installed before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .timeout(ANSWER_WITHIN)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build();
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => {
+            return vec![Finding::bad(
+                "Portal",
+                format!("No request can be made: {error}."),
+            )];
+        }
+    };
+    let Some(finding) = running(config, &client).await else {
+        return vec![Finding::warning(
+            "Portal",
+            "It is not running, so its public address was not examined. Start it with: portolan serve",
+        )];
+    };
+    let mut findings = vec![finding];
+    if let Some(vault) = vault {
+        findings.extend(as_visitor(config, &client, vault).await);
+    }
+    findings.extend(transport(config));
+    findings
+}
+
+async fn running(config: &Config, client: &reqwest::Client) -> Option<Finding> {
+    let answer = client
+        .get(format!("http://{}/healthz", config.metrics.listen))
+        .send()
+        .await
+        .ok()?;
+    let well = answer.status().is_success();
+    let text = answer.text().await.unwrap_or_default();
+    if well {
+        return Some(Finding::good("Portal", "It runs and says that it is well."));
+    }
+    let problems: Vec<String> = serde_json::from_str::<serde_json::Value>(&text)
+        .ok()
+        .and_then(|body| serde_json::from_value(body.get("problems")?.clone()).ok())
+        .unwrap_or_default();
+    Some(Finding::bad(
+        "Portal",
+        format!("It runs but is unwell: {}", problems.join(" ")),
+    ))
+}
+
+async fn as_visitor(config: &Config, client: &reqwest::Client, vault: &Vault) -> Vec<Finding> {
+    const WHAT: &str = "Public address";
+    let url = &config.portal.public_url;
+    let mark = probe::mark(vault, Clock::system().now());
+    let answer = match client
+        .get(url.join("/healthz"))
+        .header(probe::HEADER, mark)
+        .send()
+        .await
+    {
+        Ok(answer) => answer,
+        Err(error) => {
+            return vec![Finding::bad(
+                WHAT,
+                unreachable(url.is_https(), &error, &url.to_string()),
+            )];
+        }
+    };
+    let status = answer.status();
+    if status.as_u16() == 421 {
+        return vec![Finding::bad(
+            WHAT,
+            format!(
+                "The portal answers at {url} but under another name. Let the proxy in front pass the Host header on unchanged."
+            ),
+        )];
+    }
+    let Ok(seen) = answer
+        .text()
+        .await
+        .map_err(drop)
+        .and_then(|text| serde_json::from_str::<Seen>(&text).map_err(drop))
+    else {
+        return vec![Finding::bad(
+            WHAT,
+            format!(
+                "Something answers at {url}, but it is not this portal (status {status}). Check portal.public_url and the proxy in front."
+            ),
+        )];
+    };
+    let mut findings = vec![Finding::good(WHAT, format!("The portal answers at {url}."))];
+    findings.extend(proxy(config, &seen));
+    findings
+}
+
+/// The causes are in the chain of sources; the first line alone says little.
+fn unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> String {
+    let mut reasons = Vec::new();
+    let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(reason) = source {
+        reasons.push(reason.to_string());
+        source = reason.source();
+    }
+    let why = reasons.last().cloned().unwrap_or_else(|| error.to_string());
+    if is_https && (why.contains("certificate") || why.contains("UnknownIssuer")) {
+        return format!(
+            "{url} has no valid certificate ({why}). Give the proxy in front one, for example with certbot."
+        );
+    }
+    format!(
+        "{url} cannot be reached from here ({why}). Check the name, the proxy in front and the firewall."
+    )
+}
+
+fn proxy(config: &Config, seen: &Seen) -> Vec<Finding> {
+    const WHAT: &str = "Proxy";
+    let mut findings = Vec::new();
+    match (&seen.forwarded_for, config.proxy.trusted.is_empty()) {
+        (Some(_), true) => findings.push(Finding::warning(
+            WHAT,
+            format!(
+                "A proxy in front names the visitor's address, but proxy.trusted is empty: every visitor seems to come from {}, and shares one limit of tries. Set proxy.trusted to the proxy's address.",
+                seen.client_address
+            ),
+        )),
+        (None, false) => findings.push(Finding::warning(
+            WHAT,
+            "proxy.trusted is set, but no X-Forwarded-For header arrived. Let the proxy send it, and let nobody reach the portal around the proxy.",
+        )),
+        (Some(_), false) | (None, true) => {
+            findings.push(Finding::good(WHAT, format!("The portal sees visitors as {}.", seen.client_address)));
+        }
+    }
+    let https = config.portal.public_url.is_https();
+    if https
+        && seen
+            .forwarded_proto
+            .as_deref()
+            .is_some_and(|proto| proto != "https")
+    {
+        findings.push(Finding::warning(
+            WHAT,
+            "portal.public_url begins with https, but the proxy says that it was reached over plain http. Redirect http to https there.",
+        ));
+    }
+    findings
+}
+
+fn transport(config: &Config) -> Option<Finding> {
+    let url = &config.portal.public_url;
+    if url.is_https() || url.is_local() {
+        return None;
+    }
+    Some(Finding::bad(
+        "TLS",
+        format!(
+            "{url} is not encrypted: passwords can be read on the way. Put a proxy with a certificate in front and use https."
+        ),
+    ))
+}

@@ -1,0 +1,127 @@
+//! The command line: `serve`, and what an administrator does on the portal's own machine.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Parser, Subcommand};
+use secrecy::SecretString;
+
+use crate::app::{App, AppState};
+use crate::clock::Clock;
+use crate::config::Config;
+
+mod backup;
+mod cluster;
+mod doctor;
+mod invite;
+mod serve;
+mod user;
+
+/// Portolan: a web portal to your group's Slurm clusters.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub struct Cli {
+    /// The configuration file. Without one, defaults and PORTOLAN_* variables are used.
+    #[arg(long, global = true, env = "PORTOLAN_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the portal.
+    Serve,
+    /// Accounts: add, change the password of, switch off and on, list.
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Make an invitation link into a group.
+    Invite(invite::InviteArgs),
+    /// Clusters the portal knows: add, list, remove.
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// Examine this installation and say in words what is wrong and how to mend it.
+    Doctor(doctor::DoctorArgs),
+    /// Write a consistent copy of the database, also while the portal runs.
+    Backup(backup::BackupArgs),
+    /// Put a backup back. The portal must be stopped.
+    Restore(backup::RestoreArgs),
+}
+
+/// Where a new password comes from.
+#[derive(Debug, Args)]
+struct PasswordSource {
+    /// Read the password from the first line of standard input instead of asking twice on the terminal.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+/// Does what the command line says.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    forbid_core_dumps();
+    if let Command::Doctor(args) = &cli.command {
+        return runtime()?.block_on(doctor::run(cli.config.as_deref(), args));
+    }
+    let config = Config::load(cli.config.as_deref(), std::env::vars())?;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve => serve::run(config).await,
+            Command::User(command) => user::run(config, command).await,
+            Command::Invite(args) => invite::run(config, args).await,
+            Command::Cluster(command) => cluster::run(config, command).await,
+            Command::Backup(args) => backup::backup(config, args).await,
+            Command::Restore(args) => backup::restore(config, args).await,
+            Command::Doctor(_) => Ok(()),
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("The program could not start its threads")
+}
+
+/// Memory holds keys and passwords: a crash must not write it to disk.
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, none);
+}
+
+/// Opens the installation for a command that changes it.
+async fn open(config: Config) -> anyhow::Result<AppState> {
+    App::open(config, Clock::system()).await
+}
+
+impl PasswordSource {
+    fn read(&self) -> anyhow::Result<SecretString> {
+        if self.password_stdin {
+            let mut line = String::new();
+            std::io::stdin().lock().read_line(&mut line)?;
+            return Ok(SecretString::from(
+                line.trim_end_matches(['\r', '\n']).to_owned(),
+            ));
+        }
+        if !std::io::stdin().is_terminal() {
+            bail!(
+                "There is no terminal to ask on. Give the password on standard input with --password-stdin."
+            );
+        }
+        let first = rpassword::prompt_password("New password: ")?;
+        let again = rpassword::prompt_password("Again: ")?;
+        if first != again {
+            bail!("The two passwords are not the same. Nothing was changed.");
+        }
+        Ok(SecretString::from(first))
+    }
+}

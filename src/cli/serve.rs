@@ -1,0 +1,61 @@
+//! `portolan serve`: runs the portal until it is told to stop.
+
+use crate::app::{self, App, AppState, Listeners};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::{health, telemetry};
+
+pub(super) async fn run(config: Config) -> anyhow::Result<()> {
+    telemetry::start_log(&config.log).map_err(anyhow::Error::msg)?;
+    app::prepare_data_dir(&config.data_dir)?;
+    let _lock = app::lock_data_dir(&config.data_dir)?;
+    let app = App::open(config, Clock::system()).await?;
+    let listeners = Listeners::bind(&app.config).await?;
+    greet(&app).await?;
+    tokio::spawn(stop_on_signal(app.clone()));
+    app::serve(app, listeners).await?;
+    tracing::info!("The portal has stopped");
+    Ok(())
+}
+
+async fn greet(app: &AppState) -> anyhow::Result<()> {
+    for problem in health::problems(app).await {
+        tracing::warn!("{problem}");
+    }
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        portal = %app.config.portal.public_url,
+        boards = %app.config.boards.public_url,
+        metrics = %app.config.metrics.listen,
+        data = %app.config.data_dir.display(),
+        "The portal is ready"
+    );
+    if let Some(token) = app.auth.setup_link().await? {
+        let link = app
+            .config
+            .portal
+            .public_url
+            .join(&format!("/setup/{}", token.as_str()));
+        tracing::info!(
+            "Nobody has an account yet. Open this link to become the administrator; it works once, for 24 hours: {link}"
+        );
+    }
+    Ok(())
+}
+
+async fn stop_on_signal(app: AppState) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        tracing::error!("Signals cannot be received; stop the portal with kill -9");
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("Stopping: open requests may finish");
+    app.stop.cancel();
+}

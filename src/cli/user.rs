@@ -1,0 +1,197 @@
+//! `portolan user`: accounts from the portal's own machine.
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{PasswordSource, open};
+use crate::app::AppState;
+use crate::auth::AuthError;
+use crate::auth::activity::Actor;
+use crate::auth::links::NewPerson;
+use crate::auth::people::AccountState;
+use crate::config::Config;
+use crate::domain::{GroupId, Label, Role, SignInName};
+use crate::store;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserCommand {
+    /// Add an account.
+    Add(AddArgs),
+    /// Set a new password; every session of the account ends.
+    Passwd {
+        /// The name they sign in with.
+        name: SignInName,
+        #[command(flatten)]
+        password: PasswordSource,
+    },
+    /// Switch an account off; every session of it ends.
+    Disable {
+        /// The name they sign in with.
+        name: SignInName,
+    },
+    /// Switch an account on again.
+    Enable {
+        /// The name they sign in with.
+        name: SignInName,
+    },
+    /// List all accounts.
+    List,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    /// The name they sign in with.
+    name: SignInName,
+    /// The name others see; the sign-in name if left out.
+    #[arg(long)]
+    display_name: Option<Label>,
+    /// Make them an administrator of the portal.
+    #[arg(long)]
+    admin: bool,
+    /// The group they belong to; it is created if it does not exist.
+    #[arg(long)]
+    group: Option<Label>,
+    /// What they are in the group.
+    #[arg(long, value_enum, default_value_t = RoleArg::Member, requires = "group")]
+    role: RoleArg,
+    #[command(flatten)]
+    password: PasswordSource,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum RoleArg {
+    /// Leads the group.
+    Pi,
+    /// Belongs to the group.
+    Member,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Pi => Self::Pi,
+            RoleArg::Member => Self::Member,
+        }
+    }
+}
+
+pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<()> {
+    let app = open(config).await?;
+    let actor = Actor::command_line();
+    match command {
+        UserCommand::Add(args) => add(&app, args).await,
+        UserCommand::Passwd { name, password } => {
+            find(&app, &name).await?;
+            let password = password.read()?;
+            app.auth
+                .set_password(&actor, &name, &password)
+                .await
+                .context("The password was not changed")?;
+            println!("The password of {name} is changed. Every session of theirs was ended.");
+            Ok(())
+        }
+        UserCommand::Disable { name } => {
+            let person = find(&app, &name).await?;
+            match app
+                .auth
+                .set_state(&actor, person.id, AccountState::Disabled)
+                .await
+            {
+                Err(AuthError::LastAdmin) => bail!(
+                    "{name} is the last administrator who can sign in. Add another one first: portolan user add NAME --admin"
+                ),
+                other => other?,
+            }
+            println!("{name} is switched off. Every session of theirs was ended.");
+            Ok(())
+        }
+        UserCommand::Enable { name } => {
+            let person = find(&app, &name).await?;
+            app.auth
+                .set_state(&actor, person.id, AccountState::Active)
+                .await?;
+            println!("{name} can sign in again.");
+            Ok(())
+        }
+        UserCommand::List => list(&app).await,
+    }
+}
+
+async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
+    let display_name = match args.display_name {
+        Some(name) => name,
+        None => args.name.as_str().parse()?,
+    };
+    let new = NewPerson {
+        name: args.name,
+        display_name,
+        password: args.password.read()?,
+    };
+    crate::auth::password::check(&new.password, &new.name)?;
+    let place = match &args.group {
+        Some(group) => Some((group_named(app, group).await?, args.role.into())),
+        None => None,
+    };
+    match app
+        .auth
+        .add_account(&Actor::command_line(), &new, args.admin, place)
+        .await
+    {
+        Err(AuthError::NameTaken) => bail!(
+            "There is an account called {} already. Nothing was changed.",
+            new.name
+        ),
+        other => other?,
+    };
+    println!(
+        "{} can sign in now at {}",
+        new.name, app.config.portal.public_url
+    );
+    Ok(())
+}
+
+/// The group of this name, made if it is missing.
+pub(super) async fn group_named(app: &AppState, name: &Label) -> anyhow::Result<GroupId> {
+    let found = store::groups::by_name(&mut *app.store.read().await?, name).await?;
+    match found {
+        Some(group) => Ok(group),
+        None => Ok(app.auth.add_group(&Actor::command_line(), name).await?),
+    }
+}
+
+async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people::Person> {
+    match app.auth.person_named(name).await {
+        Err(AuthError::NotFound) => {
+            bail!("There is no account called {name}. See: portolan user list")
+        }
+        other => Ok(other?),
+    }
+}
+
+async fn list(app: &AppState) -> anyhow::Result<()> {
+    let people = store::people::list(&mut *app.store.read().await?).await?;
+    if people.is_empty() {
+        println!(
+            "Nobody has an account yet. Start the portal and open the set-up link from its log."
+        );
+        return Ok(());
+    }
+    println!(
+        "{:<20} {:<14} {:<13} {:<30} Groups",
+        "Name", "State", "2nd factor", "Displayed as"
+    );
+    for listed in people {
+        let person = &listed.person;
+        let state = match (person.is_disabled, person.is_admin) {
+            (true, _) => "switched off",
+            (false, true) => "administrator",
+            (false, false) => "active",
+        };
+        let factor = if person.has_totp { "on" } else { "off" };
+        println!(
+            "{:<20} {:<14} {:<13} {:<30} {}",
+            person.name, state, factor, person.display_name, listed.groups
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! The portal's settings: one TOML file plus `PORTOLAN_*` environment variables, read and checked once.
+//! Unknown names are refused with the nearest valid one, so that a typing mistake never passes silently.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+mod keys;
+mod public_url;
+
+pub use keys::KEYS;
+pub use public_url::PublicUrl;
+
+/// All settings, with every default filled in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where the database and the master key live.
+    pub data_dir: PathBuf,
+    /// The portal itself.
+    pub portal: Origin,
+    /// The separate origin on which dashboards are shown.
+    pub boards: Origin,
+    /// The private listener for `/healthz` and `/metrics`.
+    pub metrics: Metrics,
+    /// The proxy in front, if any.
+    pub proxy: Proxy,
+    /// How long a browser stays signed in.
+    pub sessions: Sessions,
+    /// What is written to the log.
+    pub log: Log,
+    /// How long the activity log is kept.
+    pub activity: Activity,
+}
+
+/// A public listener and the address people reach it at.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// What people type: scheme, host and port.
+    pub public_url: PublicUrl,
+}
+
+/// The private listener.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// Address and port; must be loopback.
+    pub listen: SocketAddr,
+}
+
+/// The proxy in front.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proxy {
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted: Vec<IpNet>,
+}
+
+/// How long a browser stays signed in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sessions {
+    /// Hours without a request after which a session ends.
+    pub idle_hours: u32,
+    /// Days after which a session ends in any case.
+    pub absolute_days: u32,
+}
+
+/// What is written to the log.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// A `tracing` filter such as `info` or `portolan=debug`.
+    pub level: String,
+    /// `auto` (readable on a terminal, JSON otherwise), `text` or `json`.
+    pub format: LogFormat,
+}
+
+/// The shape of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Readable on a terminal, JSON otherwise.
+    Auto,
+    /// Readable lines.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The activity (audit) log.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Activity {
+    /// Entries older than this many days are deleted.
+    pub keep_days: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("portolan-data"),
+            portal: Origin::local("localhost", 8080),
+            boards: Origin::local("127.0.0.1", 8081),
+            metrics: Metrics {
+                listen: loopback(8082),
+            },
+            proxy: Proxy::default(),
+            sessions: Sessions::default(),
+            log: Log::default(),
+            activity: Activity::default(),
+        }
+    }
+}
+
+impl Origin {
+    /// A listener on loopback, reached as `http://host:port`. The portal and the boards use different
+    /// names for this machine because cookies do not tell ports apart.
+    pub fn local(host: &str, port: u16) -> Self {
+        Self {
+            listen: loopback(port),
+            public_url: PublicUrl::http(host, port),
+        }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            idle_hours: 12,
+            absolute_days: 14,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".into(),
+            format: LogFormat::Auto,
+        }
+    }
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self { keep_days: 730 }
+    }
+}
+
+const fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port)
+}
+
+/// What is wrong with the settings, in words.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("The configuration file {path} could not be read: {source}.")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML, or a value has the wrong type.
+    #[error("{place}: {message}")]
+    Parse {
+        /// The file, or "the settings".
+        place: String,
+        /// What the parser said.
+        message: String,
+    },
+    /// A name that means nothing here.
+    #[error("{place}: there is no setting called '{name}'. Did you mean '{nearest}'?")]
+    Unknown {
+        /// The file or "the environment".
+        place: String,
+        /// The name found.
+        name: String,
+        /// The nearest name that exists.
+        nearest: String,
+    },
+    /// Values that do not go together.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Config {
+    /// Reads the file (if any), lays the environment over it and checks the result.
+    pub fn load(
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut table = match file {
+            None => toml::Table::new(),
+            Some(path) => read_table(path)?,
+        };
+        if let Some(path) = file {
+            keys::refuse_unknown(&table, &path.display().to_string())?;
+        }
+        keys::overlay_env(&mut table, env)?;
+        keys::fill_defaults(&mut table);
+        let place = file.map_or_else(|| "the settings".into(), |path| path.display().to_string());
+        let config: Self =
+            table
+                .try_into()
+                .map_err(|error: toml::de::Error| ConfigError::Parse {
+                    place,
+                    message: error.to_string(),
+                })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let invalid = |message: String| Err(ConfigError::Invalid(message));
+        if !self.metrics.listen.ip().is_loopback() {
+            return invalid(format!(
+                "metrics.listen is {}, but that listener shows inner figures without a sign-in. Use a loopback address such as 127.0.0.1:8082.",
+                self.metrics.listen
+            ));
+        }
+        if self.portal.public_url.host() == self.boards.public_url.host() {
+            return invalid(format!(
+                "portal.public_url and boards.public_url both use the host '{}'. Dashboards run other people's scripts, so they need a host name of their own (browsers share cookies between ports). For example https://portolan.example.org and https://boards.example.org.",
+                self.portal.public_url.host()
+            ));
+        }
+        if self.sessions.idle_hours == 0 || self.sessions.absolute_days == 0 {
+            return invalid(
+                "sessions.idle_hours and sessions.absolute_days must be at least 1.".into(),
+            );
+        }
+        if self.activity.keep_days < 30 {
+            return invalid("activity.keep_days must be at least 30.".into());
+        }
+        Ok(())
+    }
+}
+
+fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    text.parse()
+        .map_err(|error: toml::de::Error| ConfigError::Parse {
+            place: path.display().to_string(),
+            message: error.to_string(),
+        })
+}
+
+#[cfg(test)]
+mod tests;

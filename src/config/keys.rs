@@ -1,0 +1,236 @@
+//! The list of every setting: what the file may hold, which environment variable sets it, what it means.
+//! `docs/ADMIN.md` is checked against this list by a test.
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError};
+
+/// How an environment variable's text becomes a TOML value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Kept as text.
+    Text,
+    /// A whole number.
+    Number,
+    /// Items separated by commas.
+    List,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Key {
+    /// Dotted name in the file.
+    pub name: &'static str,
+    /// How its text is read from the environment.
+    pub kind: Kind,
+    /// One sentence for the documentation.
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, about }
+}
+
+/// Every setting there is.
+pub const KEYS: &[Key] = &[
+    key(
+        "data_dir",
+        Kind::Text,
+        "Folder of the database and the master key.",
+    ),
+    key(
+        "portal.listen",
+        Kind::Text,
+        "Address and port the portal listens on.",
+    ),
+    key(
+        "portal.public_url",
+        Kind::Text,
+        "Address people type to reach the portal.",
+    ),
+    key(
+        "boards.listen",
+        Kind::Text,
+        "Address and port the dashboards' origin listens on.",
+    ),
+    key(
+        "boards.public_url",
+        Kind::Text,
+        "Address of the dashboards' origin; another host name than the portal's.",
+    ),
+    key(
+        "metrics.listen",
+        Kind::Text,
+        "Loopback address and port of /healthz and /metrics.",
+    ),
+    key(
+        "proxy.trusted",
+        Kind::List,
+        "Networks of the proxies whose X-Forwarded-For header is believed.",
+    ),
+    key(
+        "sessions.idle_hours",
+        Kind::Number,
+        "Hours without use after which a browser is signed out.",
+    ),
+    key(
+        "sessions.absolute_days",
+        Kind::Number,
+        "Days after which a browser is signed out in any case.",
+    ),
+    key(
+        "log.level",
+        Kind::Text,
+        "How much is logged: error, warn, info, debug, or a tracing filter.",
+    ),
+    key(
+        "log.format",
+        Kind::Text,
+        "auto, text or json; auto is readable on a terminal and JSON otherwise.",
+    ),
+    key(
+        "activity.keep_days",
+        Kind::Number,
+        "Days the activity log is kept.",
+    ),
+];
+
+/// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
+const NOT_SETTINGS: &[&str] = &[
+    "PORTOLAN_CONFIG",
+    "PORTOLAN_MASTER_KEY",
+    "PORTOLAN_CLUSTER_DIR",
+    "PORTOLAN_CLUSTER_CHANGE_HOST",
+];
+
+const PREFIX: &str = "PORTOLAN_";
+
+impl Key {
+    /// The environment variable that sets it: `PORTOLAN_PORTAL_PUBLIC_URL`.
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+/// Refuses names that are not in [`KEYS`].
+pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
+    for name in dotted_names(table) {
+        if !KEYS.iter().any(|key| key.name == name) {
+            let nearest = nearest(&name, KEYS.iter().map(|key| key.name.to_owned()));
+            return Err(ConfigError::Unknown {
+                place: place.to_owned(),
+                name,
+                nearest,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Lays `PORTOLAN_*` variables over the file's values.
+pub fn overlay_env(
+    table: &mut Table,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    for (variable, text) in env.filter(|(name, _)| name.starts_with(PREFIX)) {
+        if NOT_SETTINGS.contains(&variable.as_str()) {
+            continue;
+        }
+        let Some(key) = KEYS.iter().find(|key| key.variable() == variable) else {
+            let nearest = nearest(&variable, KEYS.iter().map(Key::variable));
+            return Err(ConfigError::Unknown {
+                place: "The environment".into(),
+                name: variable,
+                nearest,
+            });
+        };
+        insert(table, key.name, value(key, &variable, &text)?);
+    }
+    Ok(())
+}
+
+/// Sections that were begun in the file get the rest of their keys from the defaults.
+pub fn fill_defaults(table: &mut Table) {
+    let defaults = Config::default();
+    for (section, origin) in [("portal", &defaults.portal), ("boards", &defaults.boards)] {
+        let Some(Value::Table(given)) = table.get_mut(section) else {
+            continue;
+        };
+        let listen = given
+            .get("listen")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        given
+            .entry("listen")
+            .or_insert_with(|| Value::String(origin.listen.to_string()));
+        given.entry("public_url").or_insert_with(|| {
+            // A moved port is the commonest change: the address people type follows it.
+            let port = listen
+                .as_deref()
+                .and_then(|text| text.rsplit(':').next()?.parse().ok());
+            let url = port.map_or_else(
+                || origin.public_url.to_string(),
+                |port| super::PublicUrl::http(origin.public_url.host(), port).to_string(),
+            );
+            Value::String(url)
+        });
+    }
+    if let Some(Value::Table(given)) = table.get_mut("metrics") {
+        given
+            .entry("listen")
+            .or_insert_with(|| Value::String(defaults.metrics.listen.to_string()));
+    }
+}
+
+fn value(key: &Key, variable: &str, text: &str) -> Result<Value, ConfigError> {
+    match key.kind {
+        Kind::Text => Ok(Value::String(text.to_owned())),
+        Kind::List => Ok(Value::Array(
+            text.split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(|item| Value::String(item.to_owned()))
+                .collect(),
+        )),
+        Kind::Number => text.trim().parse().map(Value::Integer).map_err(|_| {
+            ConfigError::Invalid(format!(
+                "{variable} is '{text}', but it must be a whole number."
+            ))
+        }),
+    }
+}
+
+fn insert(table: &mut Table, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => {
+            table.insert(name.to_owned(), value);
+        }
+        Some((section, rest)) => {
+            let entry = table
+                .entry(section)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = entry {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn dotted_names(table: &Table) -> Vec<String> {
+    table
+        .iter()
+        .flat_map(|(name, value)| match value {
+            Value::Table(inner) => dotted_names(inner)
+                .into_iter()
+                .map(|rest| format!("{name}.{rest}"))
+                .collect(),
+            _ => vec![name.clone()],
+        })
+        .collect()
+}
+
+fn nearest(name: &str, known: impl Iterator<Item = String>) -> String {
+    known
+        .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)))
+        .unwrap_or_default()
+}

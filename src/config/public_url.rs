@@ -1,0 +1,95 @@
+//! The address people type: scheme, host and port, nothing else.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// `https://portolan.example.org` or `http://localhost:8080`: no path, no user, no query.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct PublicUrl {
+    https: bool,
+    host: String,
+    port: Option<u16>,
+}
+
+impl PublicUrl {
+    /// A plain address for one's own machine.
+    pub fn http(host: &str, port: u16) -> Self {
+        Self {
+            https: false,
+            host: host.to_owned(),
+            port: Some(port).filter(|port| *port != 80),
+        }
+    }
+
+    /// Whether browsers reach it over TLS.
+    pub const fn is_https(&self) -> bool {
+        self.https
+    }
+
+    /// The host without the port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What a browser sends as `Host`.
+    pub fn authority(&self) -> String {
+        self.port
+            .map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+    }
+
+    /// Whether it points at this machine only.
+    pub fn is_local(&self) -> bool {
+        matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "[::1]")
+    }
+
+    /// The full address of a path on it.
+    pub fn join(&self, path: &str) -> String {
+        format!("{self}{path}")
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.https { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority())
+    }
+}
+
+impl TryFrom<String> for PublicUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let wrong = || {
+            format!(
+                "'{text}' is not an address of the form https://portolan.example.org (scheme, host and maybe a port; no path)"
+            )
+        };
+        let (https, rest) = if let Some(rest) = text.strip_prefix("https://") {
+            (true, rest)
+        } else {
+            (false, text.strip_prefix("http://").ok_or_else(wrong)?)
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest).to_lowercase();
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (
+                host.to_owned(),
+                Some(port.parse::<u16>().map_err(|_| wrong())?),
+            ),
+            _ => (rest, None),
+        };
+        let good = |c: char| c.is_ascii_alphanumeric() || ".-[]:".contains(c);
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        if host.is_empty() || !host.chars().all(good) || (host.contains(':') && !bracketed) {
+            return Err(wrong());
+        }
+        // Browsers leave the usual port out of Host and Origin.
+        let usual = if https { 443 } else { 80 };
+        Ok(Self {
+            https,
+            host,
+            port: port.filter(|port| *port != usual),
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! Words that every room shares: identifiers, names and roles, each valid by construction.
+//! Parsed once at the border; nothing here does I/O.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl From<i64> for $name {
+            fn from(value: i64) -> Self {
+                Self(value)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A person with an account on this portal.
+    PersonId
+);
+id!(
+    /// A group: a lab.
+    GroupId
+);
+id!(
+    /// One signed-in browser.
+    SessionId
+);
+id!(
+    /// A one-time link: set-up, invitation or password reset.
+    LinkId
+);
+id!(
+    /// A cluster this portal knows.
+    ClusterId
+);
+
+/// What a person is in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Leads the group: may invite people and sees what the group used.
+    Pi,
+    /// Belongs to the group.
+    Member,
+}
+
+impl Role {
+    /// As stored and as sent by forms.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pi => "pi",
+            Self::Member => "member",
+        }
+    }
+
+    /// As shown to people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Pi => "PI",
+            Self::Member => "Member",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "pi" => Ok(Self::Pi),
+            "member" => Ok(Self::Member),
+            _ => Err(NameError("Choose one of the roles offered.")),
+        }
+    }
+}
+
+/// Why a name was not accepted, as a sentence for the person who typed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NameError(pub &'static str);
+
+/// The name a person signs in with: lower-case letters, digits, dot, dash, underscore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInName(String);
+
+impl SignInName {
+    /// Longest accepted name, in characters.
+    pub const MAX: usize = 32;
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SignInName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = text.trim().to_lowercase();
+        if name.is_empty() {
+            return Err(NameError("Choose a name to sign in with."));
+        }
+        if name.chars().count() > Self::MAX {
+            return Err(NameError("Use at most 32 characters."));
+        }
+        let mut chars = name.chars();
+        let starts_well = chars.next().is_some_and(|c| c.is_ascii_lowercase());
+        let goes_on_well =
+            chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
+        if !starts_well || !goes_on_well {
+            return Err(NameError(
+                "Start with a letter, then use only letters without accents, digits, dots, dashes or underscores.",
+            ));
+        }
+        Ok(Self(name))
+    }
+}
+
+impl fmt::Display for SignInName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A name for people to read (a person's, a group's): one line, any script, no tricks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label(String);
+
+impl Label {
+    /// Longest accepted label, in characters.
+    pub const MAX: usize = 80;
+
+    /// The label as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Label {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(NameError("This cannot be empty."));
+        }
+        if text.chars().count() > Self::MAX {
+            return Err(NameError("Use at most 80 characters."));
+        }
+        if text.chars().any(is_trick) {
+            return Err(NameError(
+                "Remove line breaks and invisible control characters.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Characters that break lines or make text look like something else (direction overrides, zero width).
+fn is_trick(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
+/// A short name for use in addresses and commands: `fir`, `demo-mfa`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slug(String);
+
+impl Slug {
+    /// The slug as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Slug {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if text.is_empty()
+            || text.len() > 32
+            || !text.starts_with(|c: char| c.is_ascii_lowercase())
+            || !text.chars().all(good)
+        {
+            return Err(NameError(
+                "Use up to 32 lower-case letters, digits and dashes, starting with a letter.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A host name or address that is safe to hand to `ssh` as an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName(String);
+
+impl HostName {
+    /// The host as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HostName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let good = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+        if text.is_empty()
+            || text.len() > 253
+            || !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
+            || !text.chars().all(good)
+        {
+            return Err(NameError(
+                "Give a host name such as login.example.org, or an address.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sign_in_names_are_folded_and_checked() {
+        assert_eq!(
+            "  Alice.B ".parse::<SignInName>().unwrap().as_str(),
+            "alice.b"
+        );
+        for bad in [
+            "",
+            " ",
+            "9lives",
+            "-rf",
+            "a b",
+            "a\nb",
+            "é",
+            "<b>",
+            &"a".repeat(33),
+        ] {
+            assert!(bad.parse::<SignInName>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn labels_take_any_script_but_no_tricks() {
+        for good in ["Ada Smith", "名前", "Ødegård & fils", "<script>", "O'Brien"] {
+            assert_eq!(good.parse::<Label>().unwrap().as_str(), good);
+        }
+        for bad in [
+            "",
+            "a\nb",
+            "a\u{202E}b",
+            "a\u{0}b",
+            "\u{200B}",
+            &"x".repeat(81),
+        ] {
+            assert!(bad.parse::<Label>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_cannot_look_like_options() {
+        for bad in ["-oProxyCommand=x", "", "a b", "a;b", "a\nb", "$(x)"] {
+            assert!(bad.parse::<HostName>().is_err(), "{bad:?}");
+        }
+        for good in ["fir.alliancecan.ca", "127.0.0.1", "::1"] {
+            assert!(good.parse::<HostName>().is_ok(), "{good:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_accepted_is_short_and_single_line(text in ".{0,120}") {
+            if let Ok(label) = text.parse::<Label>() {
+                prop_assert!(label.as_str().chars().count() <= Label::MAX);
+                prop_assert!(!label.as_str().chars().any(char::is_control));
+            }
+            if let Ok(name) = text.parse::<SignInName>() {
+                prop_assert!(name.as_str().is_ascii());
+                prop_assert_eq!(name.as_str().parse::<SignInName>().unwrap(), name);
+            }
+            if let Ok(host) = text.parse::<HostName>() {
+                prop_assert!(!host.as_str().starts_with('-'));
+            }
+        }
+    }
+}

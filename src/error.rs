@@ -1,0 +1,76 @@
+//! What can go wrong while a request is served. How it looks is decided in `web::errors`.
+
+use crate::auth::{AuthError, Denied};
+use crate::store::StoreError;
+
+/// Every way a request can fail; the doc line names the status it gets.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// 303 to the sign-in page (401 for scripts): nobody is signed in. Holds where they wanted to go.
+    #[error("not signed in")]
+    NotSignedIn(String),
+    /// 403: signed in, but not allowed.
+    #[error("not allowed")]
+    Denied,
+    /// 404: no such page, or none that this person may know of.
+    #[error("not found")]
+    NotFound,
+    /// 400: the request makes no sense (a field missing, a number that is none).
+    #[error("bad request: {0}")]
+    BadRequest(String),
+    /// 403: sent by a page of another site.
+    #[error("cross-origin request")]
+    CrossOrigin,
+    /// 413: more than anyone types.
+    #[error("request too large")]
+    TooLarge,
+    /// 429: too many tries; how many seconds to wait.
+    #[error("too many tries")]
+    TooManyTries(i64),
+    /// 410: a link that no longer works.
+    #[error("link does not work")]
+    Link(crate::auth::links::LinkProblem),
+    /// 409: it would leave the portal without an administrator.
+    #[error("last administrator")]
+    LastAdmin,
+    /// 503: another program holds the database.
+    #[error("database busy")]
+    Busy,
+    /// 507: the disk is full; nothing was changed.
+    #[error("disk full")]
+    DiskFull,
+    /// 500: a fault of ours. The text goes to the log, never to the page.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<Denied> for AppError {
+    fn from(Denied: Denied) -> Self {
+        Self::Denied
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Busy => Self::Busy,
+            StoreError::Full => Self::DiskFull,
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<AuthError> for AppError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Store(error) => error.into(),
+            AuthError::TooManyTries(wait) => Self::TooManyTries(wait),
+            AuthError::Link(problem) => Self::Link(problem),
+            AuthError::NotFound => Self::NotFound,
+            AuthError::LastAdmin => Self::LastAdmin,
+            AuthError::SignInRanOut => Self::NotSignedIn("/".into()),
+            // Forms answer these next to the field; reaching this point is a fault of ours.
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether the portal is well: asked by `/healthz` and by `portolan doctor`.
+
+use std::path::Path;
+
+use crate::app::App;
+use crate::store;
+
+/// Below this much free space, in bytes, writing will soon fail.
+pub const DISK_LOW: u64 = 100 * 1024 * 1024;
+/// Seconds by which the clock may stand before the newest entry of the activity log.
+pub const CLOCK_SLACK: i64 = 120;
+
+/// What is wrong, in words; nothing means well.
+pub async fn problems(app: &App) -> Vec<String> {
+    let mut problems = Vec::new();
+    match newest_activity(app).await {
+        Err(error) => problems.push(format!("The database does not answer: {error}.")),
+        Ok(Some(newest)) => {
+            let behind = newest.since(app.clock.now());
+            if behind > CLOCK_SLACK {
+                problems.push(format!(
+                    "The clock is behind: the activity log has an entry {behind} s in the future. One-time codes will be refused until the clock is right."
+                ));
+            }
+        }
+        Ok(None) => {}
+    }
+    match free_space(&app.config.data_dir) {
+        Ok(free) if free < DISK_LOW => {
+            problems.push(format!(
+                "The disk of the data folder is almost full: {} MB are left.",
+                free / 1_000_000
+            ));
+        }
+        Ok(_) => {}
+        Err(error) => problems.push(format!("The data folder cannot be examined: {error}.")),
+    }
+    problems
+}
+
+async fn newest_activity(app: &App) -> store::Result<Option<crate::clock::UnixTime>> {
+    let mut db = app.store.read().await?;
+    store::activity::newest_at(&mut db).await
+}
+
+/// Bytes that can still be written to the disk of a folder.
+pub fn free_space(dir: &Path) -> std::io::Result<u64> {
+    let stat = rustix::fs::statvfs(dir)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

@@ -1,0 +1,42 @@
+//! What is done now and then: deleting what has run out.
+
+use std::time::Duration;
+
+use crate::app::AppState;
+use crate::store;
+
+/// How often.
+const EVERY: Duration = Duration::from_hours(1);
+
+/// Runs until the portal stops.
+pub async fn run(app: AppState) {
+    let mut ticks = tokio::time::interval(EVERY);
+    loop {
+        tokio::select! {
+            () = app.stop.cancelled() => return,
+            _ = ticks.tick() => tidy(&app).await,
+        }
+    }
+}
+
+/// Deletes sessions that ran out and activity that is older than it should be kept.
+pub async fn tidy(app: &AppState) {
+    let result = async {
+        let sessions = app.auth.sweep_sessions().await?;
+        let until = app
+            .clock
+            .now()
+            .plus(-i64::from(app.config.activity.keep_days) * 86_400);
+        let mut tx = app.store.write().await?;
+        let entries = store::activity::sweep(&mut tx, until).await?;
+        store::commit(tx).await?;
+        Ok::<_, crate::auth::AuthError>((sessions, entries))
+    };
+    match result.await {
+        Ok((0, 0)) => {}
+        Ok((sessions, entries)) => tracing::info!(sessions, entries, "Deleted what had run out"),
+        Err(error) => {
+            tracing::warn!(%error, "What has run out could not be deleted; it is tried again in an hour");
+        }
+    }
+}

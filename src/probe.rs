@@ -1,0 +1,56 @@
+//! The mark by which `portolan doctor` proves to the running portal that it holds the same master key,
+//! and may therefore be told what the portal sees of its request.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::clock::UnixTime;
+use crate::vault::{Purpose, Vault};
+
+/// The header that carries the mark.
+pub const HEADER: &str = "x-portolan-probe";
+
+/// Seconds a mark is good for, before and after it was made.
+const GOOD_FOR: i64 = 60;
+
+/// A mark made now.
+pub fn mark(vault: &Vault, now: UnixTime) -> String {
+    let signature = vault.sign(Purpose::DoctorProbe, now.0.to_string().as_bytes());
+    format!("{}.{}", now.0, URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// Whether a mark was made under our master key, just now.
+pub fn is_ours(vault: &Vault, mark: &str, now: UnixTime) -> bool {
+    let Some((time, signature)) = mark.split_once('.') else {
+        return false;
+    };
+    let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
+        return false;
+    };
+    let recent = time
+        .parse::<i64>()
+        .is_ok_and(|time| now.since(UnixTime(time)).abs() <= GOOD_FOR);
+    recent && vault.verify(Purpose::DoctorProbe, time.as_bytes(), &signature)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::MasterKey;
+
+    #[test]
+    fn a_mark_is_good_for_a_minute_under_one_key() {
+        let vault = Vault::new(MasterKey::generate().unwrap());
+        let other = Vault::new(MasterKey::generate().unwrap());
+        let mark = mark(&vault, UnixTime(1000));
+        assert!(is_ours(&vault, &mark, UnixTime(1060)));
+        assert!(!is_ours(&vault, &mark, UnixTime(1061)));
+        assert!(!is_ours(&other, &mark, UnixTime(1000)));
+        assert!(!is_ours(
+            &vault,
+            &mark.replace("1000", "1001"),
+            UnixTime(1000)
+        ));
+        assert!(!is_ours(&vault, "x", UnixTime(1000)));
+    }
+}

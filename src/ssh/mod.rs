@@ -1,0 +1,3 @@
+//! How a cluster is reached.
+
+pub mod host_keys;

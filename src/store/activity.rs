@@ -1,0 +1,114 @@
+//! Table `activity`: who did what to what, from where, when.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+
+/// An entry to be written.
+#[derive(Debug)]
+pub struct NewEntry<'a> {
+    /// Who did it, if someone was signed in.
+    pub actor: Option<PersonId>,
+    /// Their name at the time.
+    pub actor_name: &'a str,
+    /// What was done, as a stable word.
+    pub action: &'static str,
+    /// The person it was done to.
+    pub person: Option<PersonId>,
+    /// The name of what it was done to.
+    pub subject: &'a str,
+    /// More words.
+    pub detail: &'a str,
+    /// From where.
+    pub address: &'a str,
+}
+
+/// An entry as read.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Entry {
+    /// Its number; grows with time.
+    pub id: i64,
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub at: UnixTime,
+    /// Who did it.
+    pub actor_name: String,
+    /// What was done, as a stable word.
+    pub action: String,
+    /// The name of what it was done to.
+    pub subject: String,
+    /// More words.
+    pub detail: String,
+    /// From where.
+    pub address: String,
+}
+
+/// Which entries to read.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Only what this person did, or what was done to them.
+    pub about: Option<PersonId>,
+    /// Only this action.
+    pub action: Option<String>,
+    /// Only entries in which a name, the detail or the address contains this.
+    pub text: Option<String>,
+    /// Only entries with a smaller number (for paging).
+    pub before: Option<i64>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// Writes an entry.
+pub async fn add(db: &mut Connection, entry: &NewEntry<'_>, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO activity (at, actor_id, actor_name, action, person_id, subject, detail, address)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(now.0)
+    .bind(entry.actor.map(|id| id.0))
+    .bind(entry.actor_name)
+    .bind(entry.action)
+    .bind(entry.person.map(|id| id.0))
+    .bind(entry.subject)
+    .bind(entry.detail)
+    .bind(entry.address)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Reads entries, newest first.
+pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
+    Ok(sqlx::query_as(
+        "SELECT id, at, actor_name, action, subject, detail, address FROM activity
+         WHERE ($1 IS NULL OR actor_id = $1 OR person_id = $1)
+           AND ($2 IS NULL OR action = $2)
+           AND ($3 IS NULL OR instr(lower(actor_name || ' ' || subject || ' ' || detail || ' ' || address), lower($3)) > 0)
+           AND ($4 IS NULL OR id < $4)
+         ORDER BY id DESC LIMIT $5",
+    )
+    .bind(filter.about.map(|id| id.0))
+    .bind(filter.action.as_deref())
+    .bind(filter.text.as_deref())
+    .bind(filter.before)
+    .bind(filter.limit)
+    .fetch_all(db)
+    .await?)
+}
+
+/// When the newest entry was written: a clock that stands before it is wrong.
+pub async fn newest_at(db: &mut Connection) -> Result<Option<UnixTime>> {
+    let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity")
+        .fetch_one(db)
+        .await?;
+    Ok(at.map(UnixTime))
+}
+
+/// Deletes entries older than `until`.
+pub async fn sweep(db: &mut Connection, until: UnixTime) -> Result<u64> {
+    Ok(sqlx::query("DELETE FROM activity WHERE at < $1")
+        .bind(until.0)
+        .execute(db)
+        .await?
+        .rows_affected())
+}

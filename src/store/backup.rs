@@ -1,0 +1,75 @@
+//! Consistent copies of the whole database, taken while it is in use.
+
+use std::path::Path;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection as _};
+
+use super::{APPLICATION_ID, Connection, Result, Store, StoreError};
+
+/// Writes a consistent copy of the database to `target`, which must not exist.
+pub async fn copy_to(store: &Store, target: &Path) -> Result<()> {
+    let mut db = store.read().await?;
+    sqlx::query("VACUUM INTO $1")
+        .bind(target.to_string_lossy().as_ref())
+        .execute(&mut *db)
+        .await?;
+    Ok(())
+}
+
+/// What a backup file says of itself.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Whether `SQLite` finds the file whole.
+    pub intact: bool,
+    /// The check value of the master key it was made under.
+    pub key_check: Option<Vec<u8>>,
+    /// How many people are in it.
+    pub people: i64,
+}
+
+/// Opens a database (ours, or a backup) for looking only: nothing is created or brought up to date.
+pub async fn look_into(path: &Path) -> Result<Connection> {
+    let mut db = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .connect()
+        .await?;
+    let id: i64 = sqlx::query_scalar("PRAGMA application_id")
+        .fetch_one(&mut db)
+        .await
+        .map_err(|_| StoreError::Foreign(path.to_owned()))?;
+    if id != APPLICATION_ID {
+        return Err(StoreError::Foreign(path.to_owned()));
+    }
+    Ok(db)
+}
+
+/// Looks into a database file without changing it.
+pub async fn inspect(path: &Path) -> Result<Inspection> {
+    let mut db = look_into(path).await?;
+    let verdict: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(&mut db)
+        .await?;
+    let inspection = Inspection {
+        intact: verdict == "ok",
+        key_check: super::facts::get(&mut db, "key-check").await?,
+        people: super::people::count(&mut db).await?,
+    };
+    db.close().await?;
+    Ok(inspection)
+}
+
+/// After a restore: what was signed in or invited when the copy was taken is not any more.
+pub async fn forget_sign_ins(db: &mut Connection) -> Result<()> {
+    sqlx::query("DELETE FROM sessions")
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("DELETE FROM pending_sign_ins")
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("DELETE FROM links WHERE used_at IS NULL")
+        .execute(&mut *db)
+        .await?;
+    Ok(())
+}

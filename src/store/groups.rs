@@ -1,0 +1,172 @@
+//! Tables `groups` and `memberships`.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, Label, PersonId, Role};
+
+/// A group.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Group {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: GroupId,
+    /// Its name.
+    pub name: String,
+    /// How many active people belong to it.
+    pub people: i64,
+}
+
+/// A person's place in a group.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Membership {
+    /// The group.
+    #[sqlx(try_from = "i64")]
+    pub group_id: GroupId,
+    /// The group's name.
+    pub group_name: String,
+    role: String,
+}
+
+/// Someone in a group.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Member {
+    /// Who.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// Their sign-in name.
+    pub name: String,
+    /// What others read.
+    pub display_name: String,
+    /// Whether the account is switched off.
+    pub is_disabled: bool,
+    /// Since when they belong to it.
+    #[sqlx(try_from = "i64")]
+    pub since: UnixTime,
+    role: String,
+}
+
+impl Membership {
+    /// What the person is in that group.
+    pub fn role(&self) -> Role {
+        // The CHECK constraint allows no third value; the lesser one is the safe reading.
+        self.role.parse().unwrap_or(Role::Member)
+    }
+}
+
+impl Member {
+    /// What the person is in the group.
+    pub fn role(&self) -> Role {
+        self.role.parse().unwrap_or(Role::Member)
+    }
+}
+
+/// A new group.
+pub async fn add(db: &mut Connection, name: &Label, now: UnixTime) -> Result<GroupId> {
+    let id: i64 =
+        sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
+            .bind(name.as_str())
+            .bind(now.0)
+            .fetch_one(db)
+            .await?;
+    Ok(GroupId(id))
+}
+
+macro_rules! select_group {
+    ($tail:literal) => {
+        concat!(
+            "SELECT g.id, g.name,
+               (SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id
+                 WHERE m.group_id = g.id AND p.disabled_at IS NULL) AS people
+             FROM groups g ",
+            $tail
+        )
+    };
+}
+
+/// All groups, by name.
+pub async fn list(db: &mut Connection) -> Result<Vec<Group>> {
+    Ok(sqlx::query_as(select_group!("ORDER BY g.name"))
+        .fetch_all(db)
+        .await?)
+}
+
+/// One group.
+pub async fn get(db: &mut Connection, id: GroupId) -> Result<Option<Group>> {
+    Ok(sqlx::query_as(select_group!("WHERE g.id = $1"))
+        .bind(id.0)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// The group of this name.
+pub async fn by_name(db: &mut Connection, name: &Label) -> Result<Option<GroupId>> {
+    let id: Option<i64> = sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
+        .bind(name.as_str())
+        .fetch_optional(db)
+        .await?;
+    Ok(id.map(GroupId))
+}
+
+/// Gives a group another name.
+pub async fn rename(db: &mut Connection, id: GroupId, name: &Label) -> Result<()> {
+    sqlx::query("UPDATE groups SET name = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(name.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Puts someone into a group, or changes their role there.
+pub async fn put(
+    db: &mut Connection,
+    group: GroupId,
+    person: PersonId,
+    role: Role,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO memberships (group_id, person_id, role, since) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (group_id, person_id) DO UPDATE SET role = excluded.role",
+    )
+    .bind(group.0)
+    .bind(person.0)
+    .bind(role.as_str())
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Takes someone out of a group. False if they were not in it.
+pub async fn remove(db: &mut Connection, group: GroupId, person: PersonId) -> Result<bool> {
+    let done = sqlx::query("DELETE FROM memberships WHERE group_id = $1 AND person_id = $2")
+        .bind(group.0)
+        .bind(person.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The groups a person belongs to.
+pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Membership>> {
+    Ok(sqlx::query_as(
+        "SELECT m.group_id, g.name AS group_name, m.role FROM memberships m JOIN groups g ON g.id = m.group_id
+         WHERE m.person_id = $1 ORDER BY g.name",
+    )
+    .bind(person.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// The people of a group, leaders first.
+pub async fn members(db: &mut Connection, group: GroupId) -> Result<Vec<Member>> {
+    Ok(sqlx::query_as(
+        "SELECT m.person_id, p.name, p.display_name, p.disabled_at IS NOT NULL AS is_disabled, m.since, m.role
+         FROM memberships m JOIN people p ON p.id = m.person_id
+         WHERE m.group_id = $1 ORDER BY m.role DESC, p.display_name",
+    )
+    .bind(group.0)
+    .fetch_all(db)
+    .await?)
+}

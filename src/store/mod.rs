@@ -1,0 +1,210 @@
+//! SQL and nothing else: the only room that names `sqlx`. One file per table; free functions over a
+//! connection, so that callers decide what belongs into one transaction.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Sqlite, SqlitePool};
+
+pub mod activity;
+pub mod backup;
+pub mod clusters;
+pub mod facts;
+pub mod groups;
+pub mod links;
+pub mod people;
+pub mod recovery_codes;
+pub mod sessions;
+
+/// A connection on which the functions of this room work; a transaction derefs to it.
+pub type Connection = sqlx::SqliteConnection;
+
+/// A transaction that holds the write lock; dropping it undoes everything.
+pub type Transaction = sqlx::Transaction<'static, Sqlite>;
+
+/// Marks the file as ours (`PRAGMA application_id`): "Port" in ASCII.
+pub const APPLICATION_ID: i64 = 0x506F_7274;
+
+/// How long a writer waits for another process (a backup, the command line) to finish.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Readers at once. Reads are short and from the page cache, so few suffice.
+const READERS: u32 = 4;
+
+static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// What can go wrong with the database, as far as callers care.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room on the disk; nothing was written.
+    #[error("the disk is full")]
+    Full,
+    /// Another process held the write lock for too long; nothing was written.
+    #[error("the database is locked by another program")]
+    Busy,
+    /// Something unique exists already.
+    #[error("it exists already")]
+    Taken,
+    /// Anything else.
+    #[error("database: {0}")]
+    Other(#[source] sqlx::Error),
+    /// The schema could not be brought up to date.
+    #[error("database migration: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    /// The file is not a Portolan database.
+    #[error("{0} is not a Portolan database")]
+    Foreign(PathBuf),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        // Primary SQLite result codes; the extended ones keep them in the low byte.
+        const BUSY: i32 = 5;
+        const FULL: i32 = 13;
+        let Some(database) = error.as_database_error() else {
+            return Self::Other(error);
+        };
+        if database.is_unique_violation() {
+            return Self::Taken;
+        }
+        let code = database
+            .code()
+            .and_then(|code| code.parse::<i32>().ok())
+            .unwrap_or(0)
+            & 0xFF;
+        match code {
+            BUSY => Self::Busy,
+            FULL => Self::Full,
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// Shorthand of this room.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// The open database: many readers, one writer.
+#[derive(Clone, Debug)]
+pub struct Store {
+    read: SqlitePool,
+    write: SqlitePool,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the database, creating it if it is missing, and brings the schema up to date.
+    pub async fn open(path: &Path) -> Result<Self> {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // Commits survive a killed process and a power cut.
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY_TIMEOUT)
+            .foreign_keys(true)
+            .optimize_on_close(true, None);
+        let write = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(options.clone())
+            .await?;
+        let store = Self {
+            read: SqlitePoolOptions::new()
+                .max_connections(READERS)
+                .connect_lazy_with(options.read_only(true).create_if_missing(false)),
+            write,
+            path: path.to_owned(),
+        };
+        store.refuse_foreign_file().await?;
+        MIGRATOR.run(&store.write).await?;
+        Ok(store)
+    }
+
+    /// A connection for reading.
+    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Sqlite>> {
+        Ok(self.read.acquire().await?)
+    }
+
+    /// A transaction for writing. It takes the write lock at once, so that what is read in it holds until
+    /// the commit.
+    pub async fn write(&self) -> Result<Transaction> {
+        Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// Closes all connections, folding the write-ahead log into the file.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.write.close().await;
+    }
+
+    /// Where the database file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    async fn refuse_foreign_file(&self) -> Result<()> {
+        let mut db = self.write.acquire().await?;
+        let id: i64 = sqlx::query_scalar("PRAGMA application_id")
+            .fetch_one(&mut *db)
+            .await?;
+        if id == APPLICATION_ID {
+            return Ok(());
+        }
+        let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+            .fetch_one(&mut *db)
+            .await?;
+        if id != 0 || tables != 0 {
+            return Err(StoreError::Foreign(self.path.clone()));
+        }
+        // PRAGMA takes no parameters; 1349481076 is APPLICATION_ID.
+        sqlx::query("PRAGMA application_id = 1349481076")
+            .execute(&mut *db)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Finishes a transaction: only now is anything kept.
+pub async fn commit(tx: Transaction) -> Result<()> {
+    Ok(tx.commit().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_application_id_in_the_pragma_is_the_constant() {
+        assert_eq!(APPLICATION_ID, 1_349_481_076);
+    }
+
+    #[tokio::test]
+    async fn a_foreign_database_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.db");
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(true);
+        let pool = SqlitePool::connect_with(options).await.unwrap();
+        sqlx::query("CREATE TABLE theirs (x)")
+            .execute(&pool)
+            .await
+            .unwrap();
+        pool.close().await;
+        assert!(matches!(
+            Store::open(&path).await,
+            Err(StoreError::Foreign(_))
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_transaction_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        facts::set(&mut tx, "x", b"1").await.unwrap();
+        drop(tx);
+        let mut tx = store.write().await.unwrap();
+        assert_eq!(facts::get(&mut tx, "x").await.unwrap(), None);
+    }
+}

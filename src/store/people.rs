@@ -1,0 +1,226 @@
+//! Table `people`.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{Label, PersonId, SignInName};
+
+/// A person as the rest of the program sees them.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Person {
+    /// Who.
+    #[sqlx(try_from = "i64")]
+    pub id: PersonId,
+    /// What they sign in with.
+    pub name: String,
+    /// What others read.
+    pub display_name: String,
+    /// Whether they administer the portal.
+    pub is_admin: bool,
+    /// Whether a second factor is on.
+    pub has_totp: bool,
+    /// Whether the account is switched off.
+    pub is_disabled: bool,
+    /// When the account was made.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+}
+
+/// A person with what is needed to check their sign-in.
+#[derive(sqlx::FromRow)]
+pub struct Credentials {
+    /// The person.
+    #[sqlx(flatten)]
+    pub person: Person,
+    /// Sealed Argon2id hash.
+    pub password_sealed: Vec<u8>,
+    /// Sealed secret of the one-time-code app.
+    pub totp_sealed: Option<Vec<u8>>,
+    /// The last time step whose code was used.
+    pub totp_last_step: i64,
+}
+
+/// A row of the people page.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Listed {
+    /// The person.
+    #[sqlx(flatten)]
+    pub person: Person,
+    /// Groups and roles, e.g. `Smith Lab (pi), Jones Lab (member)`.
+    pub groups: String,
+    last_seen_at: Option<i64>,
+}
+
+impl Listed {
+    /// Last request of any of their browsers.
+    pub fn last_seen(&self) -> Option<UnixTime> {
+        self.last_seen_at.map(UnixTime)
+    }
+}
+
+macro_rules! columns {
+    () => {
+        "p.id, p.name, p.display_name, p.is_admin, p.totp_sealed IS NOT NULL AS has_totp,
+         p.disabled_at IS NOT NULL AS is_disabled, p.created_at"
+    };
+}
+pub(super) use columns;
+
+/// A new person's row. The password must be set in the same transaction: until then nothing opens it.
+pub async fn add(
+    db: &mut Connection,
+    name: &SignInName,
+    display_name: &Label,
+    is_admin: bool,
+    now: UnixTime,
+) -> Result<PersonId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO people (name, display_name, is_admin, password_sealed, password_changed_at, created_at)
+         VALUES ($1, $2, $3, x'', $4, $4) RETURNING id",
+    )
+    .bind(name.as_str())
+    .bind(display_name.as_str())
+    .bind(is_admin)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(PersonId(id))
+}
+
+/// The person with this id.
+pub async fn get(db: &mut Connection, id: PersonId) -> Result<Option<Person>> {
+    Ok(sqlx::query_as(concat!(
+        "SELECT ",
+        columns!(),
+        " FROM people p WHERE p.id = $1"
+    ))
+    .bind(id.0)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The person with this sign-in name, with their credentials.
+pub async fn by_name(db: &mut Connection, name: &SignInName) -> Result<Option<Credentials>> {
+    Ok(sqlx::query_as(concat!(
+        "SELECT ",
+        columns!(),
+        ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.name = $1"
+    ))
+    .bind(name.as_str())
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The credentials of the person with this id.
+pub async fn credentials(db: &mut Connection, id: PersonId) -> Result<Option<Credentials>> {
+    Ok(sqlx::query_as(concat!(
+        "SELECT ",
+        columns!(),
+        ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.id = $1"
+    ))
+    .bind(id.0)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// Everyone, by name.
+pub async fn list(db: &mut Connection) -> Result<Vec<Listed>> {
+    Ok(sqlx::query_as(concat!(
+        "SELECT ",
+        columns!(),
+        ", coalesce((SELECT group_concat(g.name || ' (' || m.role || ')', ', ')
+                      FROM memberships m JOIN groups g ON g.id = m.group_id WHERE m.person_id = p.id), '') AS groups,
+           (SELECT max(last_seen_at) FROM sessions s WHERE s.person_id = p.id) AS last_seen_at
+         FROM people p ORDER BY p.name"
+    ))
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many administrators can still sign in.
+pub async fn count_active_admins(db: &mut Connection) -> Result<i64> {
+    Ok(
+        sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
+            .fetch_one(db)
+            .await?,
+    )
+}
+
+/// How many people there are, disabled ones included.
+pub async fn count(db: &mut Connection) -> Result<i64> {
+    Ok(sqlx::query_scalar("SELECT count(*) FROM people")
+        .fetch_one(db)
+        .await?)
+}
+
+/// Sets the sealed password hash.
+pub async fn set_password(
+    db: &mut Connection,
+    id: PersonId,
+    sealed: &[u8],
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query("UPDATE people SET password_sealed = $2, password_changed_at = $3 WHERE id = $1")
+        .bind(id.0)
+        .bind(sealed)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Sets the name others read.
+pub async fn set_display_name(db: &mut Connection, id: PersonId, name: &Label) -> Result<()> {
+    sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(name.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Makes someone an administrator, or no longer one.
+pub async fn set_admin(db: &mut Connection, id: PersonId, is_admin: bool) -> Result<()> {
+    sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(is_admin)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Switches the account off (`Some`) or on (`None`).
+pub async fn set_disabled(db: &mut Connection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
+    sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(at.map(|at| at.0))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Turns the second factor on (sealed secret) or off.
+pub async fn set_totp(
+    db: &mut Connection,
+    id: PersonId,
+    sealed: Option<&[u8]>,
+    step: i64,
+) -> Result<()> {
+    sqlx::query("UPDATE people SET totp_sealed = $2, totp_last_step = $3 WHERE id = $1")
+        .bind(id.0)
+        .bind(sealed)
+        .bind(step)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Marks a time step as used. False if it, or a later one, was used before: the code is worn out.
+pub async fn use_totp_step(db: &mut Connection, id: PersonId, step: i64) -> Result<bool> {
+    let done =
+        sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
+            .bind(id.0)
+            .bind(step)
+            .execute(db)
+            .await?;
+    Ok(done.rows_affected() == 1)
+}

@@ -1,0 +1,49 @@
+//! Table `recovery_codes`: codes for the day the phone is gone. Only hashes are kept.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+
+/// Replaces all codes of a person.
+pub async fn replace(db: &mut Connection, person: PersonId, hashes: &[[u8; 32]]) -> Result<()> {
+    sqlx::query("DELETE FROM recovery_codes WHERE person_id = $1")
+        .bind(person.0)
+        .execute(&mut *db)
+        .await?;
+    for hash in hashes {
+        sqlx::query("INSERT INTO recovery_codes (person_id, code_hash) VALUES ($1, $2)")
+            .bind(person.0)
+            .bind(&hash[..])
+            .execute(&mut *db)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Uses a code up. False if there is no such code or it was used before.
+pub async fn use_up(
+    db: &mut Connection,
+    person: PersonId,
+    hash: &[u8; 32],
+    now: UnixTime,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE recovery_codes SET used_at = $3 WHERE person_id = $1 AND code_hash = $2 AND used_at IS NULL",
+    )
+    .bind(person.0)
+    .bind(&hash[..])
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// How many codes are left.
+pub async fn count_left(db: &mut Connection, person: PersonId) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL",
+    )
+    .bind(person.0)
+    .fetch_one(db)
+    .await?)
+}

@@ -1,0 +1,211 @@
+//! Tables `sessions` and `pending_sign_ins`. Only hashes of the cookies are kept.
+
+use super::{Connection, Result, people};
+use crate::clock::UnixTime;
+use crate::domain::{PersonId, SessionId};
+
+/// A signed-in browser with its person.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Session {
+    /// Which session.
+    #[sqlx(rename = "session_id", try_from = "i64")]
+    pub id: SessionId,
+    /// Last request seen (kept to the minute).
+    #[sqlx(try_from = "i64")]
+    pub last_seen_at: UnixTime,
+    /// End in any case.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+    /// Whose.
+    #[sqlx(flatten)]
+    pub person: people::Person,
+}
+
+/// A signed-in browser as its owner sees it.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Device {
+    /// Which session.
+    #[sqlx(try_from = "i64")]
+    pub id: SessionId,
+    /// When it signed in.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    /// Last request.
+    #[sqlx(try_from = "i64")]
+    pub last_seen_at: UnixTime,
+    /// Where it signed in from.
+    pub address: String,
+    /// What the browser called itself.
+    pub user_agent: String,
+}
+
+/// A new session.
+pub struct NewSession<'a> {
+    /// SHA-256 of the cookie.
+    pub token_hash: [u8; 32],
+    /// Whose.
+    pub person: PersonId,
+    /// End in any case.
+    pub expires_at: UnixTime,
+    /// Where it signs in from.
+    pub address: &'a str,
+    /// What the browser calls itself.
+    pub user_agent: &'a str,
+}
+
+/// A sign-in that waits for its one-time code.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Pending {
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// Wrong codes so far.
+    pub tries: i64,
+}
+
+/// Stores a session.
+pub async fn add(
+    db: &mut Connection,
+    session: &NewSession<'_>,
+    now: UnixTime,
+) -> Result<SessionId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent)
+         VALUES ($1, $2, $3, $3, $4, $5, $6) RETURNING id",
+    )
+    .bind(&session.token_hash[..])
+    .bind(session.person.0)
+    .bind(now.0)
+    .bind(session.expires_at.0)
+    .bind(session.address)
+    .bind(session.user_agent)
+    .fetch_one(db)
+    .await?;
+    Ok(SessionId(id))
+}
+
+/// The session behind a cookie, with its person.
+pub async fn find(db: &mut Connection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
+    Ok(sqlx::query_as(concat!(
+        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, ",
+        people::columns!(),
+        " FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.token_hash = $1"
+    ))
+    .bind(&token_hash[..])
+    .fetch_optional(db)
+    .await?)
+}
+
+/// Notes that the browser was seen.
+pub async fn touch(db: &mut Connection, id: SessionId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// The signed-in browsers of a person, newest use first.
+pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Device>> {
+    Ok(sqlx::query_as(
+        "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
+         WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",
+    )
+    .bind(person.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Ends one session of a person. False if they have no such session.
+pub async fn end(db: &mut Connection, person: PersonId, id: SessionId) -> Result<bool> {
+    let done = sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2")
+        .bind(id.0)
+        .bind(person.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Ends every session of a person, except one to keep, and every half-finished sign-in.
+pub async fn end_all(
+    db: &mut Connection,
+    person: PersonId,
+    keep: Option<SessionId>,
+) -> Result<u64> {
+    sqlx::query("DELETE FROM pending_sign_ins WHERE person_id = $1")
+        .bind(person.0)
+        .execute(&mut *db)
+        .await?;
+    let done = sqlx::query("DELETE FROM sessions WHERE person_id = $1 AND id <> $2")
+        .bind(person.0)
+        .bind(keep.map_or(0, |id| id.0))
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}
+
+/// Deletes what has run out.
+pub async fn sweep(db: &mut Connection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
+    sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1")
+        .bind(now.0)
+        .execute(&mut *db)
+        .await?;
+    let done = sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
+        .bind(now.0)
+        .bind(idle_since.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}
+
+/// Stores a sign-in that waits for its code.
+pub async fn add_pending(
+    db: &mut Connection,
+    token_hash: &[u8; 32],
+    person: PersonId,
+    expires_at: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO pending_sign_ins (token_hash, person_id, expires_at) VALUES ($1, $2, $3)",
+    )
+    .bind(&token_hash[..])
+    .bind(person.0)
+    .bind(expires_at.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The sign-in that waits behind a cookie, if it has not run out.
+pub async fn find_pending(
+    db: &mut Connection,
+    token_hash: &[u8; 32],
+    now: UnixTime,
+) -> Result<Option<Pending>> {
+    Ok(sqlx::query_as(
+        "SELECT person_id, tries FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
+    )
+    .bind(&token_hash[..])
+    .bind(now.0)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// Counts a wrong code.
+pub async fn count_try(db: &mut Connection, token_hash: &[u8; 32]) -> Result<()> {
+    sqlx::query("UPDATE pending_sign_ins SET tries = tries + 1 WHERE token_hash = $1")
+        .bind(&token_hash[..])
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Ends a sign-in that waited. False if it was gone already: two answers at once, and the other won.
+pub async fn end_pending(db: &mut Connection, token_hash: &[u8; 32]) -> Result<bool> {
+    let done = sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1")
+        .bind(&token_hash[..])
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}

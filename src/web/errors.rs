@@ -1,0 +1,248 @@
+//! How an error looks: a full page, a note for htmx, or JSON for scripts. Decided here and nowhere else.
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+
+use super::extract::Context;
+use super::page::Page;
+use super::sign_in;
+use crate::app::AppState;
+use crate::auth::links::LinkProblem;
+use crate::error::AppError;
+
+/// The header that names a request in the log and on error pages.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What people read: what happened, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    title: &'static str,
+    text: String,
+}
+
+/// Rides along with a response until [`render`] gives it a body.
+#[derive(Debug, Clone)]
+struct Unrendered(Words);
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage {
+    page: Page,
+    title: &'static str,
+    text: String,
+    request_id: String,
+}
+
+#[derive(Template)]
+#[template(path = "error_toast.html")]
+struct ErrorToast {
+    words: String,
+}
+
+impl IntoResponse for AppError {
+    fn into_response(self) -> Response {
+        if let Self::NotSignedIn(wanted) = &self {
+            return sign_in::redirect(wanted);
+        }
+        let status = status(&self);
+        if status.is_server_error() {
+            tracing::error!(error = %self, "A request failed");
+        }
+        let mut response = status.into_response();
+        if let Self::TooManyTries(seconds) = &self
+            && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
+        {
+            response.headers_mut().insert(header::RETRY_AFTER, value);
+        }
+        response.extensions_mut().insert(Unrendered(words(&self)));
+        response
+    }
+}
+
+const fn status(error: &AppError) -> StatusCode {
+    match error {
+        AppError::NotSignedIn(_) => StatusCode::UNAUTHORIZED,
+        AppError::Denied | AppError::CrossOrigin => StatusCode::FORBIDDEN,
+        AppError::NotFound => StatusCode::NOT_FOUND,
+        AppError::BadRequest(_) => StatusCode::BAD_REQUEST,
+        AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
+        AppError::Link(_) => StatusCode::GONE,
+        AppError::LastAdmin => StatusCode::CONFLICT,
+        AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn words(error: &AppError) -> Words {
+    let (title, text): (_, String) = match error {
+        AppError::NotSignedIn(_) => ("Please sign in", "Sign in and try again.".into()),
+        AppError::Denied => (
+            "This page is not for you",
+            "Your account may not see or do this. If you think it should, ask the person who runs this portal.".into(),
+        ),
+        AppError::NotFound => (
+            "There is nothing here",
+            "The page does not exist, or it is not one that you can see. Check the address, or start from the home page.".into(),
+        ),
+        AppError::BadRequest(_) => (
+            "The portal did not understand this request",
+            "A part of the form did not arrive as expected. Go back, load the page again and try once more. Nothing was changed.".into(),
+        ),
+        AppError::CrossOrigin => (
+            "This request came from another site",
+            "For your safety, nothing was changed. If you did press a button on this portal, open the portal at its usual address and try again.".into(),
+        ),
+        AppError::TooLarge => (
+            "That was too much text",
+            "One of the fields holds far more than it is meant for. Shorten it and try again. Nothing was changed.".into(),
+        ),
+        AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", wait(*seconds))),
+        AppError::Link(problem) => link_words(*problem),
+        AppError::LastAdmin => (
+            "The portal needs an administrator",
+            "This is the last administrator who can sign in. Make someone else an administrator first. Nothing was changed.".into(),
+        ),
+        AppError::Busy => (
+            "The portal is busy",
+            "Another program is using the portal's database right now. Try again in a few seconds. Nothing was changed.".into(),
+        ),
+        AppError::DiskFull => (
+            "The portal's disk is full",
+            "Nothing was changed. Please tell the person who runs this portal: it cannot store anything until there is room again.".into(),
+        ),
+        AppError::Internal(_) => (
+            "Something went wrong on our side",
+            "It is not your fault. Try again; if it happens again, tell the person who runs this portal and give them the number below.".into(),
+        ),
+    };
+    Words { title, text }
+}
+
+fn link_words(problem: LinkProblem) -> (&'static str, String) {
+    let (title, text) = match problem {
+        LinkProblem::Unknown => (
+            "This link does not work",
+            "It may be cut off or mistyped. Open it again from the message you got, or ask for a new one.",
+        ),
+        LinkProblem::Used => (
+            "This link was used before",
+            "Each link works once. If it was you, simply sign in. If not, tell the person who sent it to you.",
+        ),
+        LinkProblem::Revoked => (
+            "This link was taken back",
+            "The person who made it has withdrawn it, or a newer one took its place. Ask them for a new one.",
+        ),
+        LinkProblem::Expired => (
+            "This link is too old",
+            "Its time is over. Ask the person who sent it for a new one.",
+        ),
+    };
+    (title, text.into())
+}
+
+/// Seconds as people say them.
+pub fn wait(seconds: i64) -> String {
+    match seconds {
+        ..=1 => "a second".into(),
+        2..=90 => format!("{seconds} seconds"),
+        _ => format!("{} minutes", (seconds + 59) / 60),
+    }
+}
+
+/// Gives failed requests their body: the outer layers see a finished answer.
+pub async fn render(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let context = Context::new(&app, &parts);
+    let headers = parts.headers.clone();
+    let response = next.run(Request::from_parts(parts, body)).await;
+    match response.extensions().get::<Unrendered>().cloned() {
+        Some(Unrendered(words)) => dress(&response, words, &context, &headers),
+        None => response,
+    }
+}
+
+fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) -> Response {
+    let Words { title, text } = words;
+    let status = bare.status();
+    let accepts_json = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|accept| accept.starts_with("application/json"));
+    let body = if accepts_json {
+        axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
+    } else if headers.contains_key("hx-request") {
+        let toast = ErrorToast {
+            words: format!("{title}. {text}"),
+        };
+        let place = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
+        (
+            place,
+            Html(toast.render().unwrap_or_else(|_| title.to_owned())),
+        )
+            .into_response()
+    } else {
+        let request_id = headers
+            .get(REQUEST_ID)
+            .and_then(|id| id.to_str().ok())
+            .unwrap_or_default();
+        let request_id = if status.is_server_error() {
+            request_id.to_owned()
+        } else {
+            String::new()
+        };
+        let page = ErrorPage {
+            page: Page::for_anyone(context, title),
+            title,
+            text,
+            request_id,
+        };
+        Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
+    };
+    let mut dressed = (status, body).into_response();
+    for (name, value) in bare.headers() {
+        if name == header::RETRY_AFTER || name == header::SET_COOKIE {
+            dressed.headers_mut().append(name, value.clone());
+        }
+    }
+    dressed
+}
+
+/// No such page.
+pub async fn not_found() -> AppError {
+    AppError::NotFound
+}
+
+/// The same words for forms that show the problem next to a field.
+pub fn too_many(seconds: i64) -> String {
+    format!(
+        "Too many tries. The next one is possible in {}.",
+        wait(seconds)
+    )
+}
+
+/// A panic in a handler becomes an ordinary 500.
+pub fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    AppError::Internal("a handler panicked".into()).into_response()
+}
+
+/// A request that a page of another site sent.
+pub fn cross_origin() -> Response {
+    AppError::CrossOrigin.into_response()
+}
+
+/// The answer to a name this portal does not go by. Static: nothing of the request is repeated.
+pub fn wrong_host(right: &str) -> Response {
+    (
+        StatusCode::MISDIRECTED_REQUEST,
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        format!(
+            "This portal does not go by the name you used. Open it at {right}\n\nIf you run this portal: set portal.public_url to the address people type, and let the proxy in front pass the Host header on unchanged.\n"
+        ),
+    )
+        .into_response()
+}

@@ -1,0 +1,67 @@
+//! One stream of events per open page (server-sent events): tells it at once when its session has ended.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::IntoResponse as _;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum_extra::extract::CookieJar;
+use futures_util::stream::{self, Stream};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Answer;
+use super::cookies::{self, Kind};
+use super::extract::Me;
+use crate::app::AppState;
+use crate::auth::Action;
+
+/// How often a stream asks whether its session still holds: time limits and the command line end sessions
+/// without anyone telling.
+const ASK_EVERY: Duration = Duration::from_secs(20);
+
+/// The stream of a signed-in page. It ends with the session and with the portal.
+pub async fn get(State(app): State<AppState>, me: Me, jar: CookieJar) -> Answer {
+    me.may(Action::UseOwnAccount)?;
+    let cookie = cookies::get(&jar, &app, Kind::Session).unwrap_or_default();
+    let mut response = Sse::new(until_signed_out(app, me, cookie))
+        .keep_alive(KeepAlive::new().interval(ASK_EVERY))
+        .into_response();
+    // Proxies in front must pass events on as they come.
+    response.headers_mut().insert(
+        "x-accel-buffering",
+        axum::http::HeaderValue::from_static("no"),
+    );
+    Ok(response)
+}
+
+fn until_signed_out(
+    app: AppState,
+    Me(me): Me,
+    cookie: String,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let ended = app.auth.watch_ended();
+    stream::unfold(Some((app, me, cookie, ended)), |state| async move {
+        let (app, me, cookie, mut ended) = state?;
+        loop {
+            let over = tokio::select! {
+                () = app.stop.cancelled() => return None,
+                told = ended.recv() => match told {
+                    Ok(ended) => ended.concerns(me.person.id, me.session),
+                    // Too many at once to remember each: ask.
+                    Err(RecvError::Lagged(_)) => !still_holds(&app, &cookie).await,
+                    Err(RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep(ASK_EVERY) => !still_holds(&app, &cookie).await,
+            };
+            if over {
+                return Some((Ok(Event::default().event("signed-out").data("")), None));
+            }
+        }
+    })
+}
+
+/// A database that does not answer is no reason to send people away.
+async fn still_holds(app: &AppState, cookie: &str) -> bool {
+    !matches!(app.auth.whose(cookie).await, Ok(None))
+}

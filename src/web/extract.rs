@@ -1,0 +1,157 @@
+//! What handlers take from a request: who is signed in, the form, the path, and the context of the page.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRef, FromRequest, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use axum_extra::extract::CookieJar;
+
+use super::cookies::{self, Kind};
+use super::flash::Flash;
+use super::theme::Theme;
+use super::visitor::visitor;
+use crate::app::{App, AppState};
+use crate::auth::activity::Actor;
+use crate::auth::sessions::SignedIn;
+use crate::auth::{Action, Visitor};
+use crate::error::AppError;
+
+/// Someone is signed in; otherwise the request ends at the sign-in page.
+pub struct Me(pub SignedIn);
+
+/// Someone may be signed in.
+pub struct MaybeMe(pub Option<SignedIn>);
+
+/// A form's fields, with our own words when it cannot be read.
+#[derive(FromRequest)]
+#[from_request(via(axum::extract::Form), rejection(AppError))]
+pub struct Form<T>(pub T);
+
+/// The variable parts of the address; one that cannot be read is a page that does not exist.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(AppError))]
+pub struct Path<T>(pub T);
+
+/// The part of the address after `?`.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(AppError))]
+pub struct Query<T>(pub T);
+
+/// What every page needs to know of the request it answers.
+pub struct Context {
+    /// Everything shared.
+    pub app: AppState,
+    /// The browser's cookies.
+    pub jar: CookieJar,
+    /// Who knocks.
+    pub visitor: Visitor,
+    /// Light, dark or automatic.
+    pub theme: Theme,
+    /// A message left by the page before.
+    pub flash: Option<Flash>,
+}
+
+impl Me {
+    /// The decision whether they may; the first line of every handler.
+    pub fn may(&self, action: Action) -> Result<(), AppError> {
+        Ok(self.0.viewer.may(action)?)
+    }
+
+    /// They as the one who does something.
+    pub fn actor(&self, context: &Context) -> Actor {
+        Actor::person(&self.0.person, &context.visitor)
+    }
+}
+
+impl<S> FromRequestParts<S> for MaybeMe
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = AppError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
+        let app = AppState::from_ref(state);
+        match cookies::get(
+            &CookieJar::from_headers(&parts.headers),
+            &app,
+            Kind::Session,
+        ) {
+            Some(cookie) => Ok(Self(app.auth.whose(&cookie).await?)),
+            None => Ok(Self(None)),
+        }
+    }
+}
+
+impl<S> FromRequestParts<S> for Me
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = AppError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
+        let MaybeMe(me) = MaybeMe::from_request_parts(parts, state).await?;
+        me.map(Self).ok_or_else(|| {
+            // After signing in, people go on where they wanted to; only pages can be gone to.
+            let wanted = parts
+                .uri
+                .path_and_query()
+                .filter(|_| parts.method == Method::GET);
+            AppError::NotSignedIn(wanted.map_or_else(|| "/".into(), ToString::to_string))
+        })
+    }
+}
+
+impl<S> FromRequestParts<S> for Context
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self::new(&AppState::from_ref(state), parts))
+    }
+}
+
+impl Context {
+    /// The context of a request.
+    pub fn new(app: &Arc<App>, parts: &Parts) -> Self {
+        let jar = CookieJar::from_headers(&parts.headers);
+        Self {
+            visitor: visitor(parts, &app.config.proxy.trusted),
+            theme: cookies::get(&jar, app, Kind::Theme)
+                .as_deref()
+                .map(Theme::parse)
+                .unwrap_or_default(),
+            flash: cookies::get(&jar, app, Kind::Flash).and_then(|word| Flash::from_word(&word)),
+            app: app.clone(),
+            jar,
+        }
+    }
+}
+
+impl From<FormRejection> for AppError {
+    fn from(rejection: FormRejection) -> Self {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            return Self::TooLarge;
+        }
+        Self::BadRequest(rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for AppError {
+    fn from(_: PathRejection) -> Self {
+        Self::NotFound
+    }
+}
+
+impl From<QueryRejection> for AppError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
+    }
+}

@@ -1,0 +1,121 @@
+//! The pages: the only room that names `axum` and `askama`. All routes are in the tables below.
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::AppState;
+
+mod account;
+mod activity;
+mod assets;
+mod boards;
+mod cookies;
+mod devices;
+mod errors;
+mod events;
+mod extract;
+mod flash;
+mod form;
+mod groups;
+mod health;
+mod home;
+mod invitations;
+mod join;
+mod layers;
+mod page;
+mod people;
+mod reset;
+mod second_factor;
+mod setup;
+mod sign_in;
+#[cfg(debug_assertions)]
+mod styleguide;
+mod theme;
+mod visitor;
+
+/// What every handler answers with.
+type Answer = Result<axum::response::Response, crate::error::AppError>;
+
+/// The portal.
+pub fn portal(app: AppState) -> Router {
+    let router = Router::new()
+        .route("/", get(home::get))
+        .route("/sign-in", get(sign_in::get).post(sign_in::post))
+        .route(
+            "/sign-in/code",
+            get(sign_in::get_code).post(sign_in::post_code),
+        )
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/setup/{token}", get(setup::get).post(setup::post))
+        .route("/join/{token}", get(join::get).post(join::post))
+        .route("/join/{token}/as-me", post(join::post_as_me))
+        .route("/reset/{token}", get(reset::get).post(reset::post))
+        .route("/account", get(account::get))
+        .route("/account/name", post(account::post_name))
+        .route("/account/password", post(account::post_password))
+        .route(
+            "/account/second-factor",
+            get(second_factor::get).post(second_factor::turn_on),
+        )
+        .route("/account/second-factor/off", post(second_factor::turn_off))
+        .route(
+            "/account/second-factor/codes",
+            post(second_factor::renew_codes),
+        )
+        .route("/account/devices", get(devices::get))
+        .route("/account/devices/{id}/end", post(devices::end))
+        .route("/account/devices/end-all", post(devices::end_all))
+        .route("/account/activity", get(activity::own))
+        .route("/groups", get(groups::list).post(groups::add))
+        .route("/groups/{id}", get(groups::get))
+        .route("/groups/{id}/name", post(groups::rename))
+        .route("/groups/{id}/invitations", post(invitations::add))
+        .route(
+            "/groups/{id}/invitations/{link}/revoke",
+            post(invitations::revoke),
+        )
+        .route("/groups/{id}/people/{person}/role", post(groups::set_role))
+        .route("/groups/{id}/people/{person}/remove", post(groups::remove))
+        .route("/people", get(people::list))
+        .route("/people/{id}", get(people::get))
+        .route("/people/{id}/disable", post(people::disable))
+        .route("/people/{id}/enable", post(people::enable))
+        .route("/people/{id}/admin", post(people::set_admin))
+        .route("/people/{id}/reset-link", post(people::reset_link))
+        .route("/activity", get(activity::all))
+        .route("/activity.csv", get(activity::export))
+        .route("/theme", post(theme::post))
+        .route("/events", get(events::get))
+        .route("/healthz", get(health::public))
+        .route("/assets/{file}", get(assets::get));
+    #[cfg(debug_assertions)]
+    let router = router.route("/styleguide", get(styleguide::get));
+    layers::portal(router.fallback(errors::not_found), &app).with_state(app)
+}
+
+/// The separate origin on which dashboards are shown.
+pub fn boards(app: &AppState) -> Router {
+    layers::boards(Router::new().fallback(boards::nothing_here), app)
+}
+
+/// The listener for machines that watch the portal: loopback only.
+pub fn private(app: AppState) -> Router {
+    Router::new()
+        .route("/healthz", get(health::private))
+        .route("/metrics", get(health::metrics))
+        .with_state(app)
+}
+
+/// Serves a router until told to stop, then lets its requests finish.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let service = router.into_make_service_with_connect_info::<std::net::SocketAddr>();
+    axum::serve(listener, service)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
+}

@@ -1,0 +1,184 @@
+//! The frame of every page: title, navigation, person, message; and how templates become answers.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse as _};
+
+use super::extract::Context;
+use super::{Answer, assets};
+use crate::auth::Action;
+use crate::auth::sessions::SignedIn;
+use crate::error::AppError;
+
+/// What `base.html` shows around every page.
+pub struct Page {
+    /// The page's name in the browser's tab.
+    pub title: String,
+    /// light, dark or auto.
+    pub theme: &'static str,
+    /// Address of the style sheet.
+    pub css: &'static str,
+    /// Address of our script.
+    pub js: &'static str,
+    /// Address of htmx.
+    pub htmx: &'static str,
+    /// Address of htmx's event-stream extension.
+    pub sse: &'static str,
+    /// Address of the icon.
+    pub icon: &'static str,
+    /// Who is signed in.
+    pub person: Option<Person>,
+    /// Where one can go.
+    pub nav: Vec<NavItem>,
+    /// A message left by the page before.
+    pub flash: Option<Message>,
+    /// The program's version.
+    pub version: &'static str,
+}
+
+/// Who is signed in, as the frame shows them.
+pub struct Person {
+    /// What others read.
+    pub display_name: String,
+    /// One or two letters.
+    pub initials: String,
+    /// Whether they administer the portal.
+    pub is_admin: bool,
+}
+
+/// One place to go.
+pub struct NavItem {
+    /// What it is called.
+    pub label: &'static str,
+    /// Its address.
+    pub href: &'static str,
+    /// Its picture.
+    pub icon: &'static str,
+    /// Whether this page belongs to it.
+    pub current: bool,
+}
+
+/// A message at the top of a page.
+pub struct Message {
+    /// ok, info, warning or danger.
+    pub kind: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// The part of the portal a page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// The home page.
+    Home,
+    /// Groups.
+    Groups,
+    /// People (administrators).
+    People,
+    /// Everybody's activity (administrators).
+    Activity,
+    /// One's own account: reached by the person's menu.
+    Account,
+}
+
+impl Page {
+    /// The frame of a page for someone who is signed in.
+    pub fn for_person(context: &Context, me: &SignedIn, title: &str, section: Section) -> Self {
+        Self {
+            person: Some(Person {
+                display_name: me.person.display_name.clone(),
+                initials: initials(&me.person.display_name),
+                is_admin: me.person.is_admin,
+            }),
+            nav: navigation(me, section),
+            ..Self::for_anyone(context, title)
+        }
+    }
+
+    /// The frame of a page for someone who is not signed in.
+    pub fn for_anyone(context: &Context, title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            theme: context.theme.as_str(),
+            css: assets::address("app.css"),
+            js: assets::address("app.js"),
+            htmx: assets::address("htmx.min.js"),
+            sse: assets::address("htmx-ext-sse.min.js"),
+            icon: assets::address("favicon.svg"),
+            person: None,
+            nav: Vec::new(),
+            flash: context.flash.map(|flash| Message {
+                kind: flash.kind(),
+                text: flash.text(),
+            }),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
+    let item = |label, href, icon, belongs| NavItem {
+        label,
+        href,
+        icon,
+        current: section == belongs,
+    };
+    let mut items = vec![item("Home", "/", "home", Section::Home)];
+    if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {
+        items.push(item("Groups", "/groups", "people", Section::Groups));
+    }
+    if me.viewer.may(Action::ManagePeople).is_ok() {
+        items.push(item("People", "/people", "person", Section::People));
+    }
+    if me.viewer.may(Action::SeeAllActivity).is_ok() {
+        items.push(item("Activity", "/activity", "activity", Section::Activity));
+    }
+    items
+}
+
+/// The first letters of the first and the last word.
+fn initials(name: &str) -> String {
+    let mut words = name.split_whitespace();
+    let first = words.next().and_then(|word| word.chars().next());
+    let last = words.next_back().and_then(|word| word.chars().next());
+    first
+        .into_iter()
+        .chain(last)
+        .flat_map(char::to_uppercase)
+        .collect()
+}
+
+/// A page as an answer.
+pub fn show(template: &impl Template) -> Answer {
+    show_with(StatusCode::OK, template)
+}
+
+/// A page as an answer with another status (a form with problems: 422).
+pub fn show_with(status: StatusCode, template: &impl Template) -> Answer {
+    let text = template
+        .render()
+        .map_err(|error| AppError::Internal(format!("template: {error}")))?;
+    Ok((status, Html(text)).into_response())
+}
+
+/// A form that was filled in wrongly is shown again with this status.
+pub const PROBLEMS: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+
+#[cfg(test)]
+mod tests {
+    use super::initials;
+
+    #[test]
+    fn initials_of_many_names() {
+        for (name, expected) in [
+            ("Ada Smith", "AS"),
+            ("ada maria smith", "AS"),
+            ("Ada", "A"),
+            ("ßx", "SS"),
+            ("名前", "名"),
+            ("", ""),
+        ] {
+            assert_eq!(initials(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! People, for administrators: who is here, switching accounts off and on, rights, reset links.
+
+use askama::Template;
+use serde::Deserialize;
+
+use super::Answer;
+use super::extract::{Context, Form, Me, Path};
+use super::flash::{self, Flash};
+use super::page::{Page, Section, show};
+use crate::auth::Action;
+use crate::auth::people::AccountState;
+use crate::domain::PersonId;
+use crate::error::AppError;
+use crate::store;
+use crate::store::groups::Membership;
+use crate::store::people::{Listed, Person};
+
+/// Administrator or not.
+#[derive(Deserialize)]
+pub struct AdminForm {
+    admin: bool,
+}
+
+#[derive(Template)]
+#[template(path = "people/list.html")]
+struct ListPage {
+    page: Page,
+    people: Vec<Listed>,
+    me: PersonId,
+}
+
+#[derive(Template)]
+#[template(path = "people/person.html")]
+struct PersonPage {
+    page: Page,
+    person: Person,
+    memberships: Vec<Membership>,
+    devices: usize,
+    is_me: bool,
+    link: String,
+}
+
+/// Everyone.
+pub async fn list(context: Context, me: Me) -> Answer {
+    me.may(Action::ManagePeople)?;
+    let people = store::people::list(&mut *context.app.store.read().await?).await?;
+    let page = Page::for_person(&context, &me.0, "People", Section::People);
+    show(&ListPage {
+        page,
+        people,
+        me: me.0.person.id,
+    })
+}
+
+/// One person.
+pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+    me.may(Action::ManagePeople)?;
+    person_page(&context, &me, id, String::new()).await
+}
+
+async fn person_page(context: &Context, me: &Me, id: PersonId, link: String) -> Answer {
+    let mut db = context.app.store.read().await?;
+    let person = store::people::get(&mut db, id)
+        .await?
+        .ok_or(AppError::NotFound)?;
+    let memberships = store::groups::of_person(&mut db, id).await?;
+    let devices = store::sessions::of_person(&mut db, id).await?.len();
+    let page = Page::for_person(context, &me.0, &person.display_name, Section::People);
+    show(&PersonPage {
+        page,
+        is_me: me.0.person.id == id,
+        person,
+        memberships,
+        devices,
+        link,
+    })
+}
+
+/// Switches an account off; every session of it ends at once.
+pub async fn disable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+    me.may(Action::ManagePeople)?;
+    context
+        .app
+        .auth
+        .set_state(&me.actor(&context), id, AccountState::Disabled)
+        .await?;
+    Ok(flash::redirect(
+        context,
+        &address(id),
+        Flash::PersonDisabled,
+    ))
+}
+
+/// Switches an account on again.
+pub async fn enable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+    me.may(Action::ManagePeople)?;
+    context
+        .app
+        .auth
+        .set_state(&me.actor(&context), id, AccountState::Active)
+        .await?;
+    Ok(flash::redirect(context, &address(id), Flash::PersonEnabled))
+}
+
+/// Makes someone an administrator, or no longer one.
+pub async fn set_admin(
+    context: Context,
+    me: Me,
+    Path(id): Path<PersonId>,
+    Form(form): Form<AdminForm>,
+) -> Answer {
+    me.may(Action::ManagePeople)?;
+    context
+        .app
+        .auth
+        .set_admin(&me.actor(&context), id, form.admin)
+        .await?;
+    // Whoever gave their own rights away may not see that page any more.
+    let to = if id == me.0.person.id {
+        "/".to_owned()
+    } else {
+        address(id)
+    };
+    Ok(flash::redirect(context, &to, Flash::AdminChanged))
+}
+
+/// Makes a reset link and shows it, once.
+pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+    me.may(Action::ManagePeople)?;
+    let token = context.app.auth.reset_link(&me.actor(&context), id).await?;
+    let link = context
+        .app
+        .config
+        .portal
+        .public_url
+        .join(&format!("/reset/{}", token.as_str()));
+    person_page(&context, &me, id, link).await
+}
+
+fn address(id: PersonId) -> String {
+    format!("/people/{id}")
+}

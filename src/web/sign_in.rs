@@ -1,0 +1,253 @@
+//! Signing in and out.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum_extra::extract::CookieJar;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::Answer;
+use super::cookies::{self, Kind};
+use super::errors::too_many;
+use super::extract::{Context, Form, MaybeMe, Query};
+use super::flash::{self, Flash, see_other};
+use super::form::{Problems, shown_again};
+use super::page::{PROBLEMS, Page, show, show_with};
+use crate::auth::AuthError;
+use crate::auth::sign_in::{CODE_WITHIN, Progress};
+use crate::auth::token::Token;
+use crate::error::AppError;
+
+/// Days a browser is remembered as one that has signed in before.
+const KNOWN_FOR: i64 = 365 * 86_400;
+
+/// Where to go after signing in.
+#[derive(Default, Deserialize)]
+pub struct Wanted {
+    #[serde(default)]
+    next: String,
+}
+
+/// Name and password.
+#[derive(Deserialize)]
+pub struct SignInForm {
+    name: String,
+    password: SecretString,
+    #[serde(default)]
+    next: String,
+}
+
+/// A one-time or recovery code.
+#[derive(Deserialize)]
+pub struct CodeForm {
+    code: String,
+    #[serde(default)]
+    next: String,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    page: Page,
+    typed_name: String,
+    next: String,
+    problem: String,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_code.html")]
+struct CodePage {
+    page: Page,
+    next: String,
+    problems: Problems,
+}
+
+/// The form.
+pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wanted>) -> Answer {
+    let next = local_path(&wanted.next);
+    if me.is_some() {
+        return Ok(see_other(next));
+    }
+    let page = Page::for_anyone(&context, "Sign in");
+    show(&SignInPage {
+        page,
+        typed_name: String::new(),
+        next: next.into(),
+        problem: String::new(),
+    })
+}
+
+/// Name and password.
+pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignInForm>) -> Answer {
+    let next = local_path(&form.next);
+    let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
+    let auth = &context.app.auth;
+    let (status, problem) =
+        match auth.sign_in(&form.name, &form.password, mark.as_deref(), &context.visitor).await {
+            Ok(progress) => {
+                if let Some(me) = me {
+                    // A sign-in never continues an older session.
+                    auth.sign_out(&me, &context.visitor).await?;
+                }
+                return go_on(&context, progress, next);
+            }
+            Err(AuthError::WrongPassword) => (
+                PROBLEMS,
+                "The name and the password do not go together. Check both; capital letters matter in the password.".to_owned(),
+            ),
+            Err(AuthError::TooManyTries(wait)) => (StatusCode::TOO_MANY_REQUESTS, too_many(wait)),
+            Err(other) => return Err(other.into()),
+        };
+    let page = Page::for_anyone(&context, "Sign in");
+    show_with(
+        status,
+        &SignInPage {
+            page,
+            typed_name: shown_again(&form.name),
+            next: next.into(),
+            problem,
+        },
+    )
+}
+
+fn go_on(context: &Context, progress: Progress, next: &str) -> Answer {
+    match progress {
+        Progress::Done(session, name) => {
+            Ok((signed_in(context, &session, &name)?, see_other(next)).into_response())
+        }
+        Progress::NeedsCode(waiting) => {
+            let jar = cookies::set(
+                context.jar.clone(),
+                &context.app,
+                Kind::Waiting,
+                waiting.as_str(),
+                CODE_WITHIN,
+            );
+            Ok((jar, see_other(&with_next("/sign-in/code", next))).into_response())
+        }
+    }
+}
+
+/// The form for the one-time code.
+pub async fn get_code(context: Context, Query(wanted): Query<Wanted>) -> Answer {
+    let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
+    if !context.app.auth.waits_for_code(&waiting).await? {
+        return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
+    }
+    let page = Page::for_anyone(&context, "One-time code");
+    show(&CodePage {
+        page,
+        next: local_path(&wanted.next).into(),
+        problems: Problems::default(),
+    })
+}
+
+/// The one-time code.
+pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
+    let next = local_path(&form.next);
+    let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
+    let problem = match context.app.auth.sign_in_with_code(&waiting, &form.code, &context.visitor).await {
+        Ok(progress) => return go_on(&context, progress, next),
+        Err(AuthError::SignInRanOut) => return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut)),
+        Err(AuthError::WrongCode) => {
+            "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.".to_owned()
+        }
+        Err(AuthError::UsedCode) => "This code was used before. Wait for the next one, at most 30 seconds.".to_owned(),
+        Err(AuthError::TooManyTries(wait)) => too_many(wait),
+        Err(other) => return Err(other.into()),
+    };
+    let page = Page::for_anyone(&context, "One-time code");
+    show_with(
+        PROBLEMS,
+        &CodePage {
+            page,
+            next: next.into(),
+            problems: Problems::one("code", problem),
+        },
+    )
+}
+
+/// Signs this browser out.
+pub async fn sign_out(context: Context, MaybeMe(me): MaybeMe) -> Answer {
+    if let Some(me) = me {
+        context.app.auth.sign_out(&me, &context.visitor).await?;
+    }
+    Ok(leave(context, Flash::SignedOut))
+}
+
+/// To the sign-in page, with the session's cookie taken back.
+pub fn leave(mut context: Context, flash: Flash) -> Response {
+    context.jar = cookies::clear(context.jar, &context.app, Kind::Session);
+    flash::redirect(context, "/sign-in", flash)
+}
+
+/// The cookies of a browser that has just signed in.
+pub fn signed_in(context: &Context, session: &Token, name: &str) -> Result<CookieJar, AppError> {
+    let app = &context.app;
+    let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
+    let mark = app
+        .auth
+        .mark_browser(name)
+        .map_err(|error| AppError::Internal(error.to_string()))?;
+    let jar = cookies::set(
+        context.jar.clone(),
+        app,
+        Kind::Session,
+        session.as_str(),
+        seconds,
+    );
+    let jar = cookies::set(jar, app, Kind::KnownBrowser, &mark, KNOWN_FOR);
+    Ok(cookies::clear(jar, app, Kind::Waiting))
+}
+
+/// To the sign-in page, to come back afterwards.
+pub fn redirect(wanted: &str) -> Response {
+    see_other(&with_next("/sign-in", local_path(wanted)))
+}
+
+fn with_next(path: &str, next: &str) -> String {
+    if next == "/" {
+        return path.to_owned();
+    }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    format!("{path}?{}", query.append_pair("next", next).finish())
+}
+
+/// Only paths of this portal: never another site, however it is written.
+fn local_path(text: &str) -> &str {
+    let local = text.starts_with('/')
+        && !text.starts_with("//")
+        && !text.contains('\\')
+        && !text.chars().any(char::is_control)
+        && text.len() < 1000
+        && !text.starts_with("/sign-in");
+    if local { text } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{local_path, with_next};
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        for bad in [
+            "https://evil.org",
+            "//evil.org",
+            "/\\evil.org",
+            "evil",
+            "",
+            "/\nx",
+            "/\t/evil.org",
+            "/sign-in",
+        ] {
+            assert_eq!(local_path(bad), "/", "{bad:?}");
+        }
+        assert_eq!(local_path("/groups/1?a=b"), "/groups/1?a=b");
+        assert_eq!(
+            with_next("/sign-in", "/groups?a=b&c"),
+            "/sign-in?next=%2Fgroups%3Fa%3Db%26c"
+        );
+        assert_eq!(with_next("/sign-in", "/"), "/sign-in");
+    }
+}

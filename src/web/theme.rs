@@ -1,0 +1,73 @@
+//! Light, dark, or as the device has it: kept in a cookie so that the first paint is right.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use super::Answer;
+use super::cookies::{self, Kind};
+use super::extract::{Context, Form};
+use super::flash::see_other;
+
+/// A year, in seconds.
+const KEPT_FOR: i64 = 365 * 86_400;
+
+/// How pages are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Theme {
+    /// As the device has it.
+    #[default]
+    Auto,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl Theme {
+    /// Anything unknown means automatic.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "light" => Self::Light,
+            "dark" => Self::Dark,
+            _ => Self::Auto,
+        }
+    }
+
+    /// As in the page and in the cookie.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// The switch's form.
+#[derive(Deserialize)]
+pub struct Choice {
+    theme: String,
+}
+
+/// Keeps the choice and goes back to where it was made.
+pub async fn post(context: Context, headers: HeaderMap, Form(form): Form<Choice>) -> Answer {
+    let theme = Theme::parse(&form.theme);
+    let jar = cookies::set(
+        context.jar,
+        &context.app,
+        Kind::Theme,
+        theme.as_str(),
+        KEPT_FOR,
+    );
+    if headers.contains_key("x-requested-with") || headers.contains_key("hx-request") {
+        return Ok((jar, StatusCode::NO_CONTENT).into_response());
+    }
+    let origin = context.app.config.portal.public_url.to_string();
+    let back = headers
+        .get(header::REFERER)
+        .and_then(|value| value.to_str().ok()?.strip_prefix(&origin))
+        .filter(|path| path.starts_with('/'))
+        .unwrap_or("/");
+    Ok((jar, see_other(back)).into_response())
+}

@@ -1,0 +1,255 @@
+// Small comforts on top of pages that work without them. No dependencies; htmx is used when it is there.
+// Everything is found by data-attributes, so content that htmx swaps in later works as well.
+(() => {
+  "use strict";
+
+  const all = (selector, root = document) => [
+    ...(root.matches?.(selector) ? [root] : []),
+    ...root.querySelectorAll(selector),
+  ];
+  const byId = (id) => document.getElementById(id);
+
+  // ---- Times: <time datetime data-relative> reads "3 minutes ago"; data-relative="short" reads "3 min ago" ----
+
+  const STEPS = [
+    ["year", 31536000, "y"], ["month", 2592000, "mo"], ["day", 86400, "d"],
+    ["hour", 3600, "h"], ["minute", 60, "min"], ["second", 1, "s"],
+  ];
+  const NEAR_SECONDS = 10; // anything nearer is "just now", which also hides small clock differences
+  const STALE_SECONDS = 120; // figures older than this get the stale mark
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+  function relativeText(seconds, short) {
+    const ago = Math.abs(seconds);
+    if (short && seconds >= 0 && ago < 60) return `${Math.floor(ago)} s ago`;
+    if (ago < NEAR_SECONDS) return "just now";
+    const [unit, size, letter] = STEPS.find(([, size]) => ago >= size);
+    const count = Math.floor(ago / size);
+    if (short) return seconds < 0 ? `in ${count} ${letter}` : `${count} ${letter} ago`;
+    return words.format(seconds < 0 ? count : -count, unit);
+  }
+
+  function refreshTimes(root = document) {
+    for (const time of all("time[data-relative]", root)) {
+      const then = Date.parse(time.dateTime);
+      if (Number.isNaN(then)) continue;
+      const seconds = (Date.now() - then) / 1000;
+      const text = relativeText(seconds, time.dataset.relative === "short");
+      if (time.textContent !== text) time.textContent = text;
+      time.closest(".fresh")?.classList.toggle("is-stale", seconds > STALE_SECONDS);
+    }
+  }
+
+  // ---- Saying things: a polite line for screen readers, and toasts ----
+
+  function announce(text) {
+    const line = byId("announcer");
+    if (!line || !text) return;
+    line.textContent = "";
+    setTimeout(() => { line.textContent = text; }, 50);
+  }
+
+  const TOAST_MS = 6000;
+
+  function armToast(toast) {
+    if (toast.dataset.armed) return;
+    toast.dataset.armed = "yes";
+    const close = toast.querySelector("[data-toast-close]");
+    if (close) close.hidden = false;
+    if (toast.dataset.toast === "danger") return; // errors stay until they are dismissed
+    let timer;
+    const leave = () => {
+      toast.classList.add("is-leaving");
+      setTimeout(() => toast.remove(), 250);
+    };
+    const start = () => { clearTimeout(timer); timer = setTimeout(leave, TOAST_MS); };
+    const pause = () => clearTimeout(timer);
+    toast.addEventListener("pointerenter", pause);
+    toast.addEventListener("pointerleave", start);
+    toast.addEventListener("focusin", pause);
+    toast.addEventListener("focusout", start);
+    start();
+  }
+
+  function showProblem(text) {
+    const toast = byId("toast-problem")?.content.firstElementChild?.cloneNode(true);
+    if (!toast) return;
+    const same = all("#toasts .toast-text").some((shown) => shown.textContent === text);
+    if (same) return;
+    toast.querySelector(".toast-text").textContent = text;
+    byId("toasts").append(toast);
+    armToast(toast);
+  }
+
+  // ---- Copying ----
+
+  async function copyText(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch { // not a secure context, or not allowed: the old way
+      const area = document.createElement("textarea");
+      area.value = text;
+      area.className = "sr";
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  }
+
+  async function copyFrom(button) {
+    const label = button.querySelector("[data-copy-label]") || button;
+    const before = button.dataset.copyBefore ||= label.textContent;
+    const done = await copyText(button.dataset.copy);
+    label.textContent = done ? "Copied" : "Select the text and copy it";
+    announce(label.textContent);
+    button.focus();
+    setTimeout(() => { label.textContent = before; }, 2500);
+  }
+
+  // ---- Passwords ----
+
+  function toggleReveal(button) {
+    const input = byId(button.dataset.reveal);
+    const shown = input.type === "text";
+    input.type = shown ? "password" : "text";
+    button.firstChild.textContent = shown ? "Show" : "Hide";
+  }
+
+  // ---- Dialogs: a link with data-dialog-open="id" opens <dialog id> instead of leaving the page ----
+
+  function openDialog(event, opener) {
+    const dialog = byId(opener.dataset.dialogOpen);
+    if (!dialog?.showModal) return;
+    event.preventDefault();
+    dialog.showModal();
+  }
+
+  // ---- Menus: <details data-menu> ----
+
+  function closeMenus(except, refocus = false) {
+    for (const menu of all("details[data-menu][open]")) {
+      if (menu === except) continue;
+      menu.open = false;
+      if (refocus) menu.querySelector("summary").focus();
+    }
+  }
+
+  // ---- Theme: at once, and remembered by the server's cookie ----
+
+  function switchTheme(event, form) {
+    const theme = event.submitter?.value;
+    if (!theme) return;
+    event.preventDefault();
+    document.documentElement.dataset.theme = theme;
+    document.querySelector("meta[name=color-scheme]").content = theme === "auto" ? "light dark" : theme;
+    for (const button of all("[data-theme-switch] button")) {
+      button.setAttribute("aria-pressed", String(button.value === theme));
+    }
+    fetch(form.action, { method: "POST", body: new URLSearchParams({ theme }), redirect: "manual" })
+      .catch(() => showProblem("The theme could not be saved. Check your connection."));
+  }
+
+  // ---- Forms: one click, one submission ----
+
+  function guardSubmit(event, form) {
+    if (event.defaultPrevented || form.method === "dialog") return;
+    if (form.getAttribute("aria-busy") === "true") {
+      event.preventDefault();
+      return;
+    }
+    if (form.target === "_blank" || form.matches("[hx-get], [hx-post], [hx-put], [hx-patch], [hx-delete]")) return;
+    for (const busy of [form, event.submitter]) {
+      busy?.setAttribute("aria-busy", "true");
+      if (busy) busy.dataset.sent = "";
+    }
+  }
+
+  function releaseForms() {
+    for (const busy of all("[data-sent]")) {
+      busy.removeAttribute("aria-busy");
+      delete busy.dataset.sent;
+    }
+  }
+
+  // ---- What each new piece of page needs ----
+
+  function enhance(root) {
+    for (const button of all("[data-copy], [data-reveal]", root)) button.hidden = false;
+    all("[data-toast]", root).forEach(armToast);
+    refreshTimes(root);
+    all(".error-summary", root)[0]?.focus();
+  }
+
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest?.(selector);
+    let hit;
+    if ((hit = at("[data-copy]"))) copyFrom(hit);
+    else if ((hit = at("[data-reveal]"))) toggleReveal(hit);
+    else if ((hit = at("[data-dialog-open]"))) openDialog(event, hit);
+    else if ((hit = at("[data-dialog-close]"))) hit.closest("dialog")?.close();
+    else if ((hit = at("[data-toast-close]"))) hit.closest("[data-toast]").remove();
+    else if (event.target.matches?.("dialog[open]")) event.target.close(); // the backdrop
+    closeMenus(at("details[data-menu]"));
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenus(null, true);
+  });
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("[data-theme-switch]")) switchTheme(event, form);
+    else guardSubmit(event, form);
+  });
+
+  // Passwords must not be left readable in a form that is sent or restored.
+  document.addEventListener("submit", (event) => {
+    for (const button of all("[data-reveal]", event.target)) {
+      if (byId(button.dataset.reveal)?.type === "text") toggleReveal(button);
+    }
+  }, true);
+
+  window.addEventListener("pageshow", releaseForms);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshTimes(); });
+  setInterval(() => { if (!document.hidden) refreshTimes(); }, 1000);
+
+  // ---- htmx ----
+
+  // A server error is shown only if the server says where; a stranger's error page never replaces content.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr } = event.detail;
+    if (xhr.status < 500) return;
+    if (xhr.getResponseHeader("HX-Retarget")) event.detail.shouldSwap = true;
+    else showProblem("Something went wrong on the server. Please try again in a moment.");
+  });
+  document.addEventListener("htmx:sendError", () =>
+    showProblem("Portolan cannot be reached. Check your connection and try again."));
+  document.addEventListener("htmx:timeout", () =>
+    showProblem("Portolan took too long to answer. Please try again."));
+
+  // htmx:load comes for every piece of new content, out-of-band ones included.
+  document.addEventListener("htmx:load", (event) => {
+    const root = event.detail.elt;
+    if (root === document.body) return;
+    enhance(root);
+    const said = all("[data-announce]", root)[0];
+    if (said) announce(said.dataset.announce || said.textContent.trim());
+  });
+
+  // The stream of events ends a session everywhere at once.
+  const known = new WeakSet();
+  document.addEventListener("htmx:sseOpen", (event) => {
+    const { source } = event.detail;
+    if (event.target !== document.body || known.has(source)) return;
+    known.add(source);
+    source.addEventListener("signed-out", () => {
+      source.close();
+      location.assign("/sign-in");
+    });
+  });
+
+  enhance(document);
+})();
