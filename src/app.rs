@@ -94,6 +94,11 @@ pub struct Listeners {
 }
 
 impl Listeners {
+    /// Listeners that were bound elsewhere (tests let the system choose the ports).
+    pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
+        Self { portal, boards, metrics }
+    }
+
     /// Binds all three, or none.
     pub async fn bind(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {

@@ -55,6 +55,8 @@ events! {
     SecondFactorOn = "second-factor.on", "Turned the second factor on";
     /// The second factor was turned off.
     SecondFactorOff = "second-factor.off", "Turned the second factor off";
+    /// An administrator turned someone's second factor off.
+    SecondFactorRemoved = "second-factor.removed", "Turned someone's second factor off";
     /// New recovery codes were made.
     RecoveryCodesMade = "second-factor.codes", "Made new recovery codes";
     /// Someone changed how their name reads.

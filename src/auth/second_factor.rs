@@ -6,7 +6,6 @@ use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
 use super::activity::{About, Actor, Event, record};
-use super::limits::Bucket;
 use super::sessions::SignedIn;
 use super::{Auth, AuthError, Result, Visitor, place_of};
 use crate::domain::PersonId;
@@ -115,6 +114,30 @@ impl Auth {
         Ok(store::commit(tx).await?)
     }
 
+    /// Turns someone's second factor off: their phone and their recovery codes are lost.
+    pub async fn remove_second_factor(&self, actor: &Actor, person: PersonId) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let whose = store::people::get(&mut tx, person)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        store::people::set_totp(&mut tx, person, None, 0).await?;
+        store::recovery_codes::replace(&mut tx, person, &[]).await?;
+        let about = About {
+            person: Some(person),
+            subject: &whose.name,
+            ..About::default()
+        };
+        record(
+            &mut tx,
+            actor,
+            Event::SecondFactorRemoved,
+            about,
+            self.clock.now(),
+        )
+        .await?;
+        Ok(store::commit(tx).await?)
+    }
+
     /// Makes new recovery codes, which end the old ones; needs the password.
     pub async fn renew_recovery_codes(
         &self,
@@ -175,13 +198,6 @@ impl Auth {
 
     fn open_secret(&self, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         Ok(self.vault.open(Purpose::OneTimeCodeSecret, place, sealed)?)
-    }
-
-    /// Limits guesses at something that only a signed-in person can ask.
-    pub fn limit_confirmation(&self, person: PersonId) -> Result<()> {
-        self.limits
-            .take(&[Bucket::Confirmation(person.0)], self.clock.now())
-            .map_err(AuthError::TooManyTries)
     }
 }
 

@@ -34,6 +34,11 @@ pub(super) enum UserCommand {
         /// The name they sign in with.
         name: SignInName,
     },
+    /// Turn someone's second factor off: their phone and their recovery codes are lost.
+    SecondFactorOff {
+        /// The name they sign in with.
+        name: SignInName,
+    },
     /// List all accounts.
     List,
 }
@@ -111,6 +116,14 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
                 .set_state(&actor, person.id, AccountState::Active)
                 .await?;
             println!("{name} can sign in again.");
+            Ok(())
+        }
+        UserCommand::SecondFactorOff { name } => {
+            let person = find(&app, &name).await?;
+            app.auth.remove_second_factor(&actor, person.id).await?;
+            println!(
+                "The second factor of {name} is off. Their password alone opens the account now."
+            );
             Ok(())
         }
         UserCommand::List => list(&app).await,

@@ -23,7 +23,6 @@ struct Device {
     icon: &'static str,
     title: String,
     from: String,
-    since: UnixTime,
     seen: UnixTime,
     is_this: bool,
 }
@@ -43,8 +42,11 @@ pub async fn get(context: Context, me: Me) -> Answer {
                 "devices"
             },
             title: describe(&device.user_agent),
-            from: format!("From {}", device.address),
-            since: device.created_at,
+            from: format!(
+                "From {}, signed in {}",
+                device.address,
+                device.created_at.words()
+            ),
             seen: device.last_seen_at,
             is_this: device.id == me.0.session,
         })

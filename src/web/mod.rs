@@ -84,6 +84,10 @@ pub fn portal(app: AppState) -> Router {
         .route("/people/{id}/enable", post(people::enable))
         .route("/people/{id}/admin", post(people::set_admin))
         .route("/people/{id}/reset-link", post(people::reset_link))
+        .route(
+            "/people/{id}/second-factor-off",
+            post(people::remove_second_factor),
+        )
         .route("/activity", get(activity::all))
         .route("/activity.csv", get(activity::export))
         .route("/theme", post(theme::post))

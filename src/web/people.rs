@@ -124,6 +124,21 @@ pub async fn set_admin(
     Ok(flash::redirect(context, &to, Flash::AdminChanged))
 }
 
+/// Turns someone's second factor off.
+pub async fn remove_second_factor(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+    me.may(Action::ManagePeople)?;
+    context
+        .app
+        .auth
+        .remove_second_factor(&me.actor(&context), id)
+        .await?;
+    Ok(flash::redirect(
+        context,
+        &address(id),
+        Flash::SecondFactorRemoved,
+    ))
+}
+
 /// Makes a reset link and shows it, once.
 pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;

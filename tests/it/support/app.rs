@@ -1,0 +1,151 @@
+//! A portal in this process: its own data folder, its own ports, a clock that the test moves.
+
+use std::sync::Arc;
+
+use portolan::app::{App, AppState, Listeners, serve};
+use portolan::clock::{Clock, UnixTime};
+use portolan::config::{Config, Origin, Proxy};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::{Client, PASSWORD};
+
+/// When the tests begin: 16 November 2026, 09:12 UTC.
+pub const START: UnixTime = UnixTime(1_794_820_320);
+
+/// A running portal. Dropping it stops it; it fails the test if the portal had died before.
+pub struct TestApp {
+    pub app: AppState,
+    pub clock: Clock,
+    pub url: String,
+    pub boards_url: String,
+    pub metrics_url: String,
+    server: JoinHandle<anyhow::Result<()>>,
+    _data: Arc<tempfile::TempDir>,
+}
+
+impl TestApp {
+    /// An empty portal: nobody has an account.
+    pub async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    /// An empty portal with other settings.
+    pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        let data = Arc::new(tempfile::tempdir().unwrap());
+        let sockets = [bind().await, bind().await, bind().await];
+        let [portal, boards, metrics] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let mut config = Config {
+            data_dir: data.path().to_owned(),
+            portal: Origin::local("localhost", portal),
+            boards: Origin::local("127.0.0.1", boards),
+            proxy: Proxy::default(),
+            ..Config::default()
+        };
+        config.metrics.listen.set_port(metrics);
+        change(&mut config);
+        let clock = Clock::manual(START);
+        let app = App::open(config, clock.clone()).await.unwrap();
+        let [portal_socket, boards_socket, metrics_socket] = sockets;
+        let listeners = Listeners::new(portal_socket, boards_socket, metrics_socket);
+        Self {
+            server: tokio::spawn(serve(app.clone(), listeners)),
+            app,
+            clock,
+            url: format!("http://localhost:{portal}"),
+            boards_url: format!("http://127.0.0.1:{boards}"),
+            metrics_url: format!("http://127.0.0.1:{metrics}"),
+            _data: data,
+        }
+    }
+
+    /// A portal with its first administrator, who is signed in.
+    pub async fn with_admin() -> (Self, Client) {
+        let portal = Self::start().await;
+        let admin = portal.set_up("ada").await;
+        (portal, admin)
+    }
+
+    /// A portal with an administrator, and a member of the group "Smith Lab".
+    pub async fn with_member(name: &str) -> (Self, Client, Client) {
+        let (portal, admin) = Self::with_admin().await;
+        let member = portal.member(&admin, name).await;
+        (portal, admin, member)
+    }
+
+    /// Someone's browser, not signed in.
+    pub fn visitor(&self) -> Client {
+        Client::new(&self.url)
+    }
+
+    /// Uses the set-up link.
+    pub async fn set_up(&self, name: &str) -> Client {
+        let token = self.app.auth.setup_link().await.unwrap().expect("nobody has an account");
+        let admin = self.visitor();
+        let page = admin.post(&format!("/setup/{}", token.as_str()), &new_person(name)).await;
+        assert_eq!((page.status, page.location()), (303, "/"), "{}", page.text());
+        admin
+    }
+
+    /// Invites someone into "Smith Lab" (made if it is missing) and lets them join.
+    pub async fn member(&self, admin: &Client, name: &str) -> Client {
+        let group = self.group(admin, "Smith Lab").await;
+        let link = self.invite(admin, group, "member").await;
+        self.join(&link, name).await
+    }
+
+    /// The number of a group, made if it is missing.
+    pub async fn group(&self, admin: &Client, name: &str) -> i64 {
+        let label = name.parse().unwrap();
+        let find = async || {
+            let mut db = self.app.store.read().await.unwrap();
+            portolan::store::groups::by_name(&mut db, &label).await.unwrap()
+        };
+        if find().await.is_none() {
+            let page = admin.post("/groups", &[("name", name)]).await;
+            assert_eq!(page.status, 303, "{}", page.text());
+        }
+        find().await.unwrap().0
+    }
+
+    /// Makes an invitation and gives the path of its link.
+    pub async fn invite(&self, by: &Client, group: i64, role: &str) -> String {
+        let form = [("label", "someone"), ("role", role), ("days", "7")];
+        let page = by.post(&format!("/groups/{group}/invitations"), &form).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        let link = page.select_text(".alert code");
+        link.strip_prefix(&self.url).expect("a link to this portal").to_owned()
+    }
+
+    /// Uses an invitation.
+    pub async fn join(&self, link: &str, name: &str) -> Client {
+        let person = self.visitor();
+        let page = person.post(link, &new_person(name)).await;
+        assert_eq!((page.status, page.location()), (303, "/"), "{}", page.text());
+        person
+    }
+
+    /// The number of the person who signs in with this name.
+    pub async fn person_id(&self, name: &str) -> i64 {
+        self.app.auth.person_named(&name.parse().unwrap()).await.unwrap().id.0
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        let died = self.server.is_finished() && !self.app.stop.is_cancelled();
+        self.app.stop.cancel();
+        if !std::thread::panicking() {
+            assert!(!died, "the portal died during the test");
+        }
+    }
+}
+
+async fn bind() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// The form of a new person.
+pub fn new_person(name: &str) -> [(&str, &str); 4] {
+    [("display_name", name), ("name", name), ("password", PASSWORD), ("again", PASSWORD)]
+}

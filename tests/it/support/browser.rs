@@ -1,0 +1,142 @@
+//! A real browser: Debian's Chromium, driven through its driver.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use serde_json::{Map, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// A browser window with its driver; both end when it is dropped.
+pub struct Browser {
+    pub window: Client,
+    url: String,
+    _driver: Child,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    /// A fresh browser, as wide as a desk (1280) or a phone (390).
+    pub async fn open(url: &str, width: u32) -> Self {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver: run script/test, which installs it");
+        let port = driver_port(&mut driver).await;
+        let profile = tempfile::tempdir().unwrap();
+        let window = ClientBuilder::new(hyper_util_connector())
+            .capabilities(capabilities(width, profile.path()))
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("a browser window");
+        Self { window, url: url.to_owned(), _driver: driver, _profile: profile }
+    }
+
+    /// Opens a page of the portal.
+    pub async fn go(&self, path: &str) {
+        self.window.goto(&format!("{}{path}", self.url)).await.unwrap();
+    }
+
+    /// Types into the field with this name.
+    pub async fn fill(&self, name: &str, text: &str) {
+        let field = self.find(&format!("[name={name}]")).await;
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    /// Presses the button with exactly these words.
+    pub async fn press(&self, words: &str) {
+        let path = format!("//main//*[self::button or self::a][normalize-space(.)='{words}']");
+        let button = self.window.wait().for_element(Locator::XPath(&path)).await;
+        button.unwrap_or_else(|error| panic!("no button '{words}': {error}")).click().await.unwrap();
+    }
+
+    /// The first element that fits, waiting for it.
+    pub async fn find(&self, selector: &str) -> fantoccini::elements::Element {
+        let found = self.window.wait().for_element(Locator::Css(selector)).await;
+        found.unwrap_or_else(|error| panic!("nothing fits {selector}: {error}"))
+    }
+
+    /// Waits until the page says something.
+    pub async fn wait_for_text(&self, words: &str) {
+        let path = format!("//*[contains(normalize-space(.), '{words}')]");
+        let found = self.window.wait().at_most(Duration::from_secs(20)).for_element(Locator::XPath(&path)).await;
+        if found.is_err() {
+            panic!("the page never said '{words}': {}", self.text().await);
+        }
+    }
+
+    /// The visible text of the page.
+    pub async fn text(&self) -> String {
+        self.find("body").await.text().await.unwrap()
+    }
+
+    /// The path of the page.
+    pub async fn path(&self) -> String {
+        self.window.current_url().await.unwrap().path().to_owned()
+    }
+
+    /// Runs a script in the page and gives what it returns.
+    pub async fn run(&self, script: &str) -> serde_json::Value {
+        self.window.execute(script, Vec::new()).await.unwrap()
+    }
+
+    /// Light or dark, as if the device said so.
+    pub async fn prefer(&self, theme: &str) {
+        self.run(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
+    }
+
+    /// Ends the window; the driver ends with the value.
+    pub async fn close(self) {
+        let _ = self.window.clone().close().await;
+    }
+}
+
+fn hyper_util_connector() -> hyper_util::client::legacy::connect::HttpConnector {
+    hyper_util::client::legacy::connect::HttpConnector::new()
+}
+
+async fn driver_port(driver: &mut Child) -> u16 {
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if let Some((_, rest)) = line.split_once("started successfully on port ") {
+                return rest.trim_end_matches('.').parse().unwrap();
+            }
+        }
+        panic!("chromedriver ended without naming its port");
+    };
+    let port = tokio::time::timeout(Duration::from_secs(30), port).await.expect("chromedriver to start");
+    // What it prints later must go somewhere, or it would stop.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    port
+}
+
+fn capabilities(width: u32, profile: &std::path::Path) -> Map<String, serde_json::Value> {
+    let mut args: Vec<String> = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--lang=en",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    args.push(format!("--user-data-dir={}", profile.display()));
+    args.push(format!("--window-size={width},900"));
+    let mut options = json!({ "args": args });
+    if width < 500 {
+        // A window cannot be as narrow as a phone; the page in it can.
+        options["mobileEmulation"] = json!({ "deviceMetrics": { "width": width, "height": 844, "pixelRatio": 1.0 } });
+    }
+    json!({ "browserName": "chrome", "goog:chromeOptions": options }).as_object().unwrap().clone()
+}

@@ -1,0 +1,127 @@
+//! Someone's browser without a screen: keeps cookies, follows nothing, says where it comes from.
+
+use std::sync::Arc;
+
+use reqwest::cookie::{CookieStore as _, Jar};
+use reqwest::{Method, RequestBuilder};
+use scraper::{Html, Selector};
+
+/// Someone's browser.
+#[derive(Clone)]
+pub struct Client {
+    url: String,
+    http: reqwest::Client,
+    jar: Arc<Jar>,
+}
+
+/// An answer.
+pub struct Page {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    body: String,
+}
+
+impl Client {
+    /// A browser without cookies.
+    pub fn new(url: &str) -> Self {
+        let jar = Arc::new(Jar::default());
+        let http = reqwest::Client::builder()
+            .cookie_provider(jar.clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self { url: url.to_owned(), http, jar }
+    }
+
+    /// A request that can be changed before it is sent.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Opens a page.
+    pub async fn get(&self, path: &str) -> Page {
+        send(self.request(Method::GET, path)).await
+    }
+
+    /// Sends a form, as a page of the portal does.
+    pub async fn post(&self, path: &str, form: &[(&str, &str)]) -> Page {
+        send(self.request(Method::POST, path).header("origin", &self.url).form(form)).await
+    }
+
+    /// Signs in with name and password.
+    pub async fn sign_in(&self, name: &str, password: &str) -> Page {
+        self.post("/sign-in", &[("name", name), ("password", password), ("next", "/")]).await
+    }
+
+    /// Whether the home page opens.
+    pub async fn is_signed_in(&self) -> bool {
+        self.get("/").await.status == 200
+    }
+
+    /// All cookies as one header.
+    pub fn cookies(&self) -> String {
+        let url = self.url.parse().unwrap();
+        self.jar.cookies(&url).map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
+    }
+
+    /// Sets a cookie.
+    pub fn set_cookie(&self, cookie: &str) {
+        self.jar.add_cookie_str(cookie, &self.url.parse().unwrap());
+    }
+
+    /// The value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<String> {
+        self.cookies()
+            .split("; ")
+            .find_map(|pair| pair.strip_prefix(&format!("{name}=")).map(str::to_owned))
+    }
+}
+
+/// Sends a request and reads the whole answer.
+pub async fn send(request: RequestBuilder) -> Page {
+    let response = request.send().await.unwrap();
+    Page {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body: response.text().await.unwrap(),
+    }
+}
+
+impl Page {
+    /// The body as it came.
+    pub fn text(&self) -> &str {
+        &self.body
+    }
+
+    /// A header, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Where it sends the browser.
+    pub fn location(&self) -> &str {
+        self.header("location")
+    }
+
+    /// The text of the first element that fits.
+    pub fn select_text(&self, selector: &str) -> String {
+        let all = self.select_all(selector);
+        all.into_iter().next().unwrap_or_else(|| panic!("nothing fits {selector} in {}", self.body))
+    }
+
+    /// The texts of all elements that fit.
+    pub fn select_all(&self, selector: &str) -> Vec<String> {
+        let html = Html::parse_document(&self.body);
+        html.select(&Selector::parse(selector).unwrap())
+            .map(|element| element.text().collect::<String>().trim().to_owned())
+            .collect()
+    }
+
+    /// An attribute of the first element that fits.
+    pub fn attribute(&self, selector: &str, name: &str) -> String {
+        let html = Html::parse_document(&self.body);
+        let element = html.select(&Selector::parse(selector).unwrap()).next();
+        element.and_then(|element| element.attr(name)).unwrap_or_else(|| panic!("no {selector}[{name}]")).to_owned()
+    }
+}

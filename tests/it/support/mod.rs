@@ -1,0 +1,14 @@
+//! What the tests stand on: a portal in this process, people who use it, the program itself, a browser.
+
+pub mod app;
+pub mod browser;
+pub mod client;
+pub mod cluster;
+pub mod program;
+pub mod totp;
+
+pub use app::TestApp;
+pub use client::{Client, Page};
+
+/// The password of everyone in the tests.
+pub const PASSWORD: &str = "quiet harbour at dawn";
