@@ -66,12 +66,7 @@ impl App {
             .await
             .context("The database could not be opened")?;
         check_key(&store, &vault).await?;
-        let auth = Auth::new(
-            store.clone(),
-            vault.clone(),
-            clock.clone(),
-            config.sessions.clone(),
-        );
+        let auth = Auth::new(store.clone(), vault.clone(), clock.clone(), config.sessions.clone());
         let metrics = telemetry::metrics().map_err(anyhow::Error::msg)?;
         Ok(Arc::new(Self {
             config,
@@ -125,25 +120,18 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     ]
     .map(|(listener, router)| {
         let stop = app.stop.clone();
-        app.tasks
-            .spawn(async move { web::serve(listener, router, stop).await })
+        app.tasks.spawn(async move { web::serve(listener, router, stop).await })
     });
     app.stop.cancelled().await;
     app.tasks.close();
     let drained = tokio::time::timeout(DRAIN, app.tasks.wait()).await;
     if drained.is_err() {
-        tracing::warn!(
-            "Some requests did not finish in {} s and were cut off",
-            DRAIN.as_secs()
-        );
+        tracing::warn!("Some requests did not finish in {} s and were cut off", DRAIN.as_secs());
     }
     app.store.close().await;
     for server in servers {
         if server.is_finished() {
-            server
-                .await
-                .context("A listener failed")?
-                .context("A listener failed")?;
+            server.await.context("A listener failed")?.context("A listener failed")?;
         }
     }
     Ok(())
@@ -191,10 +179,7 @@ pub fn lock_data_dir(dir: &Path) -> anyhow::Result<std::fs::File> {
         .mode(0o600)
         .open(&path)?;
     if file.try_lock().is_err() {
-        bail!(
-            "Another portal is running on the data folder {}. Stop it first.",
-            dir.display()
-        );
+        bail!("Another portal is running on the data folder {}. Stop it first.", dir.display());
     }
     Ok(file)
 }
@@ -238,15 +223,7 @@ pub fn master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
         }
         return make_master_key(&path);
     }
-    let meta = std::fs::metadata(&path)?;
-    if meta.mode() & 0o077 != 0 {
-        bail!(
-            "The master key {} can be read by other users of this machine (mode {:03o}). Mend it with: chmod 600 {}",
-            path.display(),
-            meta.mode() & 0o777,
-            path.display()
-        );
-    }
+    refuse_readable_key(&path, data_dir)?;
     let text = zeroize::Zeroizing::new(
         std::fs::read_to_string(&path)
             .with_context(|| format!("{} could not be read", path.display()))?,
@@ -254,16 +231,28 @@ pub fn master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
     MasterKey::parse(&text).with_context(|| format!("{} was not accepted", path.display()))
 }
 
+/// A key file must be closed to everyone else. What systemd hands over as a credential is closed by its folder,
+/// and newer versions give the service's own group the right to read it.
+fn refuse_readable_key(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
+    let mode = std::fs::metadata(path)?.mode() & 0o777;
+    let forbidden = if path.starts_with(data_dir) { 0o077 } else { 0o027 };
+    if mode & forbidden != 0 {
+        bail!(
+            "The master key {} can be read by other users of this machine (mode {mode:03o}). Mend it with: chmod 600 {}",
+            path.display(),
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// Written under another name first: a key file is whole or not there.
 fn make_master_key(path: &Path) -> anyhow::Result<MasterKey> {
     let key = MasterKey::generate()?;
     let draft = path.with_extension("key.new");
     let _ = std::fs::remove_file(&draft);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(key.to_text().as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;

@@ -27,10 +27,8 @@ impl UnixTime {
 
     /// For people, where no script can make it relative: `16 Nov 2026, 09:12 UTC`.
     pub fn words(self) -> String {
-        jiff::Timestamp::from_second(self.0).map_or_else(
-            |_| "unknown".into(),
-            |t| t.strftime("%-d %b %Y, %H:%M UTC").to_string(),
-        )
+        jiff::Timestamp::from_second(self.0)
+            .map_or_else(|_| "unknown".into(), |t| t.strftime("%-d %b %Y, %H:%M UTC").to_string())
     }
 }
 
@@ -67,10 +65,7 @@ impl Clock {
     }
 
     /// The current moment.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that may ask the machine"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine")]
     pub fn now(&self) -> UnixTime {
         match &*self.0 {
             Source::System => UnixTime(jiff::Timestamp::now().as_second()),

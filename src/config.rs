@@ -107,9 +107,7 @@ impl Default for Config {
             data_dir: PathBuf::from("portolan-data"),
             portal: Origin::local("localhost", 8080),
             boards: Origin::local("127.0.0.1", 8081),
-            metrics: Metrics {
-                listen: loopback(8082),
-            },
+            metrics: Metrics { listen: loopback(8082) },
             proxy: Proxy::default(),
             sessions: Sessions::default(),
             log: Log::default(),
@@ -122,28 +120,19 @@ impl Origin {
     /// A listener on loopback, reached as `http://host:port`. The portal and the boards use different
     /// names for this machine because cookies do not tell ports apart.
     pub fn local(host: &str, port: u16) -> Self {
-        Self {
-            listen: loopback(port),
-            public_url: PublicUrl::http(host, port),
-        }
+        Self { listen: loopback(port), public_url: PublicUrl::http(host, port) }
     }
 }
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self {
-            idle_hours: 12,
-            absolute_days: 14,
-        }
+        Self { idle_hours: 12, absolute_days: 14 }
     }
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self {
-            level: "info".into(),
-            format: LogFormat::Auto,
-        }
+        Self { level: "info".into(), format: LogFormat::Auto }
     }
 }
 
@@ -161,7 +150,7 @@ const fn loopback(port: u16) -> SocketAddr {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file could not be read.
-    #[error("The configuration file {path} could not be read: {source}.")]
+    #[error("The configuration file {path} could not be read")]
     Read {
         /// Which file.
         path: PathBuf,
@@ -207,13 +196,9 @@ impl Config {
         keys::overlay_env(&mut table, env)?;
         keys::fill_defaults(&mut table);
         let place = file.map_or_else(|| "the settings".into(), |path| path.display().to_string());
-        let config: Self =
-            table
-                .try_into()
-                .map_err(|error: toml::de::Error| ConfigError::Parse {
-                    place,
-                    message: error.to_string(),
-                })?;
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            ConfigError::Parse { place, message: error.to_string() }
+        })?;
         config.check()?;
         Ok(config)
     }
@@ -245,15 +230,12 @@ impl Config {
 }
 
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    text.parse()
-        .map_err(|error: toml::de::Error| ConfigError::Parse {
-            place: path.display().to_string(),
-            message: error.to_string(),
-        })
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    text.parse().map_err(|error: toml::de::Error| ConfigError::Parse {
+        place: path.display().to_string(),
+        message: error.to_string(),
+    })
 }
 
 #[cfg(test)]

@@ -23,10 +23,7 @@ pub async fn run(app: AppState) {
 pub async fn tidy(app: &AppState) {
     let result = async {
         let sessions = app.auth.sweep_sessions().await?;
-        let until = app
-            .clock
-            .now()
-            .plus(-i64::from(app.config.activity.keep_days) * 86_400);
+        let until = app.clock.now().plus(-i64::from(app.config.activity.keep_days) * 86_400);
         let mut tx = app.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?;
         store::commit(tx).await?;

@@ -21,6 +21,7 @@ pub mod entropy;
 pub mod error;
 pub mod health;
 pub mod housekeeping;
+pub mod outgoing;
 pub mod probe;
 pub mod ssh;
 pub mod store;

@@ -10,6 +10,9 @@ use crate::vault::{Purpose, Vault};
 /// The header that carries the mark.
 pub const HEADER: &str = "x-portolan-probe";
 
+/// The header by which the dashboards' origin says that it is one.
+pub const BOARDS_MARK: &str = "x-portolan-boards";
+
 /// Seconds a mark is good for, before and after it was made.
 const GOOD_FOR: i64 = 60;
 
@@ -27,9 +30,7 @@ pub fn is_ours(vault: &Vault, mark: &str, now: UnixTime) -> bool {
     let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
         return false;
     };
-    let recent = time
-        .parse::<i64>()
-        .is_ok_and(|time| now.since(UnixTime(time)).abs() <= GOOD_FOR);
+    let recent = time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= GOOD_FOR);
     recent && vault.verify(Purpose::DoctorProbe, time.as_bytes(), &signature)
 }
 
@@ -46,11 +47,7 @@ mod tests {
         assert!(is_ours(&vault, &mark, UnixTime(1060)));
         assert!(!is_ours(&vault, &mark, UnixTime(1061)));
         assert!(!is_ours(&other, &mark, UnixTime(1000)));
-        assert!(!is_ours(
-            &vault,
-            &mark.replace("1000", "1001"),
-            UnixTime(1000)
-        ));
+        assert!(!is_ours(&vault, &mark.replace("1000", "1001"), UnixTime(1000)));
         assert!(!is_ours(&vault, "x", UnixTime(1000)));
     }
 }

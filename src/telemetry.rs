@@ -15,25 +15,16 @@ const DURATIONS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0];
 pub fn start_log(log: &Log) -> Result<(), String> {
     let filter = EnvFilter::try_new(&log.level)
         .map_err(|error| format!("log.level '{}' is not understood: {error}", log.level))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let json = match log.format {
         LogFormat::Json => true,
         LogFormat::Text => false,
         LogFormat::Auto => !std::io::stderr().is_terminal(),
     };
     let started = if json {
-        builder
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .try_init()
+        builder.json().flatten_event(true).with_current_span(false).try_init()
     } else {
-        builder
-            .with_target(false)
-            .with_ansi(std::io::stderr().is_terminal())
-            .try_init()
+        builder.with_target(false).with_ansi(std::io::stderr().is_terminal()).try_init()
     };
     started.map_err(|error| error.to_string())
 }

@@ -247,7 +247,9 @@
     known.add(source);
     source.addEventListener("signed-out", () => {
       source.close();
-      location.assign("/sign-in");
+      // Whoever has just pressed "Sign out" is on the way already: do not overtake that answer.
+      const isLeaving = document.querySelector("form[aria-busy=true]");
+      setTimeout(() => location.assign("/sign-in"), isLeaving ? 5000 : 0);
     });
   });
 

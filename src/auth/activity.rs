@@ -125,20 +125,12 @@ impl Actor {
 
     /// Someone who is not signed in, known by the name they gave (if any).
     pub fn stranger(name: &str, visitor: &Visitor) -> Self {
-        Self {
-            id: None,
-            name: name.to_owned(),
-            address: visitor.address.to_string(),
-        }
+        Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
     }
 
     /// Whoever may run commands on the portal's machine.
     pub fn command_line() -> Self {
-        Self {
-            id: None,
-            name: "command line".into(),
-            address: String::new(),
-        }
+        Self { id: None, name: "command line".into(), address: String::new() }
     }
 }
 

@@ -11,10 +11,7 @@ impl Auth {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let group = taken(store::groups::add(&mut tx, name, now).await)?;
-        let about = About {
-            subject: name.as_str(),
-            ..About::default()
-        };
+        let about = About { subject: name.as_str(), ..About::default() };
         record(&mut tx, actor, Event::GroupMade, about, now).await?;
         store::commit(tx).await?;
         Ok(group)
@@ -23,9 +20,7 @@ impl Auth {
     /// Gives a group another name.
     pub async fn rename_group(&self, actor: &Actor, group: GroupId, name: &Label) -> Result<()> {
         let mut tx = self.store.write().await?;
-        let old = store::groups::get(&mut tx, group)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let old = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         taken(store::groups::rename(&mut tx, group, name).await)?;
         let about = About {
             subject: name.as_str(),
@@ -46,21 +41,13 @@ impl Auth {
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let place = store::groups::get(&mut tx, group)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let members = store::groups::members(&mut tx, group).await?;
-        let member = members
-            .iter()
-            .find(|member| member.person_id == person)
-            .ok_or(AuthError::NotFound)?;
+        let member =
+            members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
         store::groups::put(&mut tx, group, person, role, now).await?;
         let detail = format!("{} is now {}", member.name, role.title());
-        let about = About {
-            person: Some(person),
-            subject: &place.name,
-            detail: &detail,
-        };
+        let about = About { person: Some(person), subject: &place.name, detail: &detail };
         record(&mut tx, actor, Event::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)
     }
@@ -73,28 +60,13 @@ impl Auth {
         person: PersonId,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        let place = store::groups::get(&mut tx, group)
-            .await?
-            .ok_or(AuthError::NotFound)?;
-        let whose = store::people::get(&mut tx, person)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !store::groups::remove(&mut tx, group, person).await? {
             return Err(AuthError::NotFound);
         }
-        let about = About {
-            person: Some(person),
-            subject: &place.name,
-            detail: &whose.name,
-        };
-        record(
-            &mut tx,
-            actor,
-            Event::RemovedFromGroup,
-            about,
-            self.clock.now(),
-        )
-        .await?;
+        let about = About { person: Some(person), subject: &place.name, detail: &whose.name };
+        record(&mut tx, actor, Event::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 }

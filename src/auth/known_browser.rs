@@ -26,11 +26,7 @@ impl Auth {
         let (id, signature) = mark?.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         self.vault
-            .verify(
-                Purpose::KnownBrowser,
-                &message(name.as_str(), id),
-                &signature,
-            )
+            .verify(Purpose::KnownBrowser, &message(name.as_str(), id), &signature)
             .then_some(id)
     }
 }

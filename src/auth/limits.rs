@@ -20,6 +20,10 @@ pub enum Bucket {
     Account(String),
     /// Tries at one account by one browser that is known to it.
     AccountBrowser(String, String),
+    /// One-time codes for one account, by browsers that are new to it. Only the right password leads here.
+    Code(String),
+    /// One-time codes for one account, by one browser that is known to it.
+    CodeBrowser(String, String),
     /// Wrong answers of someone who is signed in (their current password, say).
     Confirmation(i64),
 }
@@ -31,7 +35,10 @@ impl Bucket {
             Self::Address(_) => (30.0, 10.0),
             Self::AccountFrom(..) => (8.0, 30.0),
             Self::Account(_) => (40.0, 60.0),
-            Self::AccountBrowser(..) | Self::Confirmation(_) => (10.0, 30.0),
+            Self::Code(_) => (10.0, 120.0),
+            Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => {
+                (10.0, 30.0)
+            }
         }
     }
 }
@@ -66,10 +73,7 @@ impl Limits {
     /// Takes one try from each bucket, or from none: then it says how many seconds to wait.
     pub fn take(&self, buckets: &[Bucket], now: UnixTime) -> Result<(), i64> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = buckets
-            .iter()
-            .filter_map(|bucket| wait(&levels, bucket, now))
-            .max();
+        let wait = buckets.iter().filter_map(|bucket| wait(&levels, bucket, now)).max();
         if let Some(seconds) = wait {
             return Err(seconds);
         }
@@ -93,10 +97,7 @@ impl Limits {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "seconds between two tries are small numbers"
-)]
+#[expect(clippy::cast_precision_loss, reason = "seconds between two tries are small numbers")]
 fn current(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> f64 {
     let (_, seconds_per_try) = bucket.size();
     levels.get(bucket).map_or(0.0, |level| {
@@ -106,10 +107,7 @@ fn current(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> f
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "waits are minutes at the most"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "waits are minutes at the most")]
 fn wait(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> Option<i64> {
     let (most, seconds_per_try) = bucket.size();
     let over = current(levels, bucket, now) + 1.0 - most;
@@ -117,19 +115,14 @@ fn wait(levels: &HashMap<Bucket, Level>, bucket: &Bucket, now: UnixTime) -> Opti
 }
 
 fn make_room(levels: &mut HashMap<Bucket, Level>, now: UnixTime) {
-    let empty: Vec<Bucket> = levels
-        .keys()
-        .filter(|bucket| current(levels, bucket, now) <= 0.0)
-        .cloned()
-        .collect();
+    let empty: Vec<Bucket> =
+        levels.keys().filter(|bucket| current(levels, bucket, now) <= 0.0).cloned().collect();
     for bucket in &empty {
         levels.remove(bucket);
     }
     if levels.len() > MOST_BUCKETS / 2 {
-        let mut oldest: Vec<(UnixTime, Bucket)> = levels
-            .iter()
-            .map(|(bucket, level)| (level.at, bucket.clone()))
-            .collect();
+        let mut oldest: Vec<(UnixTime, Bucket)> =
+            levels.iter().map(|(bucket, level)| (level.at, bucket.clone())).collect();
         oldest.sort_by_key(|(at, _)| *at);
         for (_, bucket) in oldest.into_iter().take(MOST_BUCKETS / 4) {
             levels.remove(&bucket);
@@ -144,10 +137,7 @@ mod tests {
     const NOW: UnixTime = UnixTime(1_000_000);
 
     fn account_from() -> Vec<Bucket> {
-        vec![Bucket::AccountFrom(
-            "alice".into(),
-            "127.0.0.1".parse().unwrap(),
-        )]
+        vec![Bucket::AccountFrom("alice".into(), "127.0.0.1".parse().unwrap())]
     }
 
     #[test]
@@ -195,9 +185,7 @@ mod tests {
     fn many_addresses_do_not_fill_the_memory() {
         let limits = Limits::default();
         for n in 0..120_000_u32 {
-            limits
-                .take(&[Bucket::Address(IpAddr::V4(n.into()))], NOW)
-                .unwrap();
+            limits.take(&[Bucket::Address(IpAddr::V4(n.into()))], NOW).unwrap();
         }
         assert!(limits.levels.lock().unwrap().len() <= MOST_BUCKETS);
     }

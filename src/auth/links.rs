@@ -79,9 +79,7 @@ impl Auth {
     ) -> Result<Token> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let place = store::groups::get(&mut tx, group)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let token = Token::generate()?;
         let link = NewLink {
             purpose: Purpose::Join,
@@ -93,11 +91,8 @@ impl Auth {
             expires_at: now.plus(days.clamp(1, INVITATION_DAYS_MOST) * 86_400),
         };
         store::links::add(&mut tx, &link, now).await?;
-        let about = About {
-            subject: &place.name,
-            detail: &for_whom(label, role),
-            ..About::default()
-        };
+        let about =
+            About { subject: &place.name, detail: &for_whom(label, role), ..About::default() };
         record(&mut tx, actor, Event::Invited, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
@@ -107,9 +102,7 @@ impl Auth {
     pub async fn revoke_invitation(&self, actor: &Actor, group: GroupId, id: LinkId) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let link = store::links::get(&mut tx, id)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let link = store::links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         let Some((into, role)) = link.place().filter(|(into, _)| *into == group) else {
             return Err(AuthError::NotFound);
         };
@@ -118,11 +111,7 @@ impl Auth {
             return Err(AuthError::Link(problem(&link, now)));
         }
         let subject = link.group_name.as_deref().unwrap_or_default();
-        let about = About {
-            subject,
-            detail: &for_whom(&link.label, role),
-            ..About::default()
-        };
+        let about = About { subject, detail: &for_whom(&link.label, role), ..About::default() };
         record(&mut tx, actor, Event::InvitationRevoked, about, now).await?;
         Ok(store::commit(tx).await?)
     }
@@ -131,9 +120,7 @@ impl Auth {
     pub async fn reset_link(&self, actor: &Actor, person: PersonId) -> Result<Token> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let whose = store::people::get(&mut tx, person)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::links::revoke_of_person(&mut tx, person, now).await?;
         let token = Token::generate()?;
         let link = NewLink {
@@ -146,11 +133,7 @@ impl Auth {
             expires_at: now.plus(RESET_FOR),
         };
         store::links::add(&mut tx, &link, now).await?;
-        let about = About {
-            person: Some(person),
-            subject: &whose.name,
-            ..About::default()
-        };
+        let about = About { person: Some(person), subject: &whose.name, ..About::default() };
         record(&mut tx, actor, Event::ResetLinkMade, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
@@ -174,11 +157,7 @@ impl Auth {
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::Link(LinkProblem::Unknown));
         };
-        if link.is_open(now) {
-            Ok(link)
-        } else {
-            Err(AuthError::Link(problem(&link, now)))
-        }
+        if link.is_open(now) { Ok(link) } else { Err(AuthError::Link(problem(&link, now))) }
     }
 
     /// Uses the set-up link: makes the first administrator and signs them in.
@@ -192,18 +171,8 @@ impl Auth {
         }
         let person = self.add_person(&mut tx, new, &hash, true).await?;
         self.use_link(&mut tx, &link, person).await?;
-        let actor = Actor {
-            id: Some(person),
-            ..Actor::stranger(new.name.as_str(), visitor)
-        };
-        record(
-            &mut tx,
-            &actor,
-            Event::SetUp,
-            About::default(),
-            self.clock.now(),
-        )
-        .await?;
+        let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
+        record(&mut tx, &actor, Event::SetUp, About::default(), self.clock.now()).await?;
         let session = self.begin_session(&mut tx, person, visitor).await?;
         store::commit(tx).await?;
         Ok(session)
@@ -216,10 +185,7 @@ impl Auth {
         let hash = self.hash_password(&new.password).await?;
         let mut tx = self.store.write().await?;
         let person = self.add_person(&mut tx, new, &hash, false).await?;
-        let actor = Actor {
-            id: Some(person),
-            ..Actor::stranger(new.name.as_str(), visitor)
-        };
+        let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
         self.enter_group(&mut tx, &link, person, &actor).await?;
         let session = self.begin_session(&mut tx, person, visitor).await?;
         store::commit(tx).await?;
@@ -230,13 +196,8 @@ impl Auth {
     pub async fn join_as(&self, token: &str, who: &SignedIn, visitor: &Visitor) -> Result<()> {
         let link = self.open_link(Purpose::Join, token, visitor).await?;
         let mut tx = self.store.write().await?;
-        self.enter_group(
-            &mut tx,
-            &link,
-            who.person.id,
-            &Actor::person(&who.person, visitor),
-        )
-        .await?;
+        self.enter_group(&mut tx, &link, who.person.id, &Actor::person(&who.person, visitor))
+            .await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -260,18 +221,8 @@ impl Auth {
         self.use_link(&mut tx, &link, person).await?;
         store::people::set_password(&mut tx, person, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person, None).await?;
-        let about = About {
-            person: Some(person),
-            ..About::default()
-        };
-        record(
-            &mut tx,
-            &Actor::person(&whose, visitor),
-            Event::PasswordReset,
-            about,
-            now,
-        )
-        .await?;
+        let about = About { person: Some(person), ..About::default() };
+        record(&mut tx, &Actor::person(&whose, visitor), Event::PasswordReset, about, now).await?;
         store::commit(tx).await?;
         self.announce(Ended::Person(person, None));
         Ok(())
@@ -305,11 +256,7 @@ impl Auth {
         self.use_link(db, link, person).await?;
         store::groups::put(db, group, person, role, self.clock.now()).await?;
         let subject = link.group_name.as_deref().unwrap_or_default();
-        let about = About {
-            person: Some(person),
-            subject,
-            detail: role.title(),
-        };
+        let about = About { person: Some(person), subject, detail: role.title() };
         Ok(record(db, actor, Event::Joined, about, self.clock.now()).await?)
     }
 
@@ -334,9 +281,5 @@ fn problem(link: &Link, now: UnixTime) -> LinkProblem {
 }
 
 fn for_whom(label: &str, role: Role) -> String {
-    if label.is_empty() {
-        role.title().to_owned()
-    } else {
-        format!("{label} ({})", role.title())
-    }
+    if label.is_empty() { role.title().to_owned() } else { format!("{label} ({})", role.title()) }
 }

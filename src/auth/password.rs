@@ -96,9 +96,7 @@ impl Auth {
 
     /// Seals a hash for its owner.
     pub(super) fn seal_hash(&self, person: PersonId, hash: &str) -> Result<Vec<u8>> {
-        Ok(self
-            .vault
-            .seal(Purpose::PasswordHash, &place_of(person), hash.as_bytes())?)
+        Ok(self.vault.seal(Purpose::PasswordHash, &place_of(person), hash.as_bytes())?)
     }
 
     /// Whether a password is the one behind a sealed hash. Without one it takes the same time and says no,
@@ -109,11 +107,9 @@ impl Auth {
         password: &SecretString,
     ) -> Result<bool> {
         let hash = match stored {
-            Some((person, sealed)) => Some(self.vault.open(
-                Purpose::PasswordHash,
-                &place_of(person),
-                sealed,
-            )?),
+            Some((person, sealed)) => {
+                Some(self.vault.open(Purpose::PasswordHash, &place_of(person), sealed)?)
+            }
             None => None,
         };
         let password = password.clone();
@@ -138,11 +134,8 @@ impl Auth {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let _permit = self
-            .hashing
-            .acquire()
-            .await
-            .map_err(|error| AuthError::System(error.to_string()))?;
+        let _permit =
+            self.hashing.acquire().await.map_err(|error| AuthError::System(error.to_string()))?;
         tokio::task::spawn_blocking(work)
             .await
             .map_err(|error| AuthError::System(error.to_string()))
@@ -158,11 +151,7 @@ mod tests {
         let name = "alice".parse().unwrap();
         let check = |text: &str| check(&SecretString::from(text.to_owned()), &name);
         assert_eq!(check("short"), Err(PasswordProblem::Short));
-        assert_eq!(
-            check("Tr0ub4dor"),
-            Err(PasswordProblem::Short),
-            "nine characters"
-        );
+        assert_eq!(check("Tr0ub4dor"), Err(PasswordProblem::Short), "nine characters");
         assert_eq!(check("quiet harbour at dawn"), Ok(()));
         assert_eq!(check("naïve café øl"), Ok(()));
         assert_eq!(check(&"x y".repeat(400)), Err(PasswordProblem::Long));
@@ -184,10 +173,7 @@ mod tests {
     fn the_list_is_clean() {
         for word in COMMONEST.lines() {
             assert_eq!(word, word.to_lowercase().trim());
-            assert!(
-                word.chars().count() >= MIN,
-                "{word} is refused for its length already"
-            );
+            assert!(word.chars().count() >= MIN, "{word} is refused for its length already");
         }
     }
 }

@@ -36,11 +36,7 @@ impl Auth {
             store::groups::put(&mut tx, group, person, role, now).await?;
         }
         store::links::revoke_setup(&mut tx, now).await?;
-        let about = About {
-            person: Some(person),
-            subject: new.name.as_str(),
-            ..About::default()
-        };
+        let about = About { person: Some(person), subject: new.name.as_str(), ..About::default() };
         record(&mut tx, actor, Event::PersonAdded, about, now).await?;
         store::commit(tx).await?;
         Ok(person)
@@ -57,13 +53,8 @@ impl Auth {
         let name: SignInName = who.person.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check(new, &name)?;
         self.confirm_password(who.person.id, current).await?;
-        self.replace_password(
-            &who.person,
-            new,
-            Some(who),
-            &Actor::person(&who.person, visitor),
-        )
-        .await
+        self.replace_password(&who.person, new, Some(who), &Actor::person(&who.person, visitor))
+            .await
     }
 
     /// Whoever may run commands on the machine sets a password; every browser is signed out.
@@ -91,11 +82,7 @@ impl Auth {
         let mut tx = self.store.write().await?;
         store::people::set_password(&mut tx, person.id, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person.id, keep).await?;
-        let about = About {
-            person: Some(person.id),
-            subject: &person.name,
-            ..About::default()
-        };
+        let about = About { person: Some(person.id), subject: &person.name, ..About::default() };
         record(&mut tx, actor, Event::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
         self.announce(Ended::Person(person.id, keep));
@@ -112,10 +99,7 @@ impl Auth {
         let mut tx = self.store.write().await?;
         store::people::set_display_name(&mut tx, who.person.id, name).await?;
         let actor = Actor::person(&who.person, visitor);
-        let about = About {
-            subject: name.as_str(),
-            ..About::default()
-        };
+        let about = About { subject: name.as_str(), ..About::default() };
         record(&mut tx, &actor, Event::NameChanged, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -129,9 +113,7 @@ impl Auth {
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let whose = store::people::get(&mut tx, person)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         let event = match state {
             AccountState::Active => {
                 store::people::set_disabled(&mut tx, person, None).await?;
@@ -145,11 +127,7 @@ impl Auth {
                 Event::PersonDisabled
             }
         };
-        let about = About {
-            person: Some(person),
-            subject: &whose.name,
-            ..About::default()
-        };
+        let about = About { person: Some(person), subject: &whose.name, ..About::default() };
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         if state == AccountState::Disabled {
@@ -162,23 +140,13 @@ impl Auth {
     pub async fn set_admin(&self, actor: &Actor, person: PersonId, is_admin: bool) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let whose = store::people::get(&mut tx, person)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !is_admin {
             refuse_last_admin(&mut tx, &whose).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
-        let event = if is_admin {
-            Event::AdminGranted
-        } else {
-            Event::AdminRevoked
-        };
-        let about = About {
-            person: Some(person),
-            subject: &whose.name,
-            ..About::default()
-        };
+        let event = if is_admin { Event::AdminGranted } else { Event::AdminRevoked };
+        let about = About { person: Some(person), subject: &whose.name, ..About::default() };
         record(&mut tx, actor, event, about, now).await?;
         Ok(store::commit(tx).await?)
     }

@@ -60,10 +60,7 @@ impl Viewer {
 
     /// What they are in a group, if anything.
     pub fn role_in(&self, group: GroupId) -> Option<Role> {
-        self.groups
-            .iter()
-            .find(|(id, _)| *id == group)
-            .map(|(_, role)| *role)
+        self.groups.iter().find(|(id, _)| *id == group).map(|(_, role)| *role)
     }
 }
 
@@ -75,11 +72,7 @@ mod tests {
     const OTHER: GroupId = GroupId(2);
 
     fn viewer(is_admin: bool, groups: &[(GroupId, Role)]) -> Viewer {
-        Viewer {
-            id: PersonId(1),
-            is_admin,
-            groups: groups.to_vec(),
-        }
+        Viewer { id: PersonId(1), is_admin, groups: groups.to_vec() }
     }
 
     /// The whole table, so that a change of any right shows in a diff.
@@ -98,48 +91,19 @@ mod tests {
         ];
         let table = [
             //                                admin  pi     member other  nobody
-            (
-                UseOwnAccount,
-                /*             */ [true, true, true, true, true],
-            ),
-            (
-                ManagePeople,
-                /*              */ [true, false, false, false, false],
-            ),
-            (
-                SeeAllActivity,
-                /*            */ [true, false, false, false, false],
-            ),
-            (
-                ManageGroups,
-                /*              */ [true, false, false, false, false],
-            ),
-            (
-                SeeGroup(LAB),
-                /*             */ [true, true, true, false, false],
-            ),
-            (
-                SeeInvitations(LAB),
-                /*       */ [true, true, false, false, false],
-            ),
-            (
-                Invite(LAB, Role::Member),
-                /* */ [true, true, false, false, false],
-            ),
-            (
-                Invite(LAB, Role::Pi),
-                /*     */ [true, false, false, false, false],
-            ),
-            (
-                ManageGroup(LAB),
-                /*          */ [true, false, false, false, false],
-            ),
+            (UseOwnAccount, /*             */ [true, true, true, true, true]),
+            (ManagePeople, /*              */ [true, false, false, false, false]),
+            (SeeAllActivity, /*            */ [true, false, false, false, false]),
+            (ManageGroups, /*              */ [true, false, false, false, false]),
+            (SeeGroup(LAB), /*             */ [true, true, true, false, false]),
+            (SeeInvitations(LAB), /*       */ [true, true, false, false, false]),
+            (Invite(LAB, Role::Member), /* */ [true, true, false, false, false]),
+            (Invite(LAB, Role::Pi), /*     */ [true, false, false, false, false]),
+            (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
         ];
         for (action, expected) in table {
-            let decided: Vec<bool> = people
-                .iter()
-                .map(|viewer| viewer.may(action).is_ok())
-                .collect();
+            let decided: Vec<bool> =
+                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
     }

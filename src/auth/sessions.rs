@@ -46,12 +46,7 @@ impl Auth {
             is_admin: session.person.is_admin,
             groups: memberships.iter().map(|m| (m.group_id, m.role())).collect(),
         };
-        Ok(Some(SignedIn {
-            session: session.id,
-            person: session.person,
-            memberships,
-            viewer,
-        }))
+        Ok(Some(SignedIn { session: session.id, person: session.person, memberships, viewer }))
     }
 
     /// Reading must go on when writing cannot (a full disk, a lock), so this only warns.

@@ -35,21 +35,15 @@ impl Auth {
         let Ok(name) = name.parse::<SignInName>() else {
             // Not a possible name: the same answer as for a wrong one, and it counts.
             self.limits
-                .take(
-                    &[Bucket::Address(network(visitor.address))],
-                    self.clock.now(),
-                )
+                .take(&[Bucket::Address(network(visitor.address))], self.clock.now())
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::WrongPassword);
         };
         let buckets = self.buckets(&name, mark, visitor);
-        self.limits
-            .take(&buckets, self.clock.now())
-            .map_err(AuthError::TooManyTries)?;
+        self.limits.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let found = store::people::by_name(&mut *self.store.read().await?, &name).await?;
-        let stored = found
-            .as_ref()
-            .map(|found| (found.person.id, found.password_sealed.as_slice()));
+        let stored =
+            found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
         match found {
             Some(found) if right && !found.person.is_disabled => {
@@ -57,8 +51,7 @@ impl Auth {
                 self.after_password(found, visitor).await
             }
             found => {
-                self.note_failure(&name, found.map(|found| found.person.id), visitor)
-                    .await?;
+                self.note_failure(&name, found.map(|found| found.person.id), visitor).await?;
                 Err(AuthError::WrongPassword)
             }
         }
@@ -84,6 +77,7 @@ impl Auth {
         &self,
         waiting: &str,
         code: &str,
+        mark: Option<&str>,
         visitor: &Visitor,
     ) -> Result<Progress> {
         let hash = token::hash(waiting);
@@ -96,14 +90,9 @@ impl Auth {
         let Some(found) = found.filter(|found| !found.person.is_disabled) else {
             return Err(AuthError::SignInRanOut);
         };
-        let buckets = [Bucket::AccountFrom(
-            found.person.name.clone(),
-            network(visitor.address),
-        )];
-        self.limits
-            .take(&buckets, now)
-            .map_err(AuthError::TooManyTries)?;
-        match self.use_code(&mut tx, &found, code).await {
+        let buckets = [self.code_bucket(&found.person.name, mark)];
+        self.limits.take(&buckets, now).map_err(AuthError::TooManyTries)?;
+        match self.use_code(&mut tx, &found, code, visitor).await {
             Ok(how) => {
                 self.limits.give_back(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
@@ -113,10 +102,7 @@ impl Auth {
             }
             Err(problem @ (AuthError::WrongCode | AuthError::UsedCode)) => {
                 let actor = Actor::stranger(&found.person.name, visitor);
-                let about = About {
-                    person: Some(found.person.id),
-                    ..About::default()
-                };
+                let about = About { person: Some(found.person.id), ..About::default() };
                 record(&mut tx, &actor, Event::CodeFailed, about, now).await?;
                 store::sessions::count_try(&mut tx, &hash).await?;
                 let given_up = pending.tries + 1 >= MOST_CODE_TRIES;
@@ -124,11 +110,7 @@ impl Auth {
                     store::sessions::end_pending(&mut tx, &hash).await?;
                 }
                 store::commit(tx).await?;
-                Err(if given_up {
-                    AuthError::SignInRanOut
-                } else {
-                    problem
-                })
+                Err(if given_up { AuthError::SignInRanOut } else { problem })
             }
             Err(other) => Err(other),
         }
@@ -150,19 +132,9 @@ impl Auth {
         visitor: &Visitor,
     ) -> Result<Token> {
         let token = self.begin_session(db, person.id, visitor).await?;
-        let about = About {
-            person: Some(person.id),
-            detail: how,
-            ..About::default()
-        };
-        record(
-            db,
-            &Actor::person(person, visitor),
-            Event::SignedIn,
-            about,
-            self.clock.now(),
-        )
-        .await?;
+        let about = About { person: Some(person.id), detail: how, ..About::default() };
+        record(db, &Actor::person(person, visitor), Event::SignedIn, about, self.clock.now())
+            .await?;
         Ok(token)
     }
 
@@ -173,19 +145,9 @@ impl Auth {
         visitor: &Visitor,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        let about = About {
-            person,
-            ..About::default()
-        };
+        let about = About { person, ..About::default() };
         let actor = Actor::stranger(name.as_str(), visitor);
-        record(
-            &mut tx,
-            &actor,
-            Event::SignInFailed,
-            about,
-            self.clock.now(),
-        )
-        .await?;
+        record(&mut tx, &actor, Event::SignInFailed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -202,6 +164,14 @@ impl Auth {
         }
     }
 
+    fn code_bucket(&self, name: &str, mark: Option<&str>) -> Bucket {
+        let known = name.parse().ok().and_then(|name| self.known_browser(&name, mark));
+        match known {
+            Some(browser) => Bucket::CodeBrowser(name.to_owned(), browser.to_owned()),
+            None => Bucket::Code(name.to_owned()),
+        }
+    }
+
     /// Asks a signed-in person for their password once more before something weighty.
     pub(super) async fn confirm_password(
         &self,
@@ -209,16 +179,11 @@ impl Auth {
         password: &SecretString,
     ) -> Result<()> {
         let bucket = [Bucket::Confirmation(person.0)];
-        self.limits
-            .take(&bucket, self.clock.now())
-            .map_err(AuthError::TooManyTries)?;
+        self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let found = store::people::credentials(&mut *self.store.read().await?, person)
             .await?
             .ok_or(AuthError::NotFound)?;
-        if !self
-            .verify_password(Some((person, &found.password_sealed)), password)
-            .await?
-        {
+        if !self.verify_password(Some((person, &found.password_sealed)), password).await? {
             return Err(AuthError::WrongPassword);
         }
         self.limits.give_back(&bucket, self.clock.now());

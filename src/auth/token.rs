@@ -14,9 +14,7 @@ pub struct Token(Zeroizing<String>);
 impl Token {
     /// A new random token.
     pub fn generate() -> std::io::Result<Self> {
-        Ok(Self(Zeroizing::new(
-            URL_SAFE_NO_PAD.encode(entropy::bytes::<32>()?),
-        )))
+        Ok(Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(entropy::bytes::<32>()?))))
     }
 
     /// The text for a cookie or an address.

@@ -1,13 +1,12 @@
 //! `portolan backup` and `portolan restore`.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::open;
+use super::{open, open_existing};
 use crate::app::{self, files};
 use crate::auth::Event;
 use crate::auth::activity::{About, Actor, record};
@@ -36,18 +35,13 @@ const KEY_REMINDER: &str = "The master key is deliberately not in it: whoever ha
 
 pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<()> {
     if args.file.exists() {
-        bail!(
-            "{} exists already. Choose another name; nothing was written.",
-            args.file.display()
-        );
+        bail!("{} exists already. Choose another name; nothing was written.", args.file.display());
     }
-    let app = open(config).await?;
+    let app = open_existing(config).await?;
     let draft = beside(&args.file, "partial");
     let _ = fs::remove_file(&draft);
-    // Made before it is filled, so that nobody else can read it at any moment.
     let written = async {
         store::backup::copy_to(&app.store, &draft).await?;
-        fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
         File::open(&draft)?.sync_all()?;
         fs::rename(&draft, &args.file)?;
         anyhow::Ok(())
@@ -75,69 +69,53 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
         );
     }
     let vault = Vault::new(app::master_key(&config.data_dir)?);
-    if found
-        .key_check
-        .is_some_and(|check| check != app::key_check(&vault))
-    {
+    if found.key_check.is_some_and(|check| check != app::key_check(&vault)) {
         bail!(
             "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."
         );
     }
     let target = config.data_dir.join(files::DATABASE);
-    if target.exists() {
-        if !args.replace {
-            bail!(
-                "There is a database at {} already. Give --replace to put the backup in its place; the present one is kept beside it.",
-                target.display()
-            );
-        }
-        set_aside(&target)?;
+    if target.exists() && !args.replace {
+        bail!(
+            "There is a database at {} already. Give --replace to put the backup in its place; the present one is kept beside it.",
+            target.display()
+        );
     }
-    place(&args.file, &target)?;
+    replace(&args.file, &target)?;
     let app = open(config).await?;
     let mut tx = app.store.write().await?;
     store::backup::forget_sign_ins(&mut tx).await?;
-    record(
-        &mut tx,
-        &Actor::command_line(),
-        Event::Restored,
-        About::default(),
-        app.clock.now(),
-    )
-    .await?;
+    record(&mut tx, &Actor::command_line(), Event::Restored, About::default(), app.clock.now())
+        .await?;
     store::commit(tx).await?;
     app.store.close().await;
-    println!(
-        "Restored {} people from {}.",
-        found.people,
-        args.file.display()
-    );
+    println!("Restored {} people from {}.", found.people, args.file.display());
     println!("Everyone must sign in again, and open invitations and reset links no longer work.");
     Ok(())
 }
 
 async fn inspect(file: &Path) -> anyhow::Result<Inspection> {
     let found = store::backup::inspect(file).await.with_context(|| {
-        format!(
-            "{} could not be read as a backup; nothing was changed",
-            file.display()
-        )
+        format!("{} could not be read as a backup; nothing was changed", file.display())
     })?;
     if !found.intact {
-        bail!(
-            "{} is damaged. Nothing was changed; use another backup.",
-            file.display()
-        );
+        bail!("{} is damaged. Nothing was changed; use another backup.", file.display());
     }
     Ok(found)
 }
 
-/// Copied under another name first: the database is whole or not there.
-fn place(backup: &Path, target: &Path) -> anyhow::Result<()> {
+/// Copied under another name first: until the copy is whole, the present database stays in its place.
+fn replace(backup: &Path, target: &Path) -> anyhow::Result<()> {
     let draft = beside(target, "restoring");
-    fs::copy(backup, &draft).context("The backup could not be copied into the data folder")?;
-    fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
-    File::open(&draft)?.sync_all()?;
+    let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
+    if let Err(error) = copied {
+        let _ = fs::remove_file(&draft);
+        return Err(error)
+            .context("The backup could not be copied into the data folder; nothing was changed");
+    }
+    if target.exists() {
+        set_aside(target)?;
+    }
     fs::rename(&draft, target)?;
     Ok(())
 }

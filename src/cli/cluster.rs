@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 
-use super::open;
+use super::open_existing;
 use crate::app::AppState;
 use crate::auth::Event;
 use crate::auth::activity::{About, Actor, record};
@@ -45,7 +45,7 @@ pub(super) struct AddArgs {
 }
 
 pub(super) async fn run(config: Config, command: ClusterCommand) -> anyhow::Result<()> {
-    let app = open(config).await?;
+    let app = open_existing(config).await?;
     match command {
         ClusterCommand::Add(args) => add(&app, args).await,
         ClusterCommand::List => list(&app).await,
@@ -54,9 +54,8 @@ pub(super) async fn run(config: Config, command: ClusterCommand) -> anyhow::Resu
 }
 
 async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
-    let shown = host_keys::scan(&args.host, args.port)
-        .await
-        .context("The cluster was not added")?;
+    let shown =
+        host_keys::scan(&args.host, args.port).await.context("The cluster was not added")?;
     if args.host_key.is_empty() {
         println!("{} shows these host keys:", args.host.as_str());
         for key in &shown {
@@ -68,11 +67,7 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
     }
     let pinned: Vec<String> = shown
         .iter()
-        .filter(|key| {
-            args.host_key
-                .iter()
-                .any(|wanted| *wanted == key.fingerprint())
-        })
+        .filter(|key| args.host_key.iter().any(|wanted| *wanted == key.fingerprint()))
         .map(HostKey::line)
         .collect();
     if pinned.is_empty() {
@@ -94,33 +89,17 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
         }
         other => other?,
     };
-    let about = About {
-        subject: args.name.as_str(),
-        ..About::default()
-    };
-    record(
-        &mut tx,
-        &Actor::command_line(),
-        Event::ClusterAdded,
-        about,
-        now,
-    )
-    .await?;
+    let about = About { subject: args.name.as_str(), ..About::default() };
+    record(&mut tx, &Actor::command_line(), Event::ClusterAdded, about, now).await?;
     store::commit(tx).await?;
-    println!(
-        "{title} is known now, with {} pinned host key(s).",
-        pinned.len()
-    );
+    println!("{title} is known now, with {} pinned host key(s).", pinned.len());
     Ok(())
 }
 
 async fn list(app: &AppState) -> anyhow::Result<()> {
     let mut db = app.store.read().await?;
     for cluster in store::clusters::list(&mut db).await? {
-        println!(
-            "{:<16} {:<30} {}:{}",
-            cluster.slug, cluster.title, cluster.host, cluster.port
-        );
+        println!("{:<16} {:<30} {}:{}", cluster.slug, cluster.title, cluster.host, cluster.port);
         for line in store::clusters::host_keys(&mut db, cluster.id).await? {
             if let Some(key) = HostKey::parse(&line) {
                 println!("{:<16} {:<30} {}", "", key.kind(), key.fingerprint());
@@ -133,23 +112,10 @@ async fn list(app: &AppState) -> anyhow::Result<()> {
 async fn remove(app: &AppState, name: &Slug) -> anyhow::Result<()> {
     let mut tx = app.store.write().await?;
     if !store::clusters::remove(&mut tx, name).await? {
-        bail!(
-            "There is no cluster called {}. See: portolan cluster list",
-            name.as_str()
-        );
+        bail!("There is no cluster called {}. See: portolan cluster list", name.as_str());
     }
-    let about = About {
-        subject: name.as_str(),
-        ..About::default()
-    };
-    record(
-        &mut tx,
-        &Actor::command_line(),
-        Event::ClusterRemoved,
-        about,
-        app.clock.now(),
-    )
-    .await?;
+    let about = About { subject: name.as_str(), ..About::default() };
+    record(&mut tx, &Actor::command_line(), Event::ClusterRemoved, about, app.clock.now()).await?;
     store::commit(tx).await?;
     println!("{} is forgotten.", name.as_str());
     Ok(())

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::open;
+use super::open_existing;
 use super::user::{RoleArg, group_named};
 use crate::auth::activity::Actor;
 use crate::auth::links::INVITATION_DAYS_MOST;
@@ -26,25 +26,14 @@ pub(super) struct InviteArgs {
 }
 
 pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> {
-    let app = open(config).await?;
+    let app = open_existing(config).await?;
     let group = group_named(&app, &args.group).await?;
     let label = args.label.as_ref().map_or("", Label::as_str);
     let token = app
         .auth
-        .invite(
-            &Actor::command_line(),
-            (group, args.role.into()),
-            label,
-            args.days,
-        )
+        .invite(&Actor::command_line(), (group, args.role.into()), label, args.days)
         .await?;
-    println!(
-        "{}",
-        app.config
-            .portal
-            .public_url
-            .join(&format!("/join/{}", token.as_str()))
-    );
+    println!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
     eprintln!("The link works once, for {} days.", args.days);
     Ok(())
 }

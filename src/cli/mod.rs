@@ -62,6 +62,7 @@ struct PasswordSource {
 /// Does what the command line says.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     forbid_core_dumps();
+    keep_files_private();
     if let Command::Doctor(args) = &cli.command {
         return runtime()?.block_on(doctor::run(cli.config.as_deref(), args));
     }
@@ -91,14 +92,28 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Memory holds keys and passwords: a crash must not write it to disk.
 fn forbid_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
 }
 
-/// Opens the installation for a command that changes it.
+/// Whatever this program writes (database, key, backups) is for its own user alone.
+fn keep_files_private() {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
+/// Opens an installation that must be there: a command given without its settings must not make a new one.
+async fn open_existing(config: Config) -> anyhow::Result<AppState> {
+    let database = config.data_dir.join(crate::app::files::DATABASE);
+    if !database.exists() {
+        bail!(
+            "There is no portal in {}. Name its settings with --config FILE or PORTOLAN_DATA_DIR.",
+            config.data_dir.display()
+        );
+    }
+    open(config).await
+}
+
+/// Opens the installation, making it if it is missing.
 async fn open(config: Config) -> anyhow::Result<AppState> {
     App::open(config, Clock::system()).await
 }
@@ -108,9 +123,7 @@ impl PasswordSource {
         if self.password_stdin {
             let mut line = String::new();
             std::io::stdin().lock().read_line(&mut line)?;
-            return Ok(SecretString::from(
-                line.trim_end_matches(['\r', '\n']).to_owned(),
-            ));
+            return Ok(SecretString::from(line.trim_end_matches(['\r', '\n']).to_owned()));
         }
         if !std::io::stdin().is_terminal() {
             bail!(

@@ -31,11 +31,7 @@ async fn greet(app: &AppState) -> anyhow::Result<()> {
         "The portal is ready"
     );
     if let Some(token) = app.auth.setup_link().await? {
-        let link = app
-            .config
-            .portal
-            .public_url
-            .join(&format!("/setup/{}", token.as_str()));
+        let link = app.config.portal.public_url.join(&format!("/setup/{}", token.as_str()));
         tracing::info!(
             "Nobody has an account yet. Open this link to become the administrator; it works once, for 24 hours: {link}"
         );
@@ -45,10 +41,9 @@ async fn greet(app: &AppState) -> anyhow::Result<()> {
 
 async fn stop_on_signal(app: AppState) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         tracing::error!("Signals cannot be received; stop the portal with kill -9");
         return;
     };

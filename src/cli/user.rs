@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{PasswordSource, open};
+use super::{PasswordSource, open, open_existing};
 use crate::app::AppState;
 use crate::auth::AuthError;
 use crate::auth::activity::Actor;
@@ -81,10 +81,15 @@ impl From<RoleArg> for Role {
 }
 
 pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<()> {
-    let app = open(config).await?;
     let actor = Actor::command_line();
+    // An account may be the first thing there is; everything else is about what exists.
+    let command = match command {
+        UserCommand::Add(args) => return add(&open(config).await?, args).await,
+        other => other,
+    };
+    let app = open_existing(config).await?;
     match command {
-        UserCommand::Add(args) => add(&app, args).await,
+        UserCommand::Add(_) => Ok(()),
         UserCommand::Passwd { name, password } => {
             find(&app, &name).await?;
             let password = password.read()?;
@@ -97,11 +102,7 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
         }
         UserCommand::Disable { name } => {
             let person = find(&app, &name).await?;
-            match app
-                .auth
-                .set_state(&actor, person.id, AccountState::Disabled)
-                .await
-            {
+            match app.auth.set_state(&actor, person.id, AccountState::Disabled).await {
                 Err(AuthError::LastAdmin) => bail!(
                     "{name} is the last administrator who can sign in. Add another one first: portolan user add NAME --admin"
                 ),
@@ -112,9 +113,7 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
         }
         UserCommand::Enable { name } => {
             let person = find(&app, &name).await?;
-            app.auth
-                .set_state(&actor, person.id, AccountState::Active)
-                .await?;
+            app.auth.set_state(&actor, person.id, AccountState::Active).await?;
             println!("{name} can sign in again.");
             Ok(())
         }
@@ -135,31 +134,19 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
         Some(name) => name,
         None => args.name.as_str().parse()?,
     };
-    let new = NewPerson {
-        name: args.name,
-        display_name,
-        password: args.password.read()?,
-    };
+    let new = NewPerson { name: args.name, display_name, password: args.password.read()? };
     crate::auth::password::check(&new.password, &new.name)?;
     let place = match &args.group {
         Some(group) => Some((group_named(app, group).await?, args.role.into())),
         None => None,
     };
-    match app
-        .auth
-        .add_account(&Actor::command_line(), &new, args.admin, place)
-        .await
-    {
-        Err(AuthError::NameTaken) => bail!(
-            "There is an account called {} already. Nothing was changed.",
-            new.name
-        ),
+    match app.auth.add_account(&Actor::command_line(), &new, args.admin, place).await {
+        Err(AuthError::NameTaken) => {
+            bail!("There is an account called {} already. Nothing was changed.", new.name)
+        }
         other => other?,
     };
-    println!(
-        "{} can sign in now at {}",
-        new.name, app.config.portal.public_url
-    );
+    println!("{} can sign in now at {}", new.name, app.config.portal.public_url);
     Ok(())
 }
 
@@ -189,10 +176,7 @@ async fn list(app: &AppState) -> anyhow::Result<()> {
         );
         return Ok(());
     }
-    println!(
-        "{:<20} {:<14} {:<13} {:<30} Groups",
-        "Name", "State", "2nd factor", "Displayed as"
-    );
+    println!("{:<20} {:<14} {:<13} {:<30} Groups", "Name", "State", "2nd factor", "Displayed as");
     for listed in people {
         let person = &listed.person;
         let state = match (person.is_disabled, person.is_admin) {

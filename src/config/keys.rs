@@ -33,36 +33,16 @@ const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
 
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
-    key(
-        "data_dir",
-        Kind::Text,
-        "Folder of the database and the master key.",
-    ),
-    key(
-        "portal.listen",
-        Kind::Text,
-        "Address and port the portal listens on.",
-    ),
-    key(
-        "portal.public_url",
-        Kind::Text,
-        "Address people type to reach the portal.",
-    ),
-    key(
-        "boards.listen",
-        Kind::Text,
-        "Address and port the dashboards' origin listens on.",
-    ),
+    key("data_dir", Kind::Text, "Folder of the database and the master key."),
+    key("portal.listen", Kind::Text, "Address and port the portal listens on."),
+    key("portal.public_url", Kind::Text, "Address people type to reach the portal."),
+    key("boards.listen", Kind::Text, "Address and port the dashboards' origin listens on."),
     key(
         "boards.public_url",
         Kind::Text,
         "Address of the dashboards' origin; another host name than the portal's.",
     ),
-    key(
-        "metrics.listen",
-        Kind::Text,
-        "Loopback address and port of /healthz and /metrics.",
-    ),
+    key("metrics.listen", Kind::Text, "Loopback address and port of /healthz and /metrics."),
     key(
         "proxy.trusted",
         Kind::List,
@@ -88,20 +68,14 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         "auto, text or json; auto is readable on a terminal and JSON otherwise.",
     ),
-    key(
-        "activity.keep_days",
-        Kind::Number,
-        "Days the activity log is kept.",
-    ),
+    key("activity.keep_days", Kind::Number, "Days the activity log is kept."),
 ];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
-const NOT_SETTINGS: &[&str] = &[
-    "PORTOLAN_CONFIG",
-    "PORTOLAN_MASTER_KEY",
-    "PORTOLAN_CLUSTER_DIR",
-    "PORTOLAN_CLUSTER_CHANGE_HOST",
-];
+const NOT_SETTINGS: &[&str] = &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY"];
+
+/// The demo cluster's scripts have variables of their own.
+const OF_SCRIPTS: &str = "PORTOLAN_CLUSTER_";
 
 const PREFIX: &str = "PORTOLAN_";
 
@@ -117,11 +91,7 @@ pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     for name in dotted_names(table) {
         if !KEYS.iter().any(|key| key.name == name) {
             let nearest = nearest(&name, KEYS.iter().map(|key| key.name.to_owned()));
-            return Err(ConfigError::Unknown {
-                place: place.to_owned(),
-                name,
-                nearest,
-            });
+            return Err(ConfigError::Unknown { place: place.to_owned(), name, nearest });
         }
     }
     Ok(())
@@ -133,7 +103,7 @@ pub fn overlay_env(
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<(), ConfigError> {
     for (variable, text) in env.filter(|(name, _)| name.starts_with(PREFIX)) {
-        if NOT_SETTINGS.contains(&variable.as_str()) {
+        if NOT_SETTINGS.contains(&variable.as_str()) || variable.starts_with(OF_SCRIPTS) {
             continue;
         }
         let Some(key) = KEYS.iter().find(|key| key.variable() == variable) else {
@@ -156,18 +126,11 @@ pub fn fill_defaults(table: &mut Table) {
         let Some(Value::Table(given)) = table.get_mut(section) else {
             continue;
         };
-        let listen = given
-            .get("listen")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        given
-            .entry("listen")
-            .or_insert_with(|| Value::String(origin.listen.to_string()));
+        let listen = given.get("listen").and_then(Value::as_str).map(str::to_owned);
+        given.entry("listen").or_insert_with(|| Value::String(origin.listen.to_string()));
         given.entry("public_url").or_insert_with(|| {
             // A moved port is the commonest change: the address people type follows it.
-            let port = listen
-                .as_deref()
-                .and_then(|text| text.rsplit(':').next()?.parse().ok());
+            let port = listen.as_deref().and_then(|text| text.rsplit(':').next()?.parse().ok());
             let url = port.map_or_else(
                 || origin.public_url.to_string(),
                 |port| super::PublicUrl::http(origin.public_url.host(), port).to_string(),
@@ -176,9 +139,7 @@ pub fn fill_defaults(table: &mut Table) {
         });
     }
     if let Some(Value::Table(given)) = table.get_mut("metrics") {
-        given
-            .entry("listen")
-            .or_insert_with(|| Value::String(defaults.metrics.listen.to_string()));
+        given.entry("listen").or_insert_with(|| Value::String(defaults.metrics.listen.to_string()));
     }
 }
 
@@ -193,9 +154,7 @@ fn value(key: &Key, variable: &str, text: &str) -> Result<Value, ConfigError> {
                 .collect(),
         )),
         Kind::Number => text.trim().parse().map(Value::Integer).map_err(|_| {
-            ConfigError::Invalid(format!(
-                "{variable} is '{text}', but it must be a whole number."
-            ))
+            ConfigError::Invalid(format!("{variable} is '{text}', but it must be a whole number."))
         }),
     }
 }
@@ -206,9 +165,7 @@ fn insert(table: &mut Table, name: &str, value: Value) {
             table.insert(name.to_owned(), value);
         }
         Some((section, rest)) => {
-            let entry = table
-                .entry(section)
-                .or_insert_with(|| Value::Table(Table::new()));
+            let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
             if let Value::Table(inner) = entry {
                 insert(inner, rest, value);
             }
@@ -220,10 +177,9 @@ fn dotted_names(table: &Table) -> Vec<String> {
     table
         .iter()
         .flat_map(|(name, value)| match value {
-            Value::Table(inner) => dotted_names(inner)
-                .into_iter()
-                .map(|rest| format!("{name}.{rest}"))
-                .collect(),
+            Value::Table(inner) => {
+                dotted_names(inner).into_iter().map(|rest| format!("{name}.{rest}")).collect()
+            }
             _ => vec![name.clone()],
         })
         .collect()

@@ -16,11 +16,7 @@ pub struct PublicUrl {
 impl PublicUrl {
     /// A plain address for one's own machine.
     pub fn http(host: &str, port: u16) -> Self {
-        Self {
-            https: false,
-            host: host.to_owned(),
-            port: Some(port).filter(|port| *port != 80),
-        }
+        Self { https: false, host: host.to_owned(), port: Some(port).filter(|port| *port != 80) }
     }
 
     /// Whether browsers reach it over TLS.
@@ -35,8 +31,7 @@ impl PublicUrl {
 
     /// What a browser sends as `Host`.
     pub fn authority(&self) -> String {
-        self.port
-            .map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
     }
 
     /// Whether it points at this machine only.
@@ -73,10 +68,9 @@ impl TryFrom<String> for PublicUrl {
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest).to_lowercase();
         let (host, port) = match rest.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (
-                host.to_owned(),
-                Some(port.parse::<u16>().map_err(|_| wrong())?),
-            ),
+            Some((host, port)) if !port.ends_with(']') => {
+                (host.to_owned(), Some(port.parse::<u16>().map_err(|_| wrong())?))
+            }
             _ => (rest, None),
         };
         let good = |c: char| c.is_ascii_alphanumeric() || ".-[]:".contains(c);
@@ -86,10 +80,6 @@ impl TryFrom<String> for PublicUrl {
         }
         // Browsers leave the usual port out of Host and Origin.
         let usual = if https { 443 } else { 80 };
-        Ok(Self {
-            https,
-            host,
-            port: port.filter(|port| *port != usual),
-        })
+        Ok(Self { https, host, port: port.filter(|port| *port != usual) })
     }
 }

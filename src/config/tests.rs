@@ -5,22 +5,15 @@ fn load(file: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     std::fs::write(path.path(), file).unwrap();
     Config::load(
         Some(path.path()),
-        env.iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     )
 }
 
 #[test]
 fn nothing_at_all_is_a_working_configuration() {
     let config = Config::load(None, std::iter::empty()).unwrap();
-    assert_eq!(
-        config.portal.public_url.to_string(),
-        "http://localhost:8080"
-    );
-    assert_ne!(
-        config.portal.public_url.host(),
-        config.boards.public_url.host()
-    );
+    assert_eq!(config.portal.public_url.to_string(), "http://localhost:8080");
+    assert_ne!(config.portal.public_url.host(), config.boards.public_url.host());
     assert!(config.metrics.listen.ip().is_loopback());
 }
 
@@ -46,16 +39,12 @@ fn the_environment_overrides_the_file() {
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest_one() {
-    let error = load("[portal]\npublic_ulr = \"x\"\n", &[])
-        .unwrap_err()
-        .to_string();
+    let error = load("[portal]\npublic_ulr = \"x\"\n", &[]).unwrap_err().to_string();
     assert!(
         error.contains("'portal.public_ulr'") && error.contains("'portal.public_url'"),
         "{error}"
     );
-    let error = load("", &[("PORTOLAN_DATADIR", "/x")])
-        .unwrap_err()
-        .to_string();
+    let error = load("", &[("PORTOLAN_DATADIR", "/x")]).unwrap_err().to_string();
     assert!(error.contains("PORTOLAN_DATA_DIR"), "{error}");
 }
 
@@ -68,10 +57,7 @@ fn dangerous_or_senseless_values_are_refused_in_words() {
             "host name of their own",
         ),
         ("[portal]\npublic_url = \"a.org/x\"", "not an address"),
-        (
-            "[portal]\npublic_url = \"https://a.org/x\"",
-            "not an address",
-        ),
+        ("[portal]\npublic_url = \"https://a.org/x\"", "not an address"),
         ("[sessions]\nidle_hours = 0", "at least 1"),
         ("[activity]\nkeep_days = 1", "at least 30"),
         ("data_dir = [", "TOML parse error"),
@@ -80,9 +66,7 @@ fn dangerous_or_senseless_values_are_refused_in_words() {
         let error = load(file, &[]).unwrap_err().to_string();
         assert!(error.contains(expected), "{file}: {error}");
     }
-    let error = load("", &[("PORTOLAN_SESSIONS_IDLE_HOURS", "soon")])
-        .unwrap_err()
-        .to_string();
+    let error = load("", &[("PORTOLAN_SESSIONS_IDLE_HOURS", "soon")]).unwrap_err().to_string();
     assert!(error.contains("whole number"), "{error}");
 }
 
@@ -94,9 +78,6 @@ fn public_addresses_are_kept_as_browsers_send_them() {
         ("http://[::1]:80", "[::1]"),
         ("http://[::1]:81", "[::1]:81"),
     ] {
-        assert_eq!(
-            PublicUrl::try_from(text.to_owned()).unwrap().authority(),
-            authority
-        );
+        assert_eq!(PublicUrl::try_from(text.to_owned()).unwrap().authority(), authority);
     }
 }

@@ -31,10 +31,8 @@ impl HostKey {
         let (kind, body) = (words.next()?, words.next()?);
         let known =
             kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-");
-        (known && STANDARD.decode(body).is_ok()).then(|| Self {
-            kind: kind.to_owned(),
-            body: body.to_owned(),
-        })
+        (known && STANDARD.decode(body).is_ok())
+            .then(|| Self { kind: kind.to_owned(), body: body.to_owned() })
     }
 
     /// As stored and as put into a known-hosts file.
@@ -68,14 +66,7 @@ pub enum ScanError {
 /// The host keys a server shows right now. Whether they are the right ones, only a comparison can tell.
 pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, ScanError> {
     let child = Command::new("ssh-keyscan")
-        .args([
-            "-T",
-            ANSWER_WITHIN,
-            "-p",
-            &port.to_string(),
-            "--",
-            host.as_str(),
-        ])
+        .args(["-T", ANSWER_WITHIN, "-p", &port.to_string(), "--", host.as_str()])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
@@ -88,11 +79,7 @@ pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, ScanError>
     let text =
         String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(MOST_BYTES)]).into_owned();
     let keys = parse_scan(&text);
-    if keys.is_empty() {
-        Err(silent())
-    } else {
-        Ok(keys)
-    }
+    if keys.is_empty() { Err(silent()) } else { Ok(keys) }
 }
 
 /// Lines of `host type body`; comments begin with `#`.
@@ -119,23 +106,13 @@ mod tests {
         let keys = parse_scan(SCAN);
         assert_eq!(keys.len(), 1);
         assert_eq!(keys[0].kind(), "ssh-ed25519");
-        assert_eq!(
-            keys[0].fingerprint(),
-            "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"
-        );
+        assert_eq!(keys[0].fingerprint(), "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU");
         assert_eq!(HostKey::parse(&keys[0].line()).unwrap(), keys[0]);
     }
 
     #[test]
     fn nonsense_is_no_key() {
-        for bad in [
-            "",
-            "ssh-ed25519",
-            "ssh-ed25519 %%%",
-            "x y",
-            "\u{0}",
-            "-oProxyCommand=x AAAA",
-        ] {
+        for bad in ["", "ssh-ed25519", "ssh-ed25519 %%%", "x y", "\u{0}", "-oProxyCommand=x AAAA"] {
             assert_eq!(HostKey::parse(bad), None, "{bad:?}");
         }
         assert!(parse_scan("garbage\n\n# x\n").is_empty());

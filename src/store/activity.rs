@@ -98,9 +98,7 @@ pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
 
 /// When the newest entry was written: a clock that stands before it is wrong.
 pub async fn newest_at(db: &mut Connection) -> Result<Option<UnixTime>> {
-    let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity")
-        .fetch_one(db)
-        .await?;
+    let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?;
     Ok(at.map(UnixTime))
 }
 

@@ -10,10 +10,7 @@ use super::{APPLICATION_ID, Connection, Result, Store, StoreError};
 /// Writes a consistent copy of the database to `target`, which must not exist.
 pub async fn copy_to(store: &Store, target: &Path) -> Result<()> {
     let mut db = store.read().await?;
-    sqlx::query("VACUUM INTO $1")
-        .bind(target.to_string_lossy().as_ref())
-        .execute(&mut *db)
-        .await?;
+    sqlx::query("VACUUM INTO $1").bind(target.to_string_lossy().as_ref()).execute(&mut *db).await?;
     Ok(())
 }
 
@@ -30,11 +27,7 @@ pub struct Inspection {
 
 /// Opens a database (ours, or a backup) for looking only: nothing is created or brought up to date.
 pub async fn look_into(path: &Path) -> Result<Connection> {
-    let mut db = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .connect()
-        .await?;
+    let mut db = SqliteConnectOptions::new().filename(path).read_only(true).connect().await?;
     let id: i64 = sqlx::query_scalar("PRAGMA application_id")
         .fetch_one(&mut db)
         .await
@@ -48,9 +41,7 @@ pub async fn look_into(path: &Path) -> Result<Connection> {
 /// Looks into a database file without changing it.
 pub async fn inspect(path: &Path) -> Result<Inspection> {
     let mut db = look_into(path).await?;
-    let verdict: String = sqlx::query_scalar("PRAGMA integrity_check")
-        .fetch_one(&mut db)
-        .await?;
+    let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut db).await?;
     let inspection = Inspection {
         intact: verdict == "ok",
         key_check: super::facts::get(&mut db, "key-check").await?,
@@ -62,14 +53,8 @@ pub async fn inspect(path: &Path) -> Result<Inspection> {
 
 /// After a restore: what was signed in or invited when the copy was taken is not any more.
 pub async fn forget_sign_ins(db: &mut Connection) -> Result<()> {
-    sqlx::query("DELETE FROM sessions")
-        .execute(&mut *db)
-        .await?;
-    sqlx::query("DELETE FROM pending_sign_ins")
-        .execute(&mut *db)
-        .await?;
-    sqlx::query("DELETE FROM links WHERE used_at IS NULL")
-        .execute(&mut *db)
-        .await?;
+    sqlx::query("DELETE FROM sessions").execute(&mut *db).await?;
+    sqlx::query("DELETE FROM pending_sign_ins").execute(&mut *db).await?;
+    sqlx::query("DELETE FROM links WHERE used_at IS NULL").execute(&mut *db).await?;
     Ok(())
 }

@@ -55,30 +55,22 @@ pub async fn add(
 
 /// All clusters, by name.
 pub async fn list(db: &mut Connection) -> Result<Vec<Cluster>> {
-    Ok(
-        sqlx::query_as("SELECT id, slug, title, host, port FROM clusters ORDER BY title")
-            .fetch_all(db)
-            .await?,
-    )
+    Ok(sqlx::query_as("SELECT id, slug, title, host, port FROM clusters ORDER BY title")
+        .fetch_all(db)
+        .await?)
 }
 
 /// The pinned host keys of a cluster, as `ssh-ed25519 AAAA…` lines.
 pub async fn host_keys(db: &mut Connection, id: ClusterId) -> Result<Vec<String>> {
-    Ok(
-        sqlx::query_scalar(
-            "SELECT line FROM cluster_host_keys WHERE cluster_id = $1 ORDER BY line",
-        )
+    Ok(sqlx::query_scalar("SELECT line FROM cluster_host_keys WHERE cluster_id = $1 ORDER BY line")
         .bind(id.0)
         .fetch_all(db)
-        .await?,
-    )
+        .await?)
 }
 
 /// Forgets a cluster. False if there is none of that name.
 pub async fn remove(db: &mut Connection, slug: &Slug) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM clusters WHERE slug = $1")
-        .bind(slug.as_str())
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM clusters WHERE slug = $1").bind(slug.as_str()).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }

@@ -4,12 +4,10 @@ use super::{Connection, Result};
 
 /// The value of a fact, if it is known.
 pub async fn get(db: &mut Connection, name: &str) -> Result<Option<Vec<u8>>> {
-    Ok(
-        sqlx::query_scalar("SELECT value FROM facts WHERE name = $1")
-            .bind(name)
-            .fetch_optional(db)
-            .await?,
-    )
+    Ok(sqlx::query_scalar("SELECT value FROM facts WHERE name = $1")
+        .bind(name)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// Sets a fact.

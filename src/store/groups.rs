@@ -85,17 +85,12 @@ macro_rules! select_group {
 
 /// All groups, by name.
 pub async fn list(db: &mut Connection) -> Result<Vec<Group>> {
-    Ok(sqlx::query_as(select_group!("ORDER BY g.name"))
-        .fetch_all(db)
-        .await?)
+    Ok(sqlx::query_as(select_group!("ORDER BY g.name")).fetch_all(db).await?)
 }
 
 /// One group.
 pub async fn get(db: &mut Connection, id: GroupId) -> Result<Option<Group>> {
-    Ok(sqlx::query_as(select_group!("WHERE g.id = $1"))
-        .bind(id.0)
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// The group of this name.

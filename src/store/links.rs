@@ -130,21 +130,16 @@ pub async fn find(
     purpose: Purpose,
     token_hash: &[u8; 32],
 ) -> Result<Option<Link>> {
-    Ok(
-        sqlx::query_as(select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"))
-            .bind(purpose.as_str())
-            .bind(&token_hash[..])
-            .fetch_optional(db)
-            .await?,
-    )
+    Ok(sqlx::query_as(select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"))
+        .bind(purpose.as_str())
+        .bind(&token_hash[..])
+        .fetch_optional(db)
+        .await?)
 }
 
 /// One link by its id.
 pub async fn get(db: &mut Connection, id: LinkId) -> Result<Option<Link>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.id = $1"))
-        .bind(id.0)
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// The newest invitations into a group.

@@ -68,11 +68,7 @@ impl From<sqlx::Error> for StoreError {
         if database.is_unique_violation() {
             return Self::Taken;
         }
-        let code = database
-            .code()
-            .and_then(|code| code.parse::<i32>().ok())
-            .unwrap_or(0)
-            & 0xFF;
+        let code = database.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or(0) & 0xFF;
         match code {
             BUSY => Self::Busy,
             FULL => Self::Full,
@@ -104,10 +100,8 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true)
             .optimize_on_close(true, None);
-        let write = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(options.clone())
-            .await?;
+        let write =
+            SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let store = Self {
             read: SqlitePoolOptions::new()
                 .max_connections(READERS)
@@ -144,22 +138,17 @@ impl Store {
 
     async fn refuse_foreign_file(&self) -> Result<()> {
         let mut db = self.write.acquire().await?;
-        let id: i64 = sqlx::query_scalar("PRAGMA application_id")
-            .fetch_one(&mut *db)
-            .await?;
+        let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *db).await?;
         if id == APPLICATION_ID {
             return Ok(());
         }
-        let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
-            .fetch_one(&mut *db)
-            .await?;
+        let tables: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *db).await?;
         if id != 0 || tables != 0 {
             return Err(StoreError::Foreign(self.path.clone()));
         }
         // PRAGMA takes no parameters; 1349481076 is APPLICATION_ID.
-        sqlx::query("PRAGMA application_id = 1349481076")
-            .execute(&mut *db)
-            .await?;
+        sqlx::query("PRAGMA application_id = 1349481076").execute(&mut *db).await?;
         Ok(())
     }
 }
@@ -182,19 +171,11 @@ mod tests {
     async fn a_foreign_database_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.db");
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .create_if_missing(true);
+        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
         let pool = SqlitePool::connect_with(options).await.unwrap();
-        sqlx::query("CREATE TABLE theirs (x)")
-            .execute(&pool)
-            .await
-            .unwrap();
+        sqlx::query("CREATE TABLE theirs (x)").execute(&pool).await.unwrap();
         pool.close().await;
-        assert!(matches!(
-            Store::open(&path).await,
-            Err(StoreError::Foreign(_))
-        ));
+        assert!(matches!(Store::open(&path).await, Err(StoreError::Foreign(_))));
     }
 
     #[tokio::test]

@@ -88,14 +88,10 @@ pub async fn add(
 
 /// The person with this id.
 pub async fn get(db: &mut Connection, id: PersonId) -> Result<Option<Person>> {
-    Ok(sqlx::query_as(concat!(
-        "SELECT ",
-        columns!(),
-        " FROM people p WHERE p.id = $1"
-    ))
-    .bind(id.0)
-    .fetch_optional(db)
-    .await?)
+    Ok(sqlx::query_as(concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"))
+        .bind(id.0)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// The person with this sign-in name, with their credentials.
@@ -138,18 +134,14 @@ pub async fn list(db: &mut Connection) -> Result<Vec<Listed>> {
 
 /// How many administrators can still sign in.
 pub async fn count_active_admins(db: &mut Connection) -> Result<i64> {
-    Ok(
-        sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
-            .fetch_one(db)
-            .await?,
-    )
+    Ok(sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
+        .fetch_one(db)
+        .await?)
 }
 
 /// How many people there are, disabled ones included.
 pub async fn count(db: &mut Connection) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM people")
-        .fetch_one(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM people").fetch_one(db).await?)
 }
 
 /// Sets the sealed password hash.

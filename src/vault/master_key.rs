@@ -35,11 +35,7 @@ impl MasterKey {
         let key = Self::from_text(text)?;
         let distinct: std::collections::BTreeSet<u8> = key.0.iter().copied().collect();
         // 32 random bytes hold fewer than 8 different values with a chance below 2^-100.
-        if distinct.len() < 8 {
-            Err(MasterKeyError::NotRandom)
-        } else {
-            Ok(key)
-        }
+        if distinct.len() < 8 { Err(MasterKeyError::NotRandom) } else { Ok(key) }
     }
 
     pub(super) fn from_text(text: &str) -> Result<Self, MasterKeyError> {
@@ -90,12 +86,7 @@ mod tests {
     #[test]
     fn a_generated_key_reads_back() {
         let key = MasterKey::generate().unwrap();
-        assert_eq!(
-            MasterKey::parse(&format!(" {}\n", *key.to_text()))
-                .unwrap()
-                .0,
-            key.0
-        );
+        assert_eq!(MasterKey::parse(&format!(" {}\n", *key.to_text())).unwrap().0, key.0);
     }
 
     #[test]

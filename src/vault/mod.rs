@@ -25,6 +25,8 @@ pub enum Purpose {
     PasswordHash,
     /// Secrets of one-time-code apps.
     OneTimeCodeSecret,
+    /// Recovery codes: only a signature of each is kept.
+    RecoveryCode,
     /// The mark by which a browser shows that a person has signed in from it before.
     KnownBrowser,
     /// The mark by which `portolan doctor` asks the running portal what it sees.
@@ -38,6 +40,7 @@ impl Purpose {
         match self {
             Self::PasswordHash => b"portolan/1/password-hash",
             Self::OneTimeCodeSecret => b"portolan/1/one-time-code-secret",
+            Self::RecoveryCode => b"portolan/1/recovery-code",
             Self::KnownBrowser => b"portolan/1/known-browser",
             Self::DoctorProbe => b"portolan/1/doctor-probe",
             Self::KeyCheck => b"portolan/1/key-check",
@@ -75,13 +78,7 @@ impl Vault {
         let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
         let sealed = self
             .cipher(purpose)
-            .encrypt(
-                &XNonce::from(nonce),
-                Payload {
-                    msg: plain,
-                    aad: place.as_bytes(),
-                },
-            )
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: place.as_bytes() })
             .map_err(|_| VaultError::DoesNotOpen)?;
         Ok([&nonce[..], &sealed].concat())
     }
@@ -93,17 +90,10 @@ impl Vault {
         place: &str,
         sealed: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        let (nonce, body) = sealed
-            .split_first_chunk::<NONCE_LEN>()
-            .ok_or(VaultError::DoesNotOpen)?;
+        let (nonce, body) =
+            sealed.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
         self.cipher(purpose)
-            .decrypt(
-                &XNonce::from(*nonce),
-                Payload {
-                    msg: body,
-                    aad: place.as_bytes(),
-                },
-            )
+            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: place.as_bytes() })
             .map(Zeroizing::new)
             .map_err(|_| VaultError::DoesNotOpen)
     }
@@ -154,56 +144,31 @@ mod tests {
     #[test]
     fn what_was_sealed_opens_in_its_place_only() {
         let vault_a = vault('a');
-        let sealed = vault_a
-            .seal(Purpose::PasswordHash, "person:1", b"secret")
-            .unwrap();
-        assert_eq!(
-            &**vault_a
-                .open(Purpose::PasswordHash, "person:1", &sealed)
-                .unwrap(),
-            b"secret"
-        );
+        let sealed = vault_a.seal(Purpose::PasswordHash, "person:1", b"secret").unwrap();
+        assert_eq!(&**vault_a.open(Purpose::PasswordHash, "person:1", &sealed).unwrap(), b"secret");
         assert!(
-            vault_a
-                .open(Purpose::PasswordHash, "person:2", &sealed)
-                .is_err(),
+            vault_a.open(Purpose::PasswordHash, "person:2", &sealed).is_err(),
             "moved to another person"
         );
         assert!(
-            vault_a
-                .open(Purpose::OneTimeCodeSecret, "person:1", &sealed)
-                .is_err(),
+            vault_a.open(Purpose::OneTimeCodeSecret, "person:1", &sealed).is_err(),
             "other purpose"
         );
         assert!(
-            vault('b')
-                .open(Purpose::PasswordHash, "person:1", &sealed)
-                .is_err(),
+            vault('b').open(Purpose::PasswordHash, "person:1", &sealed).is_err(),
             "other master key"
         );
         for position in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[position] ^= 1;
-            assert!(
-                vault_a
-                    .open(Purpose::PasswordHash, "person:1", &changed)
-                    .is_err()
-            );
+            assert!(vault_a.open(Purpose::PasswordHash, "person:1", &changed).is_err());
         }
-        assert!(
-            vault_a
-                .open(Purpose::PasswordHash, "person:1", &sealed[..10])
-                .is_err()
-        );
+        assert!(vault_a.open(Purpose::PasswordHash, "person:1", &sealed[..10]).is_err());
     }
 
     #[test]
     fn equal_values_seal_differently() {
-        let seal = || {
-            vault('a')
-                .seal(Purpose::PasswordHash, "x", b"same")
-                .unwrap()
-        };
+        let seal = || vault('a').seal(Purpose::PasswordHash, "x", b"same").unwrap();
         assert_ne!(seal(), seal());
     }
 

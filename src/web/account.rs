@@ -54,9 +54,7 @@ fn account(context: &Context, me: &Me, state: State) -> Answer {
     let page = AccountPage {
         page: Page::for_person(context, &me.0, "Account", Section::Account),
         name: person.name.clone(),
-        display_name: state
-            .display_name
-            .unwrap_or_else(|| person.display_name.clone()),
+        display_name: state.display_name.unwrap_or_else(|| person.display_name.clone()),
         has_totp: person.has_totp,
         name_problems: state.name_problems,
         password_problems: state.password_problems,
@@ -79,18 +77,10 @@ pub async fn post_name(context: Context, me: Me, Form(form): Form<NameForm>) -> 
         return account(
             &context,
             &me,
-            State {
-                display_name,
-                name_problems: problems,
-                ..State::default()
-            },
+            State { display_name, name_problems: problems, ..State::default() },
         );
     };
-    context
-        .app
-        .auth
-        .change_display_name(&me.0, &name, &context.visitor)
-        .await?;
+    context.app.auth.change_display_name(&me.0, &name, &context.visitor).await?;
     Ok(flash::redirect(context, "/account", Flash::NameChanged))
 }
 
@@ -110,14 +100,7 @@ pub async fn post_password(context: Context, me: Me, Form(form): Form<PasswordFo
     } else {
         Problems::one("again", PasswordProblem::Differ)
     };
-    account(
-        &context,
-        &me,
-        State {
-            password_problems: problems,
-            ..State::default()
-        },
-    )
+    account(&context, &me, State { password_problems: problems, ..State::default() })
 }
 
 /// What is wrong with a form that asks for the current password in the given field.

@@ -44,9 +44,7 @@ impl Choice {
 
     fn query(&self, before: Option<i64>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query
-            .append_pair("action", &self.action)
-            .append_pair("text", &self.text);
+        query.append_pair("action", &self.action).append_pair("text", &self.text);
         if let Some(before) = before {
             query.append_pair("before", &before.to_string());
         }
@@ -111,14 +109,7 @@ async fn read(
 ) -> Result<(Vec<Row>, Option<i64>), crate::error::AppError> {
     let limit = filter.limit;
     let mut db = context.app.store.read().await?;
-    let mut entries = activity::list(
-        &mut db,
-        &Filter {
-            limit: limit + 1,
-            ..filter
-        },
-    )
-    .await?;
+    let mut entries = activity::list(&mut db, &Filter { limit: limit + 1, ..filter }).await?;
     let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
     entries.truncate(usize::try_from(limit).unwrap_or_default());
     let last = entries.last().map(|entry| entry.id).filter(|_| more);
@@ -128,23 +119,15 @@ async fn read(
 /// What I did, and what was done to my account.
 pub async fn own(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    let filter = Filter {
-        about: Some(me.0.person.id),
-        action: None,
-        text: None,
-        ..choice.filter(PER_PAGE)
-    };
+    let filter =
+        Filter { about: Some(me.0.person.id), action: None, text: None, ..choice.filter(PER_PAGE) };
     let (rows, next) = read(&context, filter).await?;
     show(&OwnPage {
         page: Page::for_person(&context, &me.0, "Activity", Section::Account),
         me: me.0.person.name.clone(),
         rows,
-        older: next.map_or_else(String::new, |before| {
-            format!("/account/activity?before={before}")
-        }),
-        newest: choice
-            .before
-            .map_or_else(String::new, |_| "/account/activity".into()),
+        older: next.map_or_else(String::new, |before| format!("/account/activity?before={before}")),
+        newest: choice.before.map_or_else(String::new, |_| "/account/activity".into()),
     })
 }
 
@@ -157,9 +140,8 @@ pub async fn all(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
         rows,
         events: Event::ALL,
         export: format!("/activity.csv?{}", choice.query(None)),
-        older: next.map_or_else(String::new, |before| {
-            format!("/activity?{}", choice.query(Some(before)))
-        }),
+        older: next
+            .map_or_else(String::new, |before| format!("/activity?{}", choice.query(Some(before)))),
         newest: choice
             .before
             .map_or_else(String::new, |_| format!("/activity?{}", choice.query(None))),
@@ -174,18 +156,8 @@ pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> A
     let mut tx = app.store.write().await?;
     let entries = activity::list(&mut tx, &choice.filter(EXPORT_MAX)).await?;
     let detail = format!("{} entries", entries.len());
-    let about = About {
-        detail: &detail,
-        ..About::default()
-    };
-    record(
-        &mut tx,
-        &me.actor(&context),
-        Event::ActivityExported,
-        about,
-        app.clock.now(),
-    )
-    .await?;
+    let about = About { detail: &detail, ..About::default() };
+    record(&mut tx, &me.actor(&context), Event::ActivityExported, about, app.clock.now()).await?;
     store::commit(tx).await?;
     let mut csv = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {
@@ -203,21 +175,14 @@ pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> A
     }
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (
-            header::CONTENT_DISPOSITION,
-            "attachment; filename=\"portolan-activity.csv\"",
-        ),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"portolan-activity.csv\""),
     ];
     Ok((headers, csv).into_response())
 }
 
 /// A cell that no spreadsheet takes for a formula.
 fn csv_cell(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        "'"
-    } else {
-        ""
-    };
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 

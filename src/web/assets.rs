@@ -26,10 +26,7 @@ struct Assets {
 }
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
-    let mut assets = Assets {
-        addresses: HashMap::new(),
-        files: HashMap::new(),
-    };
+    let mut assets = Assets { addresses: HashMap::new(), files: HashMap::new() };
     for path in Static::iter() {
         let Some(file) = Static::get(&path) else {
             continue;
@@ -41,9 +38,7 @@ static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
             "{stem}.{:02x}{:02x}{:02x}{:02x}.{extension}",
             hash[0], hash[1], hash[2], hash[3]
         );
-        assets
-            .addresses
-            .insert(name.to_owned(), format!("/assets/{hashed}"));
+        assets.addresses.insert(name.to_owned(), format!("/assets/{hashed}"));
         assets.files.insert(hashed, (file, content_type(extension)));
     }
     assets
@@ -60,10 +55,7 @@ fn content_type(extension: &str) -> &'static str {
 
 /// The address of a file, for use in pages.
 pub fn address(name: &str) -> &'static str {
-    ASSETS
-        .addresses
-        .get(name)
-        .map_or("/assets/missing", String::as_str)
+    ASSETS.addresses.get(name).map_or("/assets/missing", String::as_str)
 }
 
 /// Answers with a file. Its name changes with its content, so browsers may keep it for good.
@@ -86,13 +78,7 @@ mod tests {
 
     #[test]
     fn every_file_a_page_names_is_there() {
-        for name in [
-            "app.css",
-            "app.js",
-            "htmx.min.js",
-            "htmx-ext-sse.min.js",
-            "favicon.svg",
-        ] {
+        for name in ["app.css", "app.js", "htmx.min.js", "htmx-ext-sse.min.js", "favicon.svg"] {
             assert_ne!(address(name), "/assets/missing", "{name}");
         }
     }
@@ -103,13 +89,8 @@ mod tests {
         for path in Static::iter().filter(|path| path.starts_with("vendor/")) {
             let file = Static::get(&path).unwrap();
             let bytes = file.metadata.sha256_hash();
-            let hash = bytes
-                .iter()
-                .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-            assert!(
-                record.contains(&hash),
-                "{path} is not the file recorded in VENDORED.md"
-            );
+            let hash = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            assert!(record.contains(&hash), "{path} is not the file recorded in VENDORED.md");
         }
     }
 }

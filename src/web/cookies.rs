@@ -32,19 +32,14 @@ impl Kind {
 
     /// The name in the browser. Over TLS the prefix makes browsers refuse it from anywhere else.
     fn name(self, app: &App) -> String {
-        let prefix = if app.config.portal.public_url.is_https() {
-            "__Host-"
-        } else {
-            ""
-        };
+        let prefix = if app.config.portal.public_url.is_https() { "__Host-" } else { "" };
         format!("{prefix}{}", self.plain_name())
     }
 }
 
 /// The value of a cookie, if the browser sent it.
 pub fn get(jar: &CookieJar, app: &App, kind: Kind) -> Option<String> {
-    jar.get(&kind.name(app))
-        .map(|cookie| cookie.value().to_owned())
+    jar.get(&kind.name(app)).map(|cookie| cookie.value().to_owned())
 }
 
 /// Sets a cookie for so many seconds.

@@ -36,17 +36,9 @@ pub async fn get(context: Context, me: Me) -> Answer {
         .into_iter()
         .map(|device| Device {
             id: device.id,
-            icon: if is_phone(&device.user_agent) {
-                "phone"
-            } else {
-                "devices"
-            },
+            icon: if is_phone(&device.user_agent) { "phone" } else { "devices" },
             title: describe(&device.user_agent),
-            from: format!(
-                "From {}, signed in {}",
-                device.address,
-                device.created_at.words()
-            ),
+            from: format!("From {}, signed in {}", device.address, device.created_at.words()),
             seen: device.last_seen_at,
             is_this: device.id == me.0.session,
         })
@@ -60,45 +52,28 @@ pub async fn get(context: Context, me: Me) -> Answer {
 /// Signs one device out.
 pub async fn end(context: Context, me: Me, Path(device): Path<SessionId>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    context
-        .app
-        .auth
-        .end_device(&me.0, device, &context.visitor)
-        .await?;
+    context.app.auth.end_device(&me.0, device, &context.visitor).await?;
     if device == me.0.session {
         return Ok(sign_in::leave(context, Flash::SignedOut));
     }
-    Ok(flash::redirect(
-        context,
-        "/account/devices",
-        Flash::DeviceEnded,
-    ))
+    Ok(flash::redirect(context, "/account/devices", Flash::DeviceEnded))
 }
 
 /// Signs every device out, this one included.
 pub async fn end_all(context: Context, me: Me) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    context
-        .app
-        .auth
-        .sign_out_everywhere(&me.0, &context.visitor)
-        .await?;
+    context.app.auth.sign_out_everywhere(&me.0, &context.visitor).await?;
     Ok(sign_in::leave(context, Flash::SignedOutEverywhere))
 }
 
 fn is_phone(user_agent: &str) -> bool {
-    ["Mobile", "iPhone", "Android"]
-        .iter()
-        .any(|word| user_agent.contains(word))
+    ["Mobile", "iPhone", "Android"].iter().any(|word| user_agent.contains(word))
 }
 
 /// "Firefox on Linux", as far as the browser tells.
 fn describe(user_agent: &str) -> String {
     let first = |table: &[(&str, &'static str)]| {
-        table
-            .iter()
-            .find(|(mark, _)| user_agent.contains(mark))
-            .map(|(_, name)| *name)
+        table.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
     };
     // Order matters: most browsers also claim to be Chrome and Safari.
     let browser = first(&[

@@ -25,7 +25,11 @@ struct Words {
 
 /// Rides along with a response until [`render`] gives it a body.
 #[derive(Debug, Clone)]
-struct Unrendered(Words);
+struct Unrendered {
+    words: Words,
+    /// A fault of ours, for the log only.
+    fault: Option<String>,
+}
 
 #[derive(Template)]
 #[template(path = "error.html")]
@@ -48,16 +52,14 @@ impl IntoResponse for AppError {
             return sign_in::redirect(wanted);
         }
         let status = status(&self);
-        if status.is_server_error() {
-            tracing::error!(error = %self, "A request failed");
-        }
         let mut response = status.into_response();
         if let Self::TooManyTries(seconds) = &self
             && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
         {
             response.headers_mut().insert(header::RETRY_AFTER, value);
         }
-        response.extensions_mut().insert(Unrendered(words(&self)));
+        let fault = status.is_server_error().then(|| self.to_string());
+        response.extensions_mut().insert(Unrendered { words: words(&self), fault });
         response
     }
 }
@@ -137,10 +139,9 @@ fn link_words(problem: LinkProblem) -> (&'static str, String) {
             "This link was taken back",
             "The person who made it has withdrawn it, or a newer one took its place. Ask them for a new one.",
         ),
-        LinkProblem::Expired => (
-            "This link is too old",
-            "Its time is over. Ask the person who sent it for a new one.",
-        ),
+        LinkProblem::Expired => {
+            ("This link is too old", "Its time is over. Ask the person who sent it for a new one.")
+        }
     };
     (title, text.into())
 }
@@ -161,7 +162,12 @@ pub async fn render(State(app): State<AppState>, request: Request, next: Next) -
     let headers = parts.headers.clone();
     let response = next.run(Request::from_parts(parts, body)).await;
     match response.extensions().get::<Unrendered>().cloned() {
-        Some(Unrendered(words)) => dress(&response, words, &context, &headers),
+        Some(Unrendered { words, fault }) => {
+            if let Some(error) = fault {
+                tracing::error!(request.id = request_id(&headers), error, "A request failed");
+            }
+            dress(&response, words, &context, &headers)
+        }
         None => response,
     }
 }
@@ -176,31 +182,13 @@ fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) 
     let body = if accepts_json {
         axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
     } else if headers.contains_key("hx-request") {
-        let toast = ErrorToast {
-            words: format!("{title}. {text}"),
-        };
+        let toast = ErrorToast { words: format!("{title}. {text}") };
         let place = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
-        (
-            place,
-            Html(toast.render().unwrap_or_else(|_| title.to_owned())),
-        )
-            .into_response()
+        (place, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
     } else {
-        let request_id = headers
-            .get(REQUEST_ID)
-            .and_then(|id| id.to_str().ok())
-            .unwrap_or_default();
-        let request_id = if status.is_server_error() {
-            request_id.to_owned()
-        } else {
-            String::new()
-        };
-        let page = ErrorPage {
-            page: Page::for_anyone(context, title),
-            title,
-            text,
-            request_id,
-        };
+        let shown = status.is_server_error().then(|| request_id(headers).to_owned());
+        let request_id = shown.unwrap_or_default();
+        let page = ErrorPage { page: Page::for_anyone(context, title), title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
     };
     let mut dressed = (status, body).into_response();
@@ -212,6 +200,11 @@ fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) 
     dressed
 }
 
+/// The number of a request, as in the log and on error pages.
+fn request_id(headers: &HeaderMap) -> &str {
+    headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
+}
+
 /// No such page.
 pub async fn not_found() -> AppError {
     AppError::NotFound
@@ -219,10 +212,7 @@ pub async fn not_found() -> AppError {
 
 /// The same words for forms that show the problem next to a field.
 pub fn too_many(seconds: i64) -> String {
-    format!(
-        "Too many tries. The next one is possible in {}.",
-        wait(seconds)
-    )
+    format!("Too many tries. The next one is possible in {}.", wait(seconds))
 }
 
 /// A panic in a handler becomes an ordinary 500.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum_extra::extract::CookieJar;
@@ -27,11 +28,10 @@ pub async fn get(State(app): State<AppState>, me: Me, jar: CookieJar) -> Answer 
     let mut response = Sse::new(until_signed_out(app, me, cookie))
         .keep_alive(KeepAlive::new().interval(ASK_EVERY))
         .into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     // Proxies in front must pass events on as they come.
-    response.headers_mut().insert(
-        "x-accel-buffering",
-        axum::http::HeaderValue::from_static("no"),
-    );
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
@@ -55,7 +55,8 @@ fn until_signed_out(
                 () = tokio::time::sleep(ASK_EVERY) => !still_holds(&app, &cookie).await,
             };
             if over {
-                return Some((Ok(Event::default().event("signed-out").data("")), None));
+                // Browsers drop events without data.
+                return Some((Ok(Event::default().event("signed-out").data("now")), None));
             }
         }
     })

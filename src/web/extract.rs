@@ -75,11 +75,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
         let app = AppState::from_ref(state);
-        match cookies::get(
-            &CookieJar::from_headers(&parts.headers),
-            &app,
-            Kind::Session,
-        ) {
+        match cookies::get(&CookieJar::from_headers(&parts.headers), &app, Kind::Session) {
             Some(cookie) => Ok(Self(app.auth.whose(&cookie).await?)),
             None => Ok(Self(None)),
         }
@@ -97,10 +93,7 @@ where
         let MaybeMe(me) = MaybeMe::from_request_parts(parts, state).await?;
         me.map(Self).ok_or_else(|| {
             // After signing in, people go on where they wanted to; only pages can be gone to.
-            let wanted = parts
-                .uri
-                .path_and_query()
-                .filter(|_| parts.method == Method::GET);
+            let wanted = parts.uri.path_and_query().filter(|_| parts.method == Method::GET);
             AppError::NotSignedIn(wanted.map_or_else(|| "/".into(), ToString::to_string))
         })
     }

@@ -67,23 +67,13 @@ impl Flash {
 
 /// Goes to another page, with a message for it.
 pub fn redirect(context: Context, to: &str, flash: Flash) -> Response {
-    let jar = cookies::set(
-        context.jar,
-        &context.app,
-        Kind::Flash,
-        flash.word(),
-        KEPT_FOR,
-    );
+    let jar = cookies::set(context.jar, &context.app, Kind::Flash, flash.word(), KEPT_FOR);
     (jar, see_other(to)).into_response()
 }
 
 /// Goes to another page of the portal.
 pub fn see_other(to: &str) -> Response {
     // Header values take no control characters; an address that has some is none of ours.
-    let to = if HeaderValue::from_str(to).is_ok() {
-        to
-    } else {
-        "/"
-    };
+    let to = if HeaderValue::from_str(to).is_ok() { to } else { "/" };
     Redirect::to(to).into_response()
 }

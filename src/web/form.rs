@@ -37,10 +37,7 @@ impl Problems {
 
     /// The first problem of a field, or nothing.
     pub fn of(&self, field: &str) -> &str {
-        self.0
-            .iter()
-            .find(|(name, _)| *name == field)
-            .map_or("", |(_, problem)| problem)
+        self.0.iter().find(|(name, _)| *name == field).map_or("", |(_, problem)| problem)
     }
 
     /// All problems, for the summary at the top.

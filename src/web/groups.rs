@@ -104,10 +104,7 @@ impl Invitation {
         Self {
             id: link.id,
             role: link.place().map_or("", |(_, role)| role.title()),
-            by: link
-                .created_by_name
-                .clone()
-                .unwrap_or_else(|| "the command line".into()),
+            by: link.created_by_name.clone().unwrap_or_else(|| "the command line".into()),
             until: link.expires_at,
             label: link.label,
             badge,
@@ -129,11 +126,7 @@ pub async fn list(context: Context, me: Me) -> Answer {
 async fn list_page(context: &Context, me: &Me, typed_name: String, problems: Problems) -> Answer {
     let mut groups = store::groups::list(&mut *context.app.store.read().await?).await?;
     groups.retain(|group| me.may(Action::SeeGroup(group.id)).is_ok());
-    let status = if problems.is_empty() {
-        StatusCode::OK
-    } else {
-        PROBLEMS
-    };
+    let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
     let page = ListPage {
         page: Page::for_person(context, &me.0, "Groups", Section::Groups),
         groups,
@@ -172,24 +165,15 @@ pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State
     };
     let now = context.app.clock.now();
     let mut db = context.app.store.read().await?;
-    let found = store::groups::get(&mut db, group)
-        .await?
-        .ok_or(AppError::NotFound)?;
+    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
     let members = store::groups::members(&mut db, group).await?;
     let invitations = if me.may(Action::SeeInvitations(group)).is_ok() {
         let links = links::invitations(&mut db, group).await?;
-        links
-            .into_iter()
-            .map(|link| Invitation::new(link, now))
-            .collect()
+        links.into_iter().map(|link| Invitation::new(link, now)).collect()
     } else {
         Vec::new()
     };
-    let status = if state.is_wrong() {
-        PROBLEMS
-    } else {
-        StatusCode::OK
-    };
+    let status = if state.is_wrong() { PROBLEMS } else { StatusCode::OK };
     let page = GroupPage {
         page: Page::for_person(context, &me.0, &found.name, Section::Groups),
         group: found,
@@ -212,27 +196,15 @@ pub async fn rename(
     me.may(Action::ManageGroup(group))?;
     let mut problems = Problems::default();
     if let Some(name) = problems.parse::<Label>("name", &form.name) {
-        match context
-            .app
-            .auth
-            .rename_group(&me.actor(&context), group, &name)
-            .await
-        {
+        match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
             Ok(()) => {
-                return Ok(flash::redirect(
-                    context,
-                    &address(group),
-                    Flash::GroupRenamed,
-                ));
+                return Ok(flash::redirect(context, &address(group), Flash::GroupRenamed));
             }
             Err(error) => problems = name_taken(error)?,
         }
     }
-    let state = State {
-        name_problems: problems,
-        name: Some(shown_again(&form.name)),
-        ..State::default()
-    };
+    let state =
+        State { name_problems: problems, name: Some(shown_again(&form.name)), ..State::default() };
     group_page(&context, &me, group, state).await
 }
 
@@ -244,20 +216,10 @@ pub async fn set_role(
     Form(form): Form<RoleForm>,
 ) -> Answer {
     me.may(Action::ManageGroup(group))?;
-    let role = form
-        .role
-        .parse::<Role>()
-        .map_err(|error| AppError::BadRequest(error.to_string()))?;
-    context
-        .app
-        .auth
-        .set_role(&me.actor(&context), group, person, role)
-        .await?;
-    Ok(flash::redirect(
-        context,
-        &address(group),
-        Flash::RoleChanged,
-    ))
+    let role =
+        form.role.parse::<Role>().map_err(|error| AppError::BadRequest(error.to_string()))?;
+    context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
+    Ok(flash::redirect(context, &address(group), Flash::RoleChanged))
 }
 
 /// Takes someone out of a group.
@@ -267,16 +229,8 @@ pub async fn remove(
     Path((group, person)): Path<(GroupId, PersonId)>,
 ) -> Answer {
     me.may(Action::ManageGroup(group))?;
-    context
-        .app
-        .auth
-        .remove_member(&me.actor(&context), group, person)
-        .await?;
-    Ok(flash::redirect(
-        context,
-        &address(group),
-        Flash::MemberRemoved,
-    ))
+    context.app.auth.remove_member(&me.actor(&context), group, person).await?;
+    Ok(flash::redirect(context, &address(group), Flash::MemberRemoved))
 }
 
 /// A group's address.
@@ -286,10 +240,7 @@ pub fn address(group: GroupId) -> String {
 
 fn name_taken(error: AuthError) -> Result<Problems, AppError> {
     match error {
-        AuthError::NameTaken => Ok(Problems::one(
-            "name",
-            "There is a group of this name already.",
-        )),
+        AuthError::NameTaken => Ok(Problems::one("name", "There is a group of this name already.")),
         other => Err(other.into()),
     }
 }

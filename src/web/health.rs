@@ -14,32 +14,17 @@ use crate::probe;
 /// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
 pub async fn public(State(app): State<AppState>, context: Context, headers: HeaderMap) -> Response {
     let status = status(&health::problems(&app).await);
-    let mark = headers
-        .get(probe::HEADER)
-        .and_then(|value| value.to_str().ok());
+    let mark = headers.get(probe::HEADER).and_then(|value| value.to_str().ok());
     if mark.is_some_and(|mark| probe::is_ours(&app.vault, mark, app.clock.now())) {
         return (status, Json(what_it_sees(&app, &context, &headers))).into_response();
     }
-    let word = if status == StatusCode::OK {
-        "well\n"
-    } else {
-        "unwell\n"
-    };
-    (
-        status,
-        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
-        word,
-    )
-        .into_response()
+    let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], word).into_response()
 }
 
 fn what_it_sees(app: &App, context: &Context, headers: &HeaderMap) -> serde_json::Value {
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned)
-    };
+    let header =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     json!({
         "host": header("host"),
         "forwarded_proto": header("x-forwarded-proto"),
@@ -67,9 +52,5 @@ pub async fn metrics(State(app): State<AppState>) -> Response {
 }
 
 fn status(problems: &[String]) -> StatusCode {
-    if problems.is_empty() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    }
+    if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }

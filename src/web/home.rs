@@ -45,12 +45,7 @@ pub async fn get(context: Context, me: Me) -> Answer {
     } else {
         member_steps(!me.0.memberships.is_empty(), me.0.person.has_totp)
     };
-    let first_name =
-        me.0.person
-            .display_name
-            .split_whitespace()
-            .next()
-            .unwrap_or_default();
+    let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     show(&HomePage {
         page: Page::for_person(&context, &me.0, "Home", Section::Home),
         greeting: format!("Hello {first_name}"),

@@ -28,10 +28,9 @@ pub async fn add(
     Path(group): Path<GroupId>,
     Form(form): Form<InviteForm>,
 ) -> Answer {
-    let role = form
-        .role
-        .parse::<Role>()
-        .map_err(|error| AppError::BadRequest(error.to_string()))?;
+    me.may(Action::SeeInvitations(group))?;
+    let role =
+        form.role.parse::<Role>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     me.may(Action::Invite(group, role))?;
     let mut problems = Problems::default();
     let days = form
@@ -48,35 +47,14 @@ pub async fn add(
         problems.parse::<Label>("label", label);
     }
     let (Some(days), true) = (days, problems.is_empty()) else {
-        let state = State {
-            invite_problems: problems,
-            label: shown_again(label),
-            ..State::default()
-        };
+        let state =
+            State { invite_problems: problems, label: shown_again(label), ..State::default() };
         return group_page(&context, &me, group, state).await;
     };
-    let token = context
-        .app
-        .auth
-        .invite(&me.actor(&context), (group, role), label, days)
-        .await?;
-    let link = context
-        .app
-        .config
-        .portal
-        .public_url
-        .join(&format!("/join/{}", token.as_str()));
-    group_page(
-        &context,
-        &me,
-        group,
-        State {
-            link,
-            label: label.to_owned(),
-            ..State::default()
-        },
-    )
-    .await
+    let token = context.app.auth.invite(&me.actor(&context), (group, role), label, days).await?;
+    let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
+    group_page(&context, &me, group, State { link, label: label.to_owned(), ..State::default() })
+        .await
 }
 
 /// Takes an invitation back.
@@ -86,14 +64,6 @@ pub async fn revoke(
     Path((group, link)): Path<(GroupId, LinkId)>,
 ) -> Answer {
     me.may(Action::SeeInvitations(group))?;
-    context
-        .app
-        .auth
-        .revoke_invitation(&me.actor(&context), group, link)
-        .await?;
-    Ok(flash::redirect(
-        context,
-        &address(group),
-        Flash::InvitationRevoked,
-    ))
+    context.app.auth.revoke_invitation(&me.actor(&context), group, link).await?;
+    Ok(flash::redirect(context, &address(group), Flash::InvitationRevoked))
 }

@@ -55,11 +55,7 @@ impl Invitation {
 
 /// The invitation, if it still works.
 pub async fn get(context: Context, MaybeMe(me): MaybeMe, Path(token): Path<String>) -> Answer {
-    let link = context
-        .app
-        .auth
-        .open_link(Purpose::Join, &token, &context.visitor)
-        .await?;
+    let link = context.app.auth.open_link(Purpose::Join, &token, &context.visitor).await?;
     match me {
         Some(me) => as_me(&context, &me, &link, token),
         None => show(&new_person(
@@ -111,32 +107,19 @@ pub async fn post(
         Ok(new) => match context.app.auth.join(&token, &new, &context.visitor).await {
             Ok(session) => {
                 let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
-                return Ok(
-                    flash::redirect(Context { jar, ..context }, "/", Flash::Welcome)
-                        .into_response(),
-                );
+                return Ok(flash::redirect(Context { jar, ..context }, "/", Flash::Welcome)
+                    .into_response());
             }
             Err(error) => problems_of(error)?,
         },
     };
-    let link = context
-        .app
-        .auth
-        .open_link(Purpose::Join, &token, &context.visitor)
-        .await?;
-    show_with(
-        PROBLEMS,
-        &new_person(&context, &link, token, &form, problems)?,
-    )
+    let link = context.app.auth.open_link(Purpose::Join, &token, &context.visitor).await?;
+    show_with(PROBLEMS, &new_person(&context, &link, token, &form, problems)?)
 }
 
 /// Joins with the account one is signed in with.
 pub async fn post_as_me(context: Context, me: Me, Path(token): Path<String>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    context
-        .app
-        .auth
-        .join_as(&token, &me.0, &context.visitor)
-        .await?;
+    context.app.auth.join_as(&token, &me.0, &context.visitor).await?;
     Ok(flash::redirect(context, "/", Flash::Joined))
 }

@@ -38,10 +38,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
-    (
-        "permissions-policy",
-        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    ),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 
 /// Dresses the portal's router.
@@ -52,10 +49,7 @@ pub fn portal(router: Router<AppState>, app: &AppState) -> Router<AppState> {
     router
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(RequestBodyTimeoutLayer::new(BODY_WITHIN))
-        .layer(middleware::from_fn_with_state(
-            app.clone(),
-            same_origin_only,
-        ))
+        .layer(middleware::from_fn_with_state(app.clone(), same_origin_only))
         .layer(csrf)
         .layer(CatchPanicLayer::custom(errors::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), errors::render))
@@ -96,12 +90,7 @@ async fn only_host(url: &PublicUrl, request: Request, next: Next) -> Response {
         .headers()
         .get(header::HOST)
         .and_then(|value| value.to_str().ok())
-        .or_else(|| {
-            request
-                .uri()
-                .authority()
-                .map(axum::http::uri::Authority::as_str)
-        });
+        .or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str));
     if named.is_some_and(|host| host.eq_ignore_ascii_case(&url.authority())) {
         next.run(request).await
     } else {
@@ -112,10 +101,7 @@ async fn only_host(url: &PublicUrl, request: Request, next: Next) -> Response {
 /// A second look at what changes something: a browser says where such a request comes from, and it must be
 /// exactly this portal. (The layer before lets requests without any such header pass, for scripts.)
 async fn same_origin_only(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    if matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    ) {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }
     if is_from(&app.config.portal.public_url, request.headers()) {
@@ -138,10 +124,7 @@ async fn headers(State(app): State<AppState>, request: Request, next: Next) -> R
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
-        headers.insert(
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        );
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if app.config.portal.public_url.is_https() {
         headers.insert(
@@ -150,13 +133,8 @@ async fn headers(State(app): State<AppState>, request: Request, next: Next) -> R
         );
     }
     // Personal unless it says otherwise (only assets do).
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("private, no-store"));
-    headers.insert(
-        header::VARY,
-        HeaderValue::from_static("Cookie, HX-Request, Accept-Encoding"),
-    );
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
+    headers.insert(header::VARY, HeaderValue::from_static("Cookie, HX-Request, Accept-Encoding"));
     response
 }
 
@@ -170,11 +148,7 @@ async fn spend_flash(State(app): State<AppState>, request: Request, next: Next) 
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     if waiting && is_page && response.status() != StatusCode::SEE_OTHER {
-        return (
-            cookies::clear(CookieJar::new(), &app, Kind::Flash),
-            response,
-        )
-            .into_response();
+        return (cookies::clear(CookieJar::new(), &app, Kind::Flash), response).into_response();
     }
     response
 }

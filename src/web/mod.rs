@@ -43,10 +43,7 @@ pub fn portal(app: AppState) -> Router {
     let router = Router::new()
         .route("/", get(home::get))
         .route("/sign-in", get(sign_in::get).post(sign_in::post))
-        .route(
-            "/sign-in/code",
-            get(sign_in::get_code).post(sign_in::post_code),
-        )
+        .route("/sign-in/code", get(sign_in::get_code).post(sign_in::post_code))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/setup/{token}", get(setup::get).post(setup::post))
         .route("/join/{token}", get(join::get).post(join::post))
@@ -55,15 +52,9 @@ pub fn portal(app: AppState) -> Router {
         .route("/account", get(account::get))
         .route("/account/name", post(account::post_name))
         .route("/account/password", post(account::post_password))
-        .route(
-            "/account/second-factor",
-            get(second_factor::get).post(second_factor::turn_on),
-        )
+        .route("/account/second-factor", get(second_factor::get).post(second_factor::turn_on))
         .route("/account/second-factor/off", post(second_factor::turn_off))
-        .route(
-            "/account/second-factor/codes",
-            post(second_factor::renew_codes),
-        )
+        .route("/account/second-factor/codes", post(second_factor::renew_codes))
         .route("/account/devices", get(devices::get))
         .route("/account/devices/{id}/end", post(devices::end))
         .route("/account/devices/end-all", post(devices::end_all))
@@ -72,10 +63,7 @@ pub fn portal(app: AppState) -> Router {
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
         .route("/groups/{id}/invitations", post(invitations::add))
-        .route(
-            "/groups/{id}/invitations/{link}/revoke",
-            post(invitations::revoke),
-        )
+        .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))
         .route("/groups/{id}/people/{person}/role", post(groups::set_role))
         .route("/groups/{id}/people/{person}/remove", post(groups::remove))
         .route("/people", get(people::list))
@@ -84,10 +72,7 @@ pub fn portal(app: AppState) -> Router {
         .route("/people/{id}/enable", post(people::enable))
         .route("/people/{id}/admin", post(people::set_admin))
         .route("/people/{id}/reset-link", post(people::reset_link))
-        .route(
-            "/people/{id}/second-factor-off",
-            post(people::remove_second_factor),
-        )
+        .route("/people/{id}/second-factor-off", post(people::remove_second_factor))
         .route("/activity", get(activity::all))
         .route("/activity.csv", get(activity::export))
         .route("/theme", post(theme::post))
@@ -119,7 +104,5 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let service = router.into_make_service_with_connect_info::<std::net::SocketAddr>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }

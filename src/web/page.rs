@@ -107,22 +107,15 @@ impl Page {
             icon: assets::address("favicon.svg"),
             person: None,
             nav: Vec::new(),
-            flash: context.flash.map(|flash| Message {
-                kind: flash.kind(),
-                text: flash.text(),
-            }),
+            flash: context.flash.map(|flash| Message { kind: flash.kind(), text: flash.text() }),
             version: env!("CARGO_PKG_VERSION"),
         }
     }
 }
 
 fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
-    let item = |label, href, icon, belongs| NavItem {
-        label,
-        href,
-        icon,
-        current: section == belongs,
-    };
+    let item =
+        |label, href, icon, belongs| NavItem { label, href, icon, current: section == belongs };
     let mut items = vec![item("Home", "/", "home", Section::Home)];
     if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {
         items.push(item("Groups", "/groups", "people", Section::Groups));
@@ -141,11 +134,7 @@ fn initials(name: &str) -> String {
     let mut words = name.split_whitespace();
     let first = words.next().and_then(|word| word.chars().next());
     let last = words.next_back().and_then(|word| word.chars().next());
-    first
-        .into_iter()
-        .chain(last)
-        .flat_map(char::to_uppercase)
-        .collect()
+    first.into_iter().chain(last).flat_map(char::to_uppercase).collect()
 }
 
 /// A page as an answer.
@@ -155,9 +144,8 @@ pub fn show(template: &impl Template) -> Answer {
 
 /// A page as an answer with another status (a form with problems: 422).
 pub fn show_with(status: StatusCode, template: &impl Template) -> Answer {
-    let text = template
-        .render()
-        .map_err(|error| AppError::Internal(format!("template: {error}")))?;
+    let text =
+        template.render().map_err(|error| AppError::Internal(format!("template: {error}")))?;
     Ok((status, Html(text)).into_response())
 }
 

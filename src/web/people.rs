@@ -45,11 +45,7 @@ pub async fn list(context: Context, me: Me) -> Answer {
     me.may(Action::ManagePeople)?;
     let people = store::people::list(&mut *context.app.store.read().await?).await?;
     let page = Page::for_person(&context, &me.0, "People", Section::People);
-    show(&ListPage {
-        page,
-        people,
-        me: me.0.person.id,
-    })
+    show(&ListPage { page, people, me: me.0.person.id })
 }
 
 /// One person.
@@ -60,45 +56,24 @@ pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
 
 async fn person_page(context: &Context, me: &Me, id: PersonId, link: String) -> Answer {
     let mut db = context.app.store.read().await?;
-    let person = store::people::get(&mut db, id)
-        .await?
-        .ok_or(AppError::NotFound)?;
+    let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
     let memberships = store::groups::of_person(&mut db, id).await?;
     let devices = store::sessions::of_person(&mut db, id).await?.len();
     let page = Page::for_person(context, &me.0, &person.display_name, Section::People);
-    show(&PersonPage {
-        page,
-        is_me: me.0.person.id == id,
-        person,
-        memberships,
-        devices,
-        link,
-    })
+    show(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
 }
 
 /// Switches an account off; every session of it ends at once.
 pub async fn disable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;
-    context
-        .app
-        .auth
-        .set_state(&me.actor(&context), id, AccountState::Disabled)
-        .await?;
-    Ok(flash::redirect(
-        context,
-        &address(id),
-        Flash::PersonDisabled,
-    ))
+    context.app.auth.set_state(&me.actor(&context), id, AccountState::Disabled).await?;
+    Ok(flash::redirect(context, &address(id), Flash::PersonDisabled))
 }
 
 /// Switches an account on again.
 pub async fn enable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;
-    context
-        .app
-        .auth
-        .set_state(&me.actor(&context), id, AccountState::Active)
-        .await?;
+    context.app.auth.set_state(&me.actor(&context), id, AccountState::Active).await?;
     Ok(flash::redirect(context, &address(id), Flash::PersonEnabled))
 }
 
@@ -110,45 +85,24 @@ pub async fn set_admin(
     Form(form): Form<AdminForm>,
 ) -> Answer {
     me.may(Action::ManagePeople)?;
-    context
-        .app
-        .auth
-        .set_admin(&me.actor(&context), id, form.admin)
-        .await?;
+    context.app.auth.set_admin(&me.actor(&context), id, form.admin).await?;
     // Whoever gave their own rights away may not see that page any more.
-    let to = if id == me.0.person.id {
-        "/".to_owned()
-    } else {
-        address(id)
-    };
+    let to = if id == me.0.person.id { "/".to_owned() } else { address(id) };
     Ok(flash::redirect(context, &to, Flash::AdminChanged))
 }
 
 /// Turns someone's second factor off.
 pub async fn remove_second_factor(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;
-    context
-        .app
-        .auth
-        .remove_second_factor(&me.actor(&context), id)
-        .await?;
-    Ok(flash::redirect(
-        context,
-        &address(id),
-        Flash::SecondFactorRemoved,
-    ))
+    context.app.auth.remove_second_factor(&me.actor(&context), id).await?;
+    Ok(flash::redirect(context, &address(id), Flash::SecondFactorRemoved))
 }
 
 /// Makes a reset link and shows it, once.
 pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;
     let token = context.app.auth.reset_link(&me.actor(&context), id).await?;
-    let link = context
-        .app
-        .config
-        .portal
-        .public_url
-        .join(&format!("/reset/{}", token.as_str()));
+    let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
     person_page(&context, &me, id, link).await
 }
 

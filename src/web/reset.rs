@@ -29,16 +29,9 @@ struct ResetPage {
 
 /// The form, if the link works.
 pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
-    context
-        .app
-        .auth
-        .open_link(Purpose::Reset, &token, &context.visitor)
-        .await?;
+    context.app.auth.open_link(Purpose::Reset, &token, &context.visitor).await?;
     let page = Page::for_anyone(&context, "Choose a new password");
-    show(&ResetPage {
-        page,
-        problems: Problems::default(),
-    })
+    show(&ResetPage { page, problems: Problems::default() })
 }
 
 /// Sets the new password; every device is signed out.
@@ -48,12 +41,7 @@ pub async fn post(
     Form(form): Form<ResetForm>,
 ) -> Answer {
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
-        match context
-            .app
-            .auth
-            .reset_password(&token, &form.password, &context.visitor)
-            .await
-        {
+        match context.app.auth.reset_password(&token, &form.password, &context.visitor).await {
             Ok(()) => return Ok(sign_in::leave(context, Flash::PasswordReset)),
             Err(error) => problems_of(error)?,
         }

@@ -85,10 +85,7 @@ impl QrPicture {
                     .map(move |(x, _)| format!("M{} {}h1v1h-1z", x + Self::QUIET, y + Self::QUIET))
             })
             .collect();
-        Ok(Self {
-            width: width + 2 * Self::QUIET,
-            path,
-        })
+        Ok(Self { width: width + 2 * Self::QUIET, path })
     }
 }
 
@@ -103,16 +100,8 @@ pub async fn get(context: Context, me: Me) -> Answer {
 
 fn off_page(context: &Context, me: &Me, sealed: Option<&[u8]>, problems: Problems) -> Answer {
     let issuer = format!("Portolan {}", context.app.config.portal.public_url.host());
-    let Enrolment {
-        sealed,
-        secret,
-        address,
-    } = context.app.auth.enrol(&me.0, &issuer, sealed)?;
-    let status = if problems.is_empty() {
-        StatusCode::OK
-    } else {
-        PROBLEMS
-    };
+    let Enrolment { sealed, secret, address } = context.app.auth.enrol(&me.0, &issuer, sealed)?;
+    let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
     let page = OffPage {
         page: Page::for_person(context, &me.0, "Second factor", Section::Account),
         qr: QrPicture::new(&address)?,
@@ -156,36 +145,24 @@ pub async fn turn_on(context: Context, me: Me, Form(form): Form<TurnOnForm>) -> 
         .await
     {
         Ok(codes) => codes_page(&context, &me, &codes, true),
-        Err(AuthError::Vault(_)) => Err(AppError::BadRequest(
-            "the sealed secret does not open".into(),
-        )),
+        Err(AuthError::Vault(_)) => {
+            Err(AppError::BadRequest("the sealed secret does not open".into()))
+        }
         Err(AuthError::WrongCode) => {
             let problem = "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.";
             off_page(&context, &me, Some(&sealed), Problems::one("code", problem))
         }
-        Err(error) => off_page(
-            &context,
-            &me,
-            Some(&sealed),
-            confirmation_problems(error, "password")?,
-        ),
+        Err(error) => {
+            off_page(&context, &me, Some(&sealed), confirmation_problems(error, "password")?)
+        }
     }
 }
 
 /// Turns it off.
 pub async fn turn_off(context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    match context
-        .app
-        .auth
-        .turn_off(&me.0, &form.password, &context.visitor)
-        .await
-    {
-        Ok(()) => Ok(flash::redirect(
-            context,
-            "/account/second-factor",
-            Flash::SecondFactorOff,
-        )),
+    match context.app.auth.turn_off(&me.0, &form.password, &context.visitor).await {
+        Ok(()) => Ok(flash::redirect(context, "/account/second-factor", Flash::SecondFactorOff)),
         Err(error) => {
             let problems = confirmation_problems(error, "password")?;
             on_page(&context, &me, problems, Problems::default()).await
@@ -196,12 +173,7 @@ pub async fn turn_off(context: Context, me: Me, Form(form): Form<ConfirmForm>) -
 /// Makes new recovery codes and shows them, once.
 pub async fn renew_codes(context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    match context
-        .app
-        .auth
-        .renew_recovery_codes(&me.0, &form.password, &context.visitor)
-        .await
-    {
+    match context.app.auth.renew_recovery_codes(&me.0, &form.password, &context.visitor).await {
         Ok(codes) => codes_page(&context, &me, &codes, false),
         Err(error) => {
             let problems = confirmation_problems(error, "password")?;
@@ -212,9 +184,5 @@ pub async fn renew_codes(context: Context, me: Me, Form(form): Form<ConfirmForm>
 
 fn codes_page(context: &Context, me: &Me, codes: &[String], is_first: bool) -> Answer {
     let page = Page::for_person(context, &me.0, "Recovery codes", Section::Account);
-    show(&CodesPage {
-        page,
-        all: codes.join("\n"),
-        is_first,
-    })
+    show(&CodesPage { page, all: codes.join("\n"), is_first })
 }

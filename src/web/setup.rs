@@ -37,11 +37,9 @@ impl NewPersonForm {
             problems.add("again", PasswordProblem::Differ);
         }
         match (display_name, name) {
-            (Some(display_name), Some(name)) if problems.is_empty() => Ok(NewPerson {
-                name,
-                display_name,
-                password: self.password.clone(),
-            }),
+            (Some(display_name), Some(name)) if problems.is_empty() => {
+                Ok(NewPerson { name, display_name, password: self.password.clone() })
+            }
             _ => Err(problems),
         }
     }
@@ -61,10 +59,9 @@ impl NewPersonForm {
 pub fn problems_of(error: AuthError) -> Result<Problems, AppError> {
     match error {
         AuthError::Password(problem) => Ok(Problems::one("password", problem)),
-        AuthError::NameTaken => Ok(Problems::one(
-            "name",
-            "Someone has this name already. Choose another.",
-        )),
+        AuthError::NameTaken => {
+            Ok(Problems::one("name", "Someone has this name already. Choose another."))
+        }
         other => Err(other.into()),
     }
 }
@@ -80,26 +77,14 @@ struct SetupPage {
 impl SetupPage {
     fn new(context: &Context, form: &NewPersonForm, problems: Problems) -> Self {
         let page = Page::for_anyone(context, "Set up this portal");
-        Self {
-            page,
-            new: form.without_secrets(),
-            problems,
-        }
+        Self { page, new: form.without_secrets(), problems }
     }
 }
 
 /// The form, if the link works.
 pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
-    context
-        .app
-        .auth
-        .open_link(Purpose::Setup, &token, &context.visitor)
-        .await?;
-    show(&SetupPage::new(
-        &context,
-        &NewPersonForm::default(),
-        Problems::default(),
-    ))
+    context.app.auth.open_link(Purpose::Setup, &token, &context.visitor).await?;
+    show(&SetupPage::new(&context, &NewPersonForm::default(), Problems::default()))
 }
 
 /// Makes the first administrator and signs them in.
@@ -110,12 +95,7 @@ pub async fn post(
 ) -> Answer {
     let problems = match form.read() {
         Err(problems) => problems,
-        Ok(new) => match context
-            .app
-            .auth
-            .set_up(&token, &new, &context.visitor)
-            .await
-        {
+        Ok(new) => match context.app.auth.set_up(&token, &new, &context.visitor).await {
             Ok(session) => {
                 let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
                 return Ok((jar, super::flash::see_other("/")).into_response());
@@ -123,10 +103,6 @@ pub async fn post(
             Err(error) => problems_of(error)?,
         },
     };
-    context
-        .app
-        .auth
-        .open_link(Purpose::Setup, &token, &context.visitor)
-        .await?;
+    context.app.auth.open_link(Purpose::Setup, &token, &context.visitor).await?;
     show_with(PROBLEMS, &SetupPage::new(&context, &form, problems))
 }

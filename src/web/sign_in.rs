@@ -70,12 +70,7 @@ pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wa
         return Ok(see_other(next));
     }
     let page = Page::for_anyone(&context, "Sign in");
-    show(&SignInPage {
-        page,
-        typed_name: String::new(),
-        next: next.into(),
-        problem: String::new(),
-    })
+    show(&SignInPage { page, typed_name: String::new(), next: next.into(), problem: String::new() })
 }
 
 /// Name and password.
@@ -102,12 +97,7 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
     let page = Page::for_anyone(&context, "Sign in");
     show_with(
         status,
-        &SignInPage {
-            page,
-            typed_name: shown_again(&form.name),
-            next: next.into(),
-            problem,
-        },
+        &SignInPage { page, typed_name: shown_again(&form.name), next: next.into(), problem },
     )
 }
 
@@ -136,35 +126,33 @@ pub async fn get_code(context: Context, Query(wanted): Query<Wanted>) -> Answer 
         return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
     }
     let page = Page::for_anyone(&context, "One-time code");
-    show(&CodePage {
-        page,
-        next: local_path(&wanted.next).into(),
-        problems: Problems::default(),
-    })
+    show(&CodePage { page, next: local_path(&wanted.next).into(), problems: Problems::default() })
 }
 
 /// The one-time code.
 pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
     let next = local_path(&form.next);
     let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
-    let problem = match context.app.auth.sign_in_with_code(&waiting, &form.code, &context.visitor).await {
+    let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
+    let auth = &context.app.auth;
+    let (status, problem) =
+        match auth.sign_in_with_code(&waiting, &form.code, mark.as_deref(), &context.visitor).await {
         Ok(progress) => return go_on(&context, progress, next),
         Err(AuthError::SignInRanOut) => return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut)),
-        Err(AuthError::WrongCode) => {
-            "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.".to_owned()
+        Err(AuthError::WrongCode) => (
+            PROBLEMS,
+            "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.".to_owned(),
+        ),
+        Err(AuthError::UsedCode) => {
+            (PROBLEMS, "This code was used before. Wait for the next one, at most 30 seconds.".to_owned())
         }
-        Err(AuthError::UsedCode) => "This code was used before. Wait for the next one, at most 30 seconds.".to_owned(),
-        Err(AuthError::TooManyTries(wait)) => too_many(wait),
+        Err(AuthError::TooManyTries(wait)) => (StatusCode::TOO_MANY_REQUESTS, too_many(wait)),
         Err(other) => return Err(other.into()),
     };
     let page = Page::for_anyone(&context, "One-time code");
     show_with(
-        PROBLEMS,
-        &CodePage {
-            page,
-            next: next.into(),
-            problems: Problems::one("code", problem),
-        },
+        status,
+        &CodePage { page, next: next.into(), problems: Problems::one("code", problem) },
     )
 }
 
@@ -186,17 +174,9 @@ pub fn leave(mut context: Context, flash: Flash) -> Response {
 pub fn signed_in(context: &Context, session: &Token, name: &str) -> Result<CookieJar, AppError> {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
-    let mark = app
-        .auth
-        .mark_browser(name)
-        .map_err(|error| AppError::Internal(error.to_string()))?;
-    let jar = cookies::set(
-        context.jar.clone(),
-        app,
-        Kind::Session,
-        session.as_str(),
-        seconds,
-    );
+    let mark =
+        app.auth.mark_browser(name).map_err(|error| AppError::Internal(error.to_string()))?;
+    let jar = cookies::set(context.jar.clone(), app, Kind::Session, session.as_str(), seconds);
     let jar = cookies::set(jar, app, Kind::KnownBrowser, &mark, KNOWN_FOR);
     Ok(cookies::clear(jar, app, Kind::Waiting))
 }
@@ -244,10 +224,7 @@ mod tests {
             assert_eq!(local_path(bad), "/", "{bad:?}");
         }
         assert_eq!(local_path("/groups/1?a=b"), "/groups/1?a=b");
-        assert_eq!(
-            with_next("/sign-in", "/groups?a=b&c"),
-            "/sign-in?next=%2Fgroups%3Fa%3Db%26c"
-        );
+        assert_eq!(with_next("/sign-in", "/groups?a=b&c"), "/sign-in?next=%2Fgroups%3Fa%3Db%26c");
         assert_eq!(with_next("/sign-in", "/"), "/sign-in");
     }
 }

@@ -53,13 +53,7 @@ pub struct Choice {
 /// Keeps the choice and goes back to where it was made.
 pub async fn post(context: Context, headers: HeaderMap, Form(form): Form<Choice>) -> Answer {
     let theme = Theme::parse(&form.theme);
-    let jar = cookies::set(
-        context.jar,
-        &context.app,
-        Kind::Theme,
-        theme.as_str(),
-        KEPT_FOR,
-    );
+    let jar = cookies::set(context.jar, &context.app, Kind::Theme, theme.as_str(), KEPT_FOR);
     if headers.contains_key("x-requested-with") || headers.contains_key("hx-request") {
         return Ok((jar, StatusCode::NO_CONTENT).into_response());
     }

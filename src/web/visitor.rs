@@ -17,20 +17,12 @@ pub fn visitor(parts: &Parts, trusted: &[IpNet]) -> Visitor {
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| {
-            address.ip().to_canonical()
-        });
-    let user_agent = parts
-        .headers
-        .get(header::USER_AGENT)
-        .map_or("", |value| value.to_str().unwrap_or(""));
+        .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip().to_canonical());
+    let user_agent =
+        parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
     Visitor {
         address: client_address(peer, &parts.headers, trusted),
-        user_agent: user_agent
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(USER_AGENT_MAX)
-            .collect(),
+        user_agent: user_agent.chars().filter(|c| !c.is_control()).take(USER_AGENT_MAX).collect(),
     }
 }
 
@@ -91,14 +83,8 @@ mod tests {
             "1.1.1.1",
             "two proxies"
         );
-        assert_eq!(
-            seen("10.0.0.1", &["1.1.1.1, nonsense"], &["10.0.0.0/8"]),
-            "10.0.0.1"
-        );
-        assert_eq!(
-            seen("10.0.0.1", &["[2001:db8::1]:80"], &["10.0.0.0/8"]),
-            "2001:db8::1"
-        );
+        assert_eq!(seen("10.0.0.1", &["1.1.1.1, nonsense"], &["10.0.0.0/8"]), "10.0.0.1");
+        assert_eq!(seen("10.0.0.1", &["[2001:db8::1]:80"], &["10.0.0.0/8"]), "2001:db8::1");
         assert_eq!(seen("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");
     }
 }

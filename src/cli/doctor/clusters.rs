@@ -39,9 +39,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
 }
 
 async fn examine_one(cluster: &Cluster, pinned: &[String]) -> Finding {
-    let Cluster {
-        title, host, port, ..
-    } = cluster;
+    let Cluster { title, host, port, .. } = cluster;
     let Ok(name) = host.parse::<HostName>() else {
         return Finding::bad(WHAT, format!("{title}: '{host}' is not a host name."));
     };
@@ -53,17 +51,12 @@ async fn examine_one(cluster: &Cluster, pinned: &[String]) -> Finding {
             ),
         ),
         Ok(shown) => {
-            let matching: Vec<&HostKey> = shown
-                .iter()
-                .filter(|key| pinned.contains(&key.line()))
-                .collect();
+            let matching: Vec<&HostKey> =
+                shown.iter().filter(|key| pinned.contains(&key.line())).collect();
             if let Some(key) = matching.first() {
                 Finding::good(
                     WHAT,
-                    format!(
-                        "{title}: answers with its pinned host key {}.",
-                        key.fingerprint()
-                    ),
+                    format!("{title}: answers with its pinned host key {}.", key.fingerprint()),
                 )
             } else {
                 let seen: Vec<String> = shown.iter().map(HostKey::fingerprint).collect();

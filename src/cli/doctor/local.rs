@@ -23,10 +23,9 @@ pub(super) fn data_dir(config: &Config) -> Finding {
         );
     }
     match app::prepare_data_dir(&config.data_dir) {
-        Ok(()) => Finding::good(
-            WHAT,
-            format!("{} is closed to other users.", config.data_dir.display()),
-        ),
+        Ok(()) => {
+            Finding::good(WHAT, format!("{} is closed to other users.", config.data_dir.display()))
+        }
         Err(error) => Finding::bad(WHAT, format!("{error:#}")),
     }
 }
@@ -71,10 +70,7 @@ pub(super) async fn database(config: &Config, vault: Option<&Vault>, findings: &
     const WHAT: &str = "Database";
     let path = config.data_dir.join(files::DATABASE);
     if !path.exists() {
-        findings.push(Finding::warning(
-            WHAT,
-            "There is none yet. It is made at the first start.",
-        ));
+        findings.push(Finding::warning(WHAT, "There is none yet. It is made at the first start."));
         return;
     }
     match store::backup::inspect(&path).await {
@@ -119,16 +115,9 @@ async fn clock(path: &std::path::Path) -> Finding {
 
 pub(super) fn disk(config: &Config) -> Finding {
     const WHAT: &str = "Disk";
-    let dir = config
-        .data_dir
-        .ancestors()
-        .find(|dir| dir.exists())
-        .unwrap_or(&config.data_dir);
+    let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(&config.data_dir);
     match free_space(dir) {
-        Err(error) => Finding::bad(
-            WHAT,
-            format!("{} cannot be examined: {error}.", dir.display()),
-        ),
+        Err(error) => Finding::bad(WHAT, format!("{} cannot be examined: {error}.", dir.display())),
         Ok(free) if free < DISK_LOW => Finding::bad(
             WHAT,
             format!(
@@ -136,10 +125,9 @@ pub(super) fn disk(config: &Config) -> Finding {
                 free / 1_000_000
             ),
         ),
-        Ok(free) => Finding::good(
-            WHAT,
-            format!("{} MB are left for the data folder.", free / 1_000_000),
-        ),
+        Ok(free) => {
+            Finding::good(WHAT, format!("{} MB are left for the data folder.", free / 1_000_000))
+        }
     }
 }
 
@@ -154,14 +142,10 @@ pub(super) async fn ssh_client() -> Finding {
     let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match version(&text) {
         Some(version) if version >= OLDEST_SSH => Finding::good(WHAT, text),
-        Some(_) => Finding::bad(
-            WHAT,
-            format!("{text} is too old. OpenSSH 8.4 or newer is needed."),
-        ),
-        None => Finding::warning(
-            WHAT,
-            format!("It does not say that it is OpenSSH: '{text}'."),
-        ),
+        Some(_) => {
+            Finding::bad(WHAT, format!("{text} is too old. OpenSSH 8.4 or newer is needed."))
+        }
+        None => Finding::warning(WHAT, format!("It does not say that it is OpenSSH: '{text}'.")),
     }
 }
 
@@ -187,10 +171,7 @@ mod tests {
 
     #[test]
     fn versions_of_ssh_are_read() {
-        assert_eq!(
-            version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"),
-            Some((9, 2))
-        );
+        assert_eq!(version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"), Some((9, 2)));
         assert_eq!(version("OpenSSH_10.0p2, OpenSSL"), Some((10, 0)));
         assert_eq!(version("Dropbear v2022"), None);
     }

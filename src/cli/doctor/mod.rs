@@ -1,6 +1,7 @@
 //! `portolan doctor`: examines this installation and says in words what is wrong and how to mend it.
 //! It only looks: it creates nothing and changes nothing.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -45,45 +46,26 @@ pub struct Finding {
 
 impl Finding {
     fn good(what: &'static str, words: impl Into<String>) -> Self {
-        Self {
-            what,
-            verdict: Verdict::Good,
-            words: words.into(),
-        }
+        Self { what, verdict: Verdict::Good, words: words.into() }
     }
 
     fn warning(what: &'static str, words: impl Into<String>) -> Self {
-        Self {
-            what,
-            verdict: Verdict::Warning,
-            words: words.into(),
-        }
+        Self { what, verdict: Verdict::Warning, words: words.into() }
     }
 
     fn bad(what: &'static str, words: impl Into<String>) -> Self {
-        Self {
-            what,
-            verdict: Verdict::Bad,
-            words: words.into(),
-        }
+        Self { what, verdict: Verdict::Bad, words: words.into() }
     }
 }
 
 pub(super) async fn run(file: Option<&Path>, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let findings = examine(file).await;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
-    } else {
-        print(&findings);
-    }
-    let bad = findings
-        .iter()
-        .any(|finding| finding.verdict == Verdict::Bad);
-    Ok(if bad {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    let text =
+        if args.json { serde_json::to_string_pretty(&findings)? } else { describe(&findings) };
+    // A reader that closes the pipe early has seen enough.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 async fn examine(file: Option<&Path>) -> Vec<Finding> {
@@ -91,10 +73,7 @@ async fn examine(file: Option<&Path>) -> Vec<Finding> {
         Ok(config) => config,
         Err(error) => return vec![Finding::bad("Settings", error.to_string())],
     };
-    let mut findings = vec![Finding::good(
-        "Settings",
-        "Every setting is known and makes sense.",
-    )];
+    let mut findings = vec![Finding::good("Settings", "Every setting is known and makes sense.")];
     findings.push(local::data_dir(&config));
     let vault = local::master_key(&config, &mut findings);
     local::database(&config, vault.as_ref(), &mut findings).await;
@@ -106,25 +85,20 @@ async fn examine(file: Option<&Path>) -> Vec<Finding> {
     findings
 }
 
-fn print(findings: &[Finding]) {
-    for finding in findings {
+fn describe(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
         let mark = match finding.verdict {
             Verdict::Good => "good   ",
             Verdict::Warning => "WARNING",
             Verdict::Bad => "BAD    ",
         };
-        println!("{mark}  {:<15} {}", finding.what, finding.words);
-    }
-    let count = |verdict| {
-        findings
-            .iter()
-            .filter(|finding| finding.verdict == verdict)
-            .count()
+        format!("{mark}  {:<15} {}\n", finding.what, finding.words)
     };
-    println!();
-    match (count(Verdict::Bad), count(Verdict::Warning)) {
-        (0, 0) => println!("All is well."),
-        (0, warnings) => println!("It works. {warnings} point(s) to look at."),
-        (bad, _) => println!("{bad} point(s) to mend."),
-    }
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let summary = match (count(Verdict::Bad), count(Verdict::Warning)) {
+        (0, 0) => "All is well.".to_owned(),
+        (0, warnings) => format!("It works. {warnings} point(s) to look at."),
+        (bad, _) => format!("{bad} point(s) to mend."),
+    };
+    findings.iter().map(line).collect::<String>() + "\n" + &summary
 }

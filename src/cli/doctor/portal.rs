@@ -7,7 +7,8 @@ use serde::Deserialize;
 use super::Finding;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::probe;
+use crate::outgoing;
+use crate::probe::{self, BOARDS_MARK};
 use crate::vault::Vault;
 
 /// A portal that takes longer than this is as good as gone.
@@ -22,20 +23,11 @@ struct Seen {
 }
 
 pub(super) async fn examine(config: &Config, vault: Option<&Vault>) -> Vec<Finding> {
-    // Fails only if a provider was installed before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .timeout(ANSWER_WITHIN)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build();
+    let client = outgoing::client(ANSWER_WITHIN).build();
     let client = match client {
         Ok(client) => client,
         Err(error) => {
-            return vec![Finding::bad(
-                "Portal",
-                format!("No request can be made: {error}."),
-            )];
+            return vec![Finding::bad("Portal", format!("No request can be made: {error}."))];
         }
     };
     let Some(finding) = running(config, &client).await else {
@@ -48,16 +40,14 @@ pub(super) async fn examine(config: &Config, vault: Option<&Vault>) -> Vec<Findi
     if let Some(vault) = vault {
         findings.extend(as_visitor(config, &client, vault).await);
     }
+    findings.push(boards(config, &client).await);
     findings.extend(transport(config));
     findings
 }
 
 async fn running(config: &Config, client: &reqwest::Client) -> Option<Finding> {
-    let answer = client
-        .get(format!("http://{}/healthz", config.metrics.listen))
-        .send()
-        .await
-        .ok()?;
+    let answer =
+        client.get(format!("http://{}/healthz", config.metrics.listen)).send().await.ok()?;
     let well = answer.status().is_success();
     let text = answer.text().await.unwrap_or_default();
     if well {
@@ -67,28 +57,17 @@ async fn running(config: &Config, client: &reqwest::Client) -> Option<Finding> {
         .ok()
         .and_then(|body| serde_json::from_value(body.get("problems")?.clone()).ok())
         .unwrap_or_default();
-    Some(Finding::bad(
-        "Portal",
-        format!("It runs but is unwell: {}", problems.join(" ")),
-    ))
+    Some(Finding::bad("Portal", format!("It runs but is unwell: {}", problems.join(" "))))
 }
 
 async fn as_visitor(config: &Config, client: &reqwest::Client, vault: &Vault) -> Vec<Finding> {
     const WHAT: &str = "Public address";
     let url = &config.portal.public_url;
     let mark = probe::mark(vault, Clock::system().now());
-    let answer = match client
-        .get(url.join("/healthz"))
-        .header(probe::HEADER, mark)
-        .send()
-        .await
-    {
+    let answer = match client.get(url.join("/healthz")).header(probe::HEADER, mark).send().await {
         Ok(answer) => answer,
         Err(error) => {
-            return vec![Finding::bad(
-                WHAT,
-                unreachable(url.is_https(), &error, &url.to_string()),
-            )];
+            return vec![Finding::bad(WHAT, unreachable(url.is_https(), &error, &url.to_string()))];
         }
     };
     let status = answer.status();
@@ -116,6 +95,24 @@ async fn as_visitor(config: &Config, client: &reqwest::Client, vault: &Vault) ->
     let mut findings = vec![Finding::good(WHAT, format!("The portal answers at {url}."))];
     findings.extend(proxy(config, &seen));
     findings
+}
+
+/// Dashboards have an origin of their own, which must lead here too.
+async fn boards(config: &Config, client: &reqwest::Client) -> Finding {
+    const WHAT: &str = "Boards address";
+    let url = &config.boards.public_url;
+    match client.get(url.join("/")).send().await {
+        Err(error) => Finding::bad(WHAT, unreachable(url.is_https(), &error, &url.to_string())),
+        Ok(answer) if answer.headers().contains_key(BOARDS_MARK) => {
+            Finding::good(WHAT, format!("The dashboards' origin answers at {url}."))
+        }
+        Ok(_) => Finding::bad(
+            WHAT,
+            format!(
+                "Something answers at {url}, but it is not the dashboards' origin. Check boards.public_url and the proxy in front."
+            ),
+        ),
+    }
 }
 
 /// The causes are in the chain of sources; the first line alone says little.
@@ -157,12 +154,7 @@ fn proxy(config: &Config, seen: &Seen) -> Vec<Finding> {
         }
     }
     let https = config.portal.public_url.is_https();
-    if https
-        && seen
-            .forwarded_proto
-            .as_deref()
-            .is_some_and(|proto| proto != "https")
-    {
+    if https && seen.forwarded_proto.as_deref().is_some_and(|proto| proto != "https") {
         findings.push(Finding::warning(
             WHAT,
             "portal.public_url begins with https, but the proxy says that it was reached over plain http. Redirect http to https there.",

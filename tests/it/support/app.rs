@@ -34,9 +34,10 @@ impl TestApp {
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let data = Arc::new(tempfile::tempdir().unwrap());
         let sockets = [bind().await, bind().await, bind().await];
-        let [portal, boards, metrics] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let [portal, boards, metrics] =
+            sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let mut config = Config {
-            data_dir: data.path().to_owned(),
+            data_dir: data.path().join("data"),
             portal: Origin::local("localhost", portal),
             boards: Origin::local("127.0.0.1", boards),
             proxy: Proxy::default(),

@@ -52,7 +52,11 @@ impl Browser {
     pub async fn press(&self, words: &str) {
         let path = format!("//main//*[self::button or self::a][normalize-space(.)='{words}']");
         let button = self.window.wait().for_element(Locator::XPath(&path)).await;
-        button.unwrap_or_else(|error| panic!("no button '{words}': {error}")).click().await.unwrap();
+        button
+            .unwrap_or_else(|error| panic!("no button '{words}': {error}"))
+            .click()
+            .await
+            .unwrap();
     }
 
     /// The first element that fits, waiting for it.
@@ -64,7 +68,12 @@ impl Browser {
     /// Waits until the page says something.
     pub async fn wait_for_text(&self, words: &str) {
         let path = format!("//*[contains(normalize-space(.), '{words}')]");
-        let found = self.window.wait().at_most(Duration::from_secs(20)).for_element(Locator::XPath(&path)).await;
+        let found = self
+            .window
+            .wait()
+            .at_most(Duration::from_secs(20))
+            .for_element(Locator::XPath(&path))
+            .await;
         if found.is_err() {
             panic!("the page never said '{words}': {}", self.text().await);
         }
@@ -110,7 +119,8 @@ async fn driver_port(driver: &mut Child) -> u16 {
         }
         panic!("chromedriver ended without naming its port");
     };
-    let port = tokio::time::timeout(Duration::from_secs(30), port).await.expect("chromedriver to start");
+    let port =
+        tokio::time::timeout(Duration::from_secs(30), port).await.expect("chromedriver to start");
     // What it prints later must go somewhere, or it would stop.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     port
@@ -128,6 +138,7 @@ fn capabilities(width: u32, profile: &std::path::Path) -> Map<String, serde_json
         "--disable-component-update",
         "--disable-sync",
         "--lang=en",
+        "--force-prefers-reduced-motion",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -136,7 +147,8 @@ fn capabilities(width: u32, profile: &std::path::Path) -> Map<String, serde_json
     let mut options = json!({ "args": args });
     if width < 500 {
         // A window cannot be as narrow as a phone; the page in it can.
-        options["mobileEmulation"] = json!({ "deviceMetrics": { "width": width, "height": 844, "pixelRatio": 1.0 } });
+        options["mobileEmulation"] =
+            json!({ "deviceMetrics": { "width": width, "height": 844, "pixelRatio": 1.0 } });
     }
     json!({ "browserName": "chrome", "goog:chromeOptions": options }).as_object().unwrap().clone()
 }

@@ -1,6 +1,7 @@
 //! Someone's browser without a screen: keeps cookies, follows nothing, says where it comes from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::cookie::{CookieStore as _, Jar};
 use reqwest::{Method, RequestBuilder};
@@ -25,10 +26,8 @@ impl Client {
     /// A browser without cookies.
     pub fn new(url: &str) -> Self {
         let jar = Arc::new(Jar::default());
-        let http = reqwest::Client::builder()
+        let http = portolan::outgoing::client(Duration::from_secs(60))
             .cookie_provider(jar.clone())
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .build()
             .unwrap();
         Self { url: url.to_owned(), http, jar }
@@ -122,6 +121,9 @@ impl Page {
     pub fn attribute(&self, selector: &str, name: &str) -> String {
         let html = Html::parse_document(&self.body);
         let element = html.select(&Selector::parse(selector).unwrap()).next();
-        element.and_then(|element| element.attr(name)).unwrap_or_else(|| panic!("no {selector}[{name}]")).to_owned()
+        element
+            .and_then(|element| element.attr(name))
+            .unwrap_or_else(|| panic!("no {selector}[{name}]"))
+            .to_owned()
     }
 }

@@ -11,10 +11,12 @@ pub struct Cluster {
 impl Cluster {
     /// The cluster that `PORTOLAN_CLUSTER_DIR` names.
     pub fn get() -> Self {
-        let dir = std::env::var_os("PORTOLAN_CLUSTER_DIR").map_or_else(|| root().join("var/test/cluster"), PathBuf::from);
+        let dir = std::env::var_os("PORTOLAN_CLUSTER_DIR")
+            .map_or_else(|| root().join("var/test/cluster"), PathBuf::from);
         let path = dir.join("cluster.json");
-        let text = std::fs::read_to_string(&path)
-            .unwrap_or_else(|error| panic!("{}: {error}. Run script/test, or script/cluster up", path.display()));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+            panic!("{}: {error}. Run script/test, or script/cluster up", path.display())
+        });
         Self { facts: serde_json::from_str(&text).unwrap() }
     }
 
@@ -31,7 +33,11 @@ impl Cluster {
     /// Runs `script/cluster`.
     pub fn script(&self, args: &[&str]) -> Output {
         let dir = self.facts["dir"].as_str().unwrap();
-        Command::new(root().join("script/cluster")).args(["--dir", dir]).args(args).output().unwrap()
+        Command::new(root().join("script/cluster"))
+            .args(["--dir", dir])
+            .args(args)
+            .output()
+            .unwrap()
     }
 }
 

@@ -90,7 +90,7 @@ pub struct Server {
 
 impl Server {
     pub async fn wait_until_ready(&self, url: &str) {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = portolan::outgoing::client(Duration::from_secs(5)).build().unwrap();
         for _ in 0..600 {
             if http.get(format!("{url}/healthz")).send().await.is_ok() {
                 return;
@@ -109,7 +109,10 @@ impl Server {
     pub fn setup_path(&self) -> String {
         let log = self.log();
         let start = log.rfind("/setup/").expect("a set-up link in the log");
-        log[start..].chars().take_while(|c| c.is_ascii_alphanumeric() || "/-_".contains(*c)).collect()
+        log[start..]
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || "/-_".contains(*c))
+            .collect()
     }
 
     /// Sends a signal and waits for the end.
@@ -128,7 +131,8 @@ impl Drop for Server {
 
 /// Sends a signal to a process that this test started.
 pub fn signal_pid(pid: u32, signal: &str) {
-    let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
+    let sent =
+        Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success());
 }
 

@@ -1,0 +1,35 @@
+# The portal in a small image. docs/ADMIN.md says how to run it; packaging/compose.yaml is a whole example.
+
+FROM rust:1.95-bookworm AS build
+WORKDIR /build
+COPY . .
+# Templates, style sheets and database migrations become part of the program here.
+RUN cargo build --release --locked --bin portolan
+
+FROM debian:12-slim
+# openssh-client: clusters are reached with the ordinary ssh. ca-certificates: `portolan doctor` looks at the
+# portal's own certificate.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates openssh-client \
+    && rm -rf /var/lib/apt/lists/*
+# A fixed number, so that a folder mounted from the host can be given to it: chown 10001:10001.
+RUN useradd --system --uid 10001 --home-dir /var/lib/portolan --shell /usr/sbin/nologin portolan \
+    && install -d -m 0700 -o portolan -g portolan /var/lib/portolan
+COPY --from=build /build/target/release/portolan /usr/local/bin/portolan
+
+USER portolan
+WORKDIR /var/lib/portolan
+VOLUME /var/lib/portolan
+# Inside a container, loopback cannot be reached from outside. Put a proxy with TLS in front of both ports.
+ENV PORTOLAN_DATA_DIR=/var/lib/portolan \
+    PORTOLAN_PORTAL_LISTEN=0.0.0.0:8080 \
+    PORTOLAN_BOARDS_LISTEN=0.0.0.0:8081
+EXPOSE 8080 8081
+
+# Asks the private /healthz with bash alone, as the image has no curl. Not `portolan doctor`: that one also asks
+# every cluster for its host key, which nobody wants twice a minute.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8082 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
+
+ENTRYPOINT ["portolan"]
+CMD ["serve"]

@@ -1,0 +1,17 @@
+# shellcheck shell=sh
+# Environment of login shells (/etc/profile.d), of `ssh host command` (first line of ~/.bashrc) and of jobs (BASH_ENV).
+export SCRATCH="${SCRATCH:-/scratch/$(id -un)}"
+if [ -z "${PROJECT:-}" ]; then
+  for group in $(id -Gn); do
+    if [ -d "/project/$group" ]; then
+      export PROJECT="/project/$group"
+      break
+    fi
+  done
+  unset group
+fi
+case :$PATH: in *:/harbour/code/bin:*) ;; *) PATH=$PATH:/harbour/code/bin ;; esac
+if ! type module >/dev/null 2>&1; then
+  export MODULEPATH=/harbour/modules LMOD_PAGER=none
+  . /usr/share/lmod/lmod/init/bash
+fi

@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# What slurmdbd knows: accounts, people's associations, QOS, and a made-up past.
+
+# One `sacctmgr load` does all: every command on its own costs half a second.
+load_accounts() {
+  local done_mark="$H/var/accounts-loaded"
+  [ ! -e "$done_mark" ] || return 0
+  wait_for 30 "the cluster's registration" registered
+  /usr/bin/python3 "$CODE/tools/accounts.py" "$CODE/conf/accounts.tsv" "$CODE/conf/people.tsv" >"$H/var/accounts.cfg"
+  sacctmgr -i <<X || true # says "nothing new" and fails for what a killed run has done; so count afterwards
+add qos debug Priority=100 MaxWall=00:30:00 MaxJobsPU=2 MaxSubmitJobsPU=10
+add qos high Priority=50 MaxWall=3-00:00:00
+modify cluster harbour set QOS=normal,debug,high DefaultQOS=normal
+load $H/var/accounts.cfg
+X
+  local have want
+  have=$(sacctmgr -nP show assoc cluster=harbour format=user | grep -vcE '^(root)?$' || true)
+  want=$(grep -c "^User - '[^r]" "$H/var/accounts.cfg")
+  [ "$have" = "$want" ] || die "$have associations instead of $want"
+  touch "$done_mark"
+}
+
+# add_associations NAME ACCOUNT STAR: also the account, if it is new. sacctmgr's exit code says little in this mode,
+# so the result is checked instead.
+add_associations() {
+  {
+    has_association '' "$2" || echo "add account $2 Description=$2 Organization=${2#*-} Fairshare=10"
+    echo "add user $1 Account=$2 DefaultAccount=$2 Fairshare=1"
+    [ -z "$3" ] || echo "add coordinator Account=$2 Names=$1"
+  } | sacctmgr -i >/dev/null || true
+  wait_for 10 "the association of $1" has_association "$1" "$2"
+}
+
+# has_association USER ACCOUNT, or '' for the account itself: as slurmctld sees it, which hears of it a moment after
+# slurmdbd.
+has_association() {
+  scontrol -o show assoc_mgr flags=assoc accounts="$2" | grep -c " Account=$2 UserName=$1[( ]" >/dev/null
+}
+
+# 30 days of finished jobs, written straight into slurmdbd's tables; sreport reads only what is rolled up.
+seed_history() {
+  local days=${SEED_DAYS:-30} have
+  [ -e "$H/var/seeded-days" ] || echo "$days" >"$H/var/seeded-days"
+  days=$(cat "$H/var/seeded-days")
+  [ "$days" -gt 0 ] || return 0
+  have=$(sql -BN slurm_acct_db -e "select count(*) from harbour_job_table where id_job < 20001")
+  if [ "$have" = 0 ]; then
+    wait_for 20 "the cluster's registration" registered
+    sql -BN slurm_acct_db -e "select id_assoc, user, acct from harbour_assoc_table where deleted = 0 and user != ''" |
+      /usr/bin/python3 "$CODE/tools/history.py" "$days" | sql slurm_acct_db
+    rm -f "$H/var/rolled-up"
+  fi
+  [ ! -e "$H/var/rolled-up" ] || return 0
+  sacctmgr -i rollup "$(date -d "-$((days + 1)) days" +%F)" "$(date +%FT%H:00:00)" >/dev/null
+  touch "$H/var/rolled-up"
+}
+
+registered() {
+  sql -BN slurm_acct_db -e "select count(*) from harbour_event_table where node_name = '' and time_end = 0" | grep -qx 1
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs one function of the pieces beside it, inside the cluster: run.sh FUNCTION ARG…
+set -euo pipefail
+umask 022
+H=/harbour
+CODE="$H/code"
+DIR="$H"
+# shellcheck source=/dev/null
+. "$H/conf/settings"
+# shellcheck source-path=SCRIPTDIR/..
+. "$CODE/outside/paths.sh"
+for piece in daemons services people accounting states status; do
+  # shellcheck source=/dev/null
+  . "$CODE/inside/$piece.sh"
+done
+die() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+"$@"

@@ -1,0 +1,8 @@
+help([[Python, as packaged by the distribution.]])
+whatis("Name: python")
+whatis("Version: " .. myModuleVersion())
+whatis("Description: interpreted, high-level language")
+family("python")
+local root = "/harbour/software/python/" .. myModuleVersion()
+prepend_path("PATH", root .. "/bin")
+setenv("EBROOTPYTHON", root)

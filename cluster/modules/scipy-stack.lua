@@ -1,0 +1,5 @@
+help([[NumPy for the python module, as packaged by the distribution.]])
+whatis("Name: scipy-stack")
+whatis("Version: " .. myModuleVersion())
+whatis("Description: numerical Python (numpy)")
+depends_on("python")
