@@ -121,7 +121,7 @@ impl Auth {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
-        store::links::revoke_of_person(&mut tx, person, now).await?;
+        store::links::revoke_resets(&mut tx, person, now).await?;
         let token = Token::generate()?;
         let link = NewLink {
             purpose: Purpose::Reset,
@@ -192,12 +192,17 @@ impl Auth {
         Ok(session)
     }
 
-    /// Uses an invitation with the account one is signed in with.
+    /// Uses an invitation with the account one is signed in with. Who belongs to the group already stays what
+    /// they are, and the invitation stays open for the one it was meant for.
     pub async fn join_as(&self, token: &str, who: &SignedIn, visitor: &Visitor) -> Result<()> {
         let link = self.open_link(Purpose::Join, token, visitor).await?;
         let mut tx = self.store.write().await?;
-        self.enter_group(&mut tx, &link, who.person.id, &Actor::person(&who.person, visitor))
-            .await?;
+        let groups = store::groups::of_person(&mut tx, who.person.id).await?;
+        if link.place().is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group)) {
+            return Ok(());
+        }
+        let actor = Actor::person(&who.person, visitor);
+        self.enter_group(&mut tx, &link, who.person.id, &actor).await?;
         Ok(store::commit(tx).await?)
     }
 

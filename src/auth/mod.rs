@@ -74,6 +74,9 @@ pub enum AuthError {
     /// The code was right but has been used before.
     #[error("code used before")]
     UsedCode,
+    /// The code is right for a time that has passed already: the portal's clock was set back.
+    #[error("clock behind")]
+    ClockBehind,
     /// The half-finished sign-in ran out or was given up after wrong codes.
     #[error("sign-in ran out")]
     SignInRanOut,

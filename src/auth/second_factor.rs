@@ -152,8 +152,11 @@ impl Auth {
         let sealed = found.totp_sealed.as_deref().ok_or(AuthError::WrongCode)?;
         let bytes = self.open_secret(&place_of(person), sealed)?;
         if let Some(step) = matching_step(&bytes, code, now.0) {
-            let fresh = store::people::use_totp_step(db, person, step).await?;
-            return if fresh { Ok("with a one-time code") } else { Err(AuthError::UsedCode) };
+            if store::people::use_totp_step(db, person, step).await? {
+                return Ok("with a one-time code");
+            }
+            let is_long_past = found.totp_last_step > step + 2;
+            return Err(if is_long_past { AuthError::ClockBehind } else { AuthError::UsedCode });
         }
         if store::recovery_codes::use_up(db, person, &self.sign_code(person, code), now).await? {
             let actor = Actor::person(&found.person, visitor);

@@ -100,7 +100,9 @@ impl Auth {
                 store::commit(tx).await?;
                 Ok(Progress::Done(token, found.person.name))
             }
-            Err(problem @ (AuthError::WrongCode | AuthError::UsedCode)) => {
+            Err(
+                problem @ (AuthError::WrongCode | AuthError::UsedCode | AuthError::ClockBehind),
+            ) => {
                 let actor = Actor::stranger(&found.person.name, visitor);
                 let about = About { person: Some(found.person.id), ..About::default() };
                 record(&mut tx, &actor, Event::CodeFailed, about, now).await?;

@@ -50,8 +50,8 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
         let _ = fs::remove_file(&draft);
         return Err(error.context("The backup could not be written; nothing was left behind"));
     }
-    println!("The database is copied to {}.", args.file.display());
-    println!("{KEY_REMINDER}");
+    say!("The database is copied to {}.", args.file.display());
+    say!("{KEY_REMINDER}");
     Ok(())
 }
 
@@ -89,8 +89,8 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
         .await?;
     store::commit(tx).await?;
     app.store.close().await;
-    println!("Restored {} people from {}.", found.people, args.file.display());
-    println!("Everyone must sign in again, and open invitations and reset links no longer work.");
+    say!("Restored {} people from {}.", found.people, args.file.display());
+    say!("Everyone must sign in again, and open invitations and reset links no longer work.");
     Ok(())
 }
 
@@ -129,7 +129,7 @@ fn set_aside(target: &Path) -> anyhow::Result<()> {
             fs::rename(&from, &to)?;
         }
     }
-    println!("The present database is kept as {}.", kept.display());
+    say!("The present database is kept as {}.", kept.display());
     Ok(())
 }
 

@@ -57,9 +57,9 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
     let shown =
         host_keys::scan(&args.host, args.port).await.context("The cluster was not added")?;
     if args.host_key.is_empty() {
-        println!("{} shows these host keys:", args.host.as_str());
+        say!("{} shows these host keys:", args.host.as_str());
         for key in &shown {
-            println!("  {:<22} {}", key.kind(), key.fingerprint());
+            say!("  {:<22} {}", key.kind(), key.fingerprint());
         }
         bail!(
             "Nothing was added yet. Compare them with what the centre publishes, then run the command again with --host-key and the right fingerprint."
@@ -92,17 +92,17 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
     let about = About { subject: args.name.as_str(), ..About::default() };
     record(&mut tx, &Actor::command_line(), Event::ClusterAdded, about, now).await?;
     store::commit(tx).await?;
-    println!("{title} is known now, with {} pinned host key(s).", pinned.len());
+    say!("{title} is known now, with {} pinned host key(s).", pinned.len());
     Ok(())
 }
 
 async fn list(app: &AppState) -> anyhow::Result<()> {
     let mut db = app.store.read().await?;
     for cluster in store::clusters::list(&mut db).await? {
-        println!("{:<16} {:<30} {}:{}", cluster.slug, cluster.title, cluster.host, cluster.port);
+        say!("{:<16} {:<30} {}:{}", cluster.slug, cluster.title, cluster.host, cluster.port);
         for line in store::clusters::host_keys(&mut db, cluster.id).await? {
             if let Some(key) = HostKey::parse(&line) {
-                println!("{:<16} {:<30} {}", "", key.kind(), key.fingerprint());
+                say!("{:<16} {:<30} {}", "", key.kind(), key.fingerprint());
             }
         }
     }
@@ -117,6 +117,6 @@ async fn remove(app: &AppState, name: &Slug) -> anyhow::Result<()> {
     let about = About { subject: name.as_str(), ..About::default() };
     record(&mut tx, &Actor::command_line(), Event::ClusterRemoved, about, app.clock.now()).await?;
     store::commit(tx).await?;
-    println!("{} is forgotten.", name.as_str());
+    say!("{} is forgotten.", name.as_str());
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> 
         .auth
         .invite(&Actor::command_line(), (group, args.role.into()), label, args.days)
         .await?;
-    println!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
+    say!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
     eprintln!("The link works once, for {} days.", args.days);
     Ok(())
 }

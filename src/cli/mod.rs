@@ -12,6 +12,14 @@ use crate::app::{App, AppState};
 use crate::clock::Clock;
 use crate::config::Config;
 
+/// Says something to whoever runs the command. A reader that closed the pipe has heard enough.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod backup;
 mod cluster;
 mod doctor;

@@ -97,7 +97,7 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
                 .set_password(&actor, &name, &password)
                 .await
                 .context("The password was not changed")?;
-            println!("The password of {name} is changed. Every session of theirs was ended.");
+            say!("The password of {name} is changed. Every session of theirs was ended.");
             Ok(())
         }
         UserCommand::Disable { name } => {
@@ -108,21 +108,19 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
                 ),
                 other => other?,
             }
-            println!("{name} is switched off. Every session of theirs was ended.");
+            say!("{name} is switched off. Every session of theirs was ended.");
             Ok(())
         }
         UserCommand::Enable { name } => {
             let person = find(&app, &name).await?;
             app.auth.set_state(&actor, person.id, AccountState::Active).await?;
-            println!("{name} can sign in again.");
+            say!("{name} can sign in again.");
             Ok(())
         }
         UserCommand::SecondFactorOff { name } => {
             let person = find(&app, &name).await?;
             app.auth.remove_second_factor(&actor, person.id).await?;
-            println!(
-                "The second factor of {name} is off. Their password alone opens the account now."
-            );
+            say!("The second factor of {name} is off. Their password alone opens the account now.");
             Ok(())
         }
         UserCommand::List => list(&app).await,
@@ -146,7 +144,7 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
         }
         other => other?,
     };
-    println!("{} can sign in now at {}", new.name, app.config.portal.public_url);
+    say!("{} can sign in now at {}", new.name, app.config.portal.public_url);
     Ok(())
 }
 
@@ -171,12 +169,10 @@ async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people
 async fn list(app: &AppState) -> anyhow::Result<()> {
     let people = store::people::list(&mut *app.store.read().await?).await?;
     if people.is_empty() {
-        println!(
-            "Nobody has an account yet. Start the portal and open the set-up link from its log."
-        );
+        say!("Nobody has an account yet. Start the portal and open the set-up link from its log.");
         return Ok(());
     }
-    println!("{:<20} {:<14} {:<13} {:<30} Groups", "Name", "State", "2nd factor", "Displayed as");
+    say!("{:<20} {:<14} {:<13} {:<30} Groups", "Name", "State", "2nd factor", "Displayed as");
     for listed in people {
         let person = &listed.person;
         let state = match (person.is_disabled, person.is_admin) {
@@ -185,9 +181,13 @@ async fn list(app: &AppState) -> anyhow::Result<()> {
             (false, false) => "active",
         };
         let factor = if person.has_totp { "on" } else { "off" };
-        println!(
+        say!(
             "{:<20} {:<14} {:<13} {:<30} {}",
-            person.name, state, factor, person.display_name, listed.groups
+            person.name,
+            state,
+            factor,
+            person.display_name,
+            listed.groups
         );
     }
     Ok(())

@@ -187,6 +187,19 @@ pub async fn revoke_setup(db: &mut Connection, now: UnixTime) -> Result<()> {
     Ok(())
 }
 
+/// Takes back every open reset link of a person.
+pub async fn revoke_resets(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "UPDATE links SET revoked_at = $2
+         WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Takes back every open link made for (or by) a person.
 pub async fn revoke_of_person(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(

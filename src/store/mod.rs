@@ -29,6 +29,9 @@ pub const APPLICATION_ID: i64 = 0x506F_7274;
 /// How long a writer waits for another process (a backup, the command line) to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Takes the write lock at once.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
 /// Readers at once. Reads are short and from the page cache, so few suffice.
 const READERS: u32 = 4;
 
@@ -122,7 +125,14 @@ impl Store {
     /// A transaction for writing. It takes the write lock at once, so that what is read in it holds until
     /// the commit.
     pub async fn write(&self) -> Result<Transaction> {
-        Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
+        match self.write.begin_with(BEGIN).await {
+            // On a full disk SQLite ends a transaction by itself, which the connection does not notice.
+            Err(sqlx::Error::InvalidSavePointStatement) => {
+                self.write.acquire().await?.close().await?;
+                Ok(self.write.begin_with(BEGIN).await?)
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Closes all connections, folding the write-ahead log into the file.

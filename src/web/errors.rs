@@ -53,10 +53,8 @@ impl IntoResponse for AppError {
         }
         let status = status(&self);
         let mut response = status.into_response();
-        if let Self::TooManyTries(seconds) = &self
-            && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
-        {
-            response.headers_mut().insert(header::RETRY_AFTER, value);
+        if let Self::TooManyTries(seconds) = &self {
+            retry_after(&mut response, *seconds);
         }
         let fault = status.is_server_error().then(|| self.to_string());
         response.extensions_mut().insert(Unrendered { words: words(&self), fault });
@@ -144,6 +142,11 @@ fn link_words(problem: LinkProblem) -> (&'static str, String) {
         }
     };
     (title, text.into())
+}
+
+/// Tells scripts when to try again.
+pub fn retry_after(response: &mut Response, seconds: i64) {
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
 /// Seconds as people say them.

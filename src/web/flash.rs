@@ -77,3 +77,14 @@ pub fn see_other(to: &str) -> Response {
     let to = if HeaderValue::from_str(to).is_ok() { to } else { "/" };
     Redirect::to(to).into_response()
 }
+
+/// Only paths of this portal: never another site, however it is written.
+pub fn local_path(text: &str) -> &str {
+    let local = text.starts_with('/')
+        && !text.starts_with("//")
+        && !text.contains('\\')
+        && !text.chars().any(char::is_control)
+        && text.len() < 1000
+        && !text.starts_with("/sign-in");
+    if local { text } else { "/" }
+}

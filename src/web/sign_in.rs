@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::Answer;
 use super::cookies::{self, Kind};
-use super::errors::too_many;
+use super::errors::{retry_after, too_many};
 use super::extract::{Context, Form, MaybeMe, Query};
-use super::flash::{self, Flash, see_other};
+use super::flash::{self, Flash, local_path, see_other};
 use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
 use crate::auth::AuthError;
@@ -78,7 +78,7 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
     let next = local_path(&form.next);
     let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
     let auth = &context.app.auth;
-    let (status, problem) =
+    let problem =
         match auth.sign_in(&form.name, &form.password, mark.as_deref(), &context.visitor).await {
             Ok(progress) => {
                 if let Some(me) = me {
@@ -87,18 +87,16 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
                 }
                 return go_on(&context, progress, next);
             }
-            Err(AuthError::WrongPassword) => (
-                PROBLEMS,
-                "The name and the password do not go together. Check both; capital letters matter in the password.".to_owned(),
-            ),
-            Err(AuthError::TooManyTries(wait)) => (StatusCode::TOO_MANY_REQUESTS, too_many(wait)),
-            Err(other) => return Err(other.into()),
+            Err(error) => Refusal::new(error)?,
         };
     let page = Page::for_anyone(&context, "Sign in");
-    show_with(
-        status,
-        &SignInPage { page, typed_name: shown_again(&form.name), next: next.into(), problem },
-    )
+    let typed_name = shown_again(&form.name);
+    problem.show(&SignInPage {
+        page,
+        typed_name,
+        next: next.into(),
+        problem: problem.words.clone(),
+    })
 }
 
 fn go_on(context: &Context, progress: Progress, next: &str) -> Answer {
@@ -135,25 +133,60 @@ pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
     let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
     let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
     let auth = &context.app.auth;
-    let (status, problem) =
-        match auth.sign_in_with_code(&waiting, &form.code, mark.as_deref(), &context.visitor).await {
-        Ok(progress) => return go_on(&context, progress, next),
-        Err(AuthError::SignInRanOut) => return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut)),
-        Err(AuthError::WrongCode) => (
-            PROBLEMS,
-            "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.".to_owned(),
-        ),
-        Err(AuthError::UsedCode) => {
-            (PROBLEMS, "This code was used before. Wait for the next one, at most 30 seconds.".to_owned())
-        }
-        Err(AuthError::TooManyTries(wait)) => (StatusCode::TOO_MANY_REQUESTS, too_many(wait)),
-        Err(other) => return Err(other.into()),
-    };
+    let problem =
+        match auth.sign_in_with_code(&waiting, &form.code, mark.as_deref(), &context.visitor).await
+        {
+            Ok(progress) => return go_on(&context, progress, next),
+            Err(AuthError::SignInRanOut) => {
+                return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
+            }
+            Err(error) => Refusal::new(error)?,
+        };
     let page = Page::for_anyone(&context, "One-time code");
-    show_with(
-        status,
-        &CodePage { page, next: next.into(), problems: Problems::one("code", problem) },
-    )
+    let problems = Problems::one("code", &problem.words);
+    problem.show(&CodePage { page, next: next.into(), problems })
+}
+
+/// Why a step of the sign-in was refused.
+struct Refusal {
+    words: String,
+    /// Seconds to wait before the next try.
+    wait: Option<i64>,
+}
+
+impl Refusal {
+    fn new(error: AuthError) -> Result<Self, AppError> {
+        let words = match error {
+            AuthError::TooManyTries(wait) => {
+                return Ok(Self { words: too_many(wait), wait: Some(wait) });
+            }
+            AuthError::WrongPassword => {
+                "The name and the password do not go together. Check both; capital letters matter in the password."
+            }
+            AuthError::WrongCode => {
+                "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right."
+            }
+            AuthError::UsedCode => {
+                "This code was used before. Wait for the next one, at most 30 seconds."
+            }
+            AuthError::ClockBehind => {
+                "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
+            }
+            other => return Err(other.into()),
+        };
+        Ok(Self { words: words.to_owned(), wait: None })
+    }
+
+    fn show(&self, template: &impl Template) -> Answer {
+        match self.wait {
+            None => show_with(PROBLEMS, template),
+            Some(wait) => {
+                let mut answer = show_with(StatusCode::TOO_MANY_REQUESTS, template)?;
+                retry_after(&mut answer, wait);
+                Ok(answer)
+            }
+        }
+    }
 }
 
 /// Signs this browser out.
@@ -192,17 +225,6 @@ fn with_next(path: &str, next: &str) -> String {
     }
     let mut query = form_urlencoded::Serializer::new(String::new());
     format!("{path}?{}", query.append_pair("next", next).finish())
-}
-
-/// Only paths of this portal: never another site, however it is written.
-fn local_path(text: &str) -> &str {
-    let local = text.starts_with('/')
-        && !text.starts_with("//")
-        && !text.contains('\\')
-        && !text.chars().any(char::is_control)
-        && text.len() < 1000
-        && !text.starts_with("/sign-in");
-    if local { text } else { "/" }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Answer;
 use super::cookies::{self, Kind};
 use super::extract::{Context, Form};
-use super::flash::see_other;
+use super::flash::{local_path, see_other};
 
 /// A year, in seconds.
 const KEPT_FOR: i64 = 365 * 86_400;
@@ -61,7 +61,6 @@ pub async fn post(context: Context, headers: HeaderMap, Form(form): Form<Choice>
     let back = headers
         .get(header::REFERER)
         .and_then(|value| value.to_str().ok()?.strip_prefix(&origin))
-        .filter(|path| path.starts_with('/'))
-        .unwrap_or("/");
+        .map_or("/", local_path);
     Ok((jar, see_other(back)).into_response())
 }

@@ -1,1 +1,281 @@
-//! To be filled.
+//! Groups: who may see and change them, their names, roles in them, and leaving them.
+
+use crate::support::{Client, TestApp};
+
+const LAB: &str = "Smith Lab";
+
+/// A lab with its people, another lab's PI, and someone who belongs nowhere.
+struct World {
+    portal: TestApp,
+    admin: Client,
+    lab: i64,
+    other: i64,
+    /// In this order: the lab's PI, its member, the other lab's PI, someone without a group.
+    people: [(&'static str, Client); 4],
+}
+
+async fn world() -> World {
+    let (portal, admin) = TestApp::with_admin().await;
+    let lab = portal.group(&admin, LAB).await;
+    let other = portal.group(&admin, "Jones Lab").await;
+    let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    let member = portal.join(&portal.invite(&admin, lab, "member").await, "max").await;
+    let other_pi = portal.join(&portal.invite(&admin, other, "pi").await, "otto").await;
+    let nobody = portal.join(&portal.invite(&admin, lab, "member").await, "nora").await;
+    let nora = portal.person_id("nora").await;
+    admin.post(&format!("/groups/{lab}/people/{nora}/remove"), &[]).await;
+    let people = [("pia", pi), ("max", member), ("otto", other_pi), ("nora", nobody)];
+    World { portal, admin, lab, other, people }
+}
+
+/// What needs more than an account: each address, and who of the four may use it.
+/// `{lab}`, `{max}` and `{link}` stand for the lab, its member and one of its open invitations.
+const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
+    ("GET", "/groups/{lab}", "", &["pia", "max"]),
+    ("POST", "/groups", "name=Mine", &[]),
+    ("POST", "/groups/{lab}/name", "name=Mine", &[]),
+    ("POST", "/groups/{lab}/invitations", "role=member&days=7&label=x", &["pia"]),
+    ("POST", "/groups/{lab}/invitations", "role=pi&days=7&label=x", &[]),
+    ("POST", "/groups/{lab}/invitations/{link}/revoke", "", &["pia"]),
+    ("POST", "/groups/{lab}/people/{max}/role", "role=pi", &[]),
+    ("POST", "/groups/{lab}/people/{max}/remove", "", &[]),
+    ("GET", "/people", "", &[]),
+    ("GET", "/people/{max}", "", &[]),
+    ("POST", "/people/{max}/disable", "", &[]),
+    ("POST", "/people/{max}/enable", "", &[]),
+    ("POST", "/people/{max}/admin", "admin=true", &[]),
+    ("POST", "/people/{max}/reset-link", "", &[]),
+    ("POST", "/people/{max}/second-factor-off", "", &[]),
+    ("GET", "/activity", "", &[]),
+    ("GET", "/activity.csv", "", &[]),
+];
+
+/// What is for everyone who is signed in.
+const OWN: &[(&str, &str)] = &[
+    ("GET", "/"),
+    ("GET", "/account"),
+    ("POST", "/account/name"),
+    ("POST", "/account/password"),
+    ("GET", "/account/second-factor"),
+    ("POST", "/account/second-factor"),
+    ("POST", "/account/second-factor/off"),
+    ("POST", "/account/second-factor/codes"),
+    ("GET", "/account/devices"),
+    ("POST", "/account/devices/{id}/end"),
+    ("POST", "/account/devices/end-all"),
+    ("GET", "/account/activity"),
+    ("GET", "/groups"),
+    ("GET", "/events"),
+    ("POST", "/join/{token}/as-me"),
+];
+
+/// What is for anyone.
+const OPEN: &[&str] = &[
+    "/sign-in",
+    "/sign-in/code",
+    "/sign-out",
+    "/setup/{token}",
+    "/join/{token}",
+    "/reset/{token}",
+    "/theme",
+    "/healthz",
+    "/assets/{file}",
+    "/styleguide",
+];
+
+fn method(name: &str) -> reqwest::Method {
+    name.parse().unwrap()
+}
+
+/// Sends a form as a page of the portal does, as text.
+async fn ask(portal: &TestApp, who: &Client, verb: &str, path: &str, form: &str) -> u16 {
+    let request = who.request(method(verb), path).header("origin", &portal.url);
+    let kind = "application/x-www-form-urlencoded";
+    let request = request.header("content-type", kind).body(form.to_owned());
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn rights_are_checked_at_every_address() {
+    let World { portal, admin, lab, people, .. } = world().await;
+    portal.invite(&admin, lab, "member").await;
+    let max = portal.person_id("max").await;
+    let link = open_invitations(&admin, lab).await[0];
+    let fill = |path: &str| {
+        let path = path.replace("{lab}", &lab.to_string()).replace("{max}", &max.to_string());
+        path.replace("{link}", &link.to_string())
+    };
+    let before = portal.snapshot().await;
+    for (verb, path, form, allowed) in RIGHTS {
+        let path = fill(path);
+        for (name, client) in people.iter().filter(|(name, _)| !allowed.contains(name)) {
+            assert_eq!(ask(&portal, client, verb, &path, form).await, 403, "{name}: {verb} {path}");
+        }
+        let visitor = portal.visitor();
+        assert_eq!(ask(&portal, &visitor, verb, &path, form).await, 303, "nobody: {verb} {path}");
+    }
+    for (verb, path) in OWN {
+        let path = path.replace("{id}", "1").replace("{token}", "x");
+        assert_eq!(ask(&portal, &portal.visitor(), verb, &path, "").await, 303, "{verb} {path}");
+    }
+    assert_eq!(portal.snapshot().await, before, "a refused request changes nothing");
+    for (verb, path, form, allowed) in RIGHTS {
+        for (name, client) in people.iter().filter(|(name, _)| allowed.contains(name)) {
+            let status = ask(&portal, client, verb, &fill(path), form).await;
+            assert!([200, 303].contains(&status), "{name}: {verb} {path} gives {status}");
+        }
+    }
+}
+
+/// A new address must be put into one of the tables above.
+#[test]
+fn no_address_is_forgotten() {
+    let same = |table: &str, path: &str| {
+        let parts = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let (table, path) = (parts(table), parts(path));
+        let fits =
+            |(a, b): (&String, &String)| a == b || (a.starts_with('{') && b.starts_with('{'));
+        table.len() == path.len() && table.iter().zip(&path).all(fits)
+    };
+    for route in crate::attacks::routes() {
+        for verb in route.verbs {
+            let known = RIGHTS.iter().any(|(v, path, ..)| *v == verb && same(path, &route.path))
+                || OWN.iter().any(|(v, path)| *v == verb && same(path, &route.path))
+                || OPEN.contains(&route.path.as_str());
+            assert!(known, "{verb} {} is in no table of rights", route.path);
+        }
+    }
+}
+
+/// The numbers of the open invitations that a group's page shows.
+async fn open_invitations(viewer: &Client, group: i64) -> Vec<i64> {
+    let page = viewer.get(&format!("/groups/{group}")).await;
+    let html = scraper::Html::parse_document(page.text());
+    let forms = scraper::Selector::parse("form[action$='/revoke']").unwrap();
+    let number = |action: &str| action.split('/').nth(4).unwrap().parse().unwrap();
+    html.select(&forms).map(|form| number(form.attr("action").unwrap())).collect()
+}
+
+/// Numbers of other groups, people and invitations do not help anyone, administrators included.
+#[tokio::test]
+async fn numbers_that_do_not_belong_together_find_nothing() {
+    let World { portal, admin, lab, other, people } = world().await;
+    let [(_, pi), _, (_, other_pi), _] = &people;
+    portal.invite(&admin, lab, "member").await;
+    let link = open_invitations(pi, lab).await[0];
+    let (max, otto) = (portal.person_id("max").await, portal.person_id("otto").await);
+    let before = portal.snapshot().await;
+    let by_other = format!("/groups/{other}/invitations/{link}/revoke");
+    assert_eq!(other_pi.post(&by_other, &[]).await.status, 404);
+    for path in [
+        by_other,
+        format!("/groups/{lab}/invitations/999/revoke"),
+        format!("/groups/{other}/people/{max}/role"),
+        format!("/groups/{other}/people/{max}/remove"),
+        format!("/groups/{lab}/people/{otto}/remove"),
+        format!("/groups/{lab}/people/999/role"),
+        format!("/groups/999/people/{max}/role"),
+        "/groups/999/name".into(),
+        "/groups/999/invitations".into(),
+        "/groups/-1/name".into(),
+        "/groups/1e3/name".into(),
+        "/groups/9223372036854775808/name".into(),
+        "/people/999/disable".into(),
+        "/people/999/enable".into(),
+        "/people/999/reset-link".into(),
+        "/people/999/second-factor-off".into(),
+        "/people/0/admin".into(),
+    ] {
+        let form = [("name", "x"), ("role", "pi"), ("days", "7"), ("admin", "true")];
+        assert_eq!(admin.post(&path, &form).await.status, 404, "{path}");
+    }
+    for path in ["/groups/999", "/groups/x", "/people/999", "/people/%20", "/people/1/"] {
+        assert_eq!(admin.get(path).await.status, 404, "{path}");
+    }
+    assert_eq!(portal.snapshot().await, before);
+    assert_eq!(pi.get("/groups/999").await.status, 403, "the same as for a group that exists");
+    assert_eq!(pi.get(&format!("/groups/{other}")).await.status, 403);
+}
+
+#[tokio::test]
+async fn pages_offer_what_one_may_do_and_no_more() {
+    let World { portal: _portal, admin, lab, people, .. } = world().await;
+    let [(_, pi), (_, member), _, (_, nobody)] = &people;
+    let actions = async |viewer: &Client| {
+        let page = viewer.get(&format!("/groups/{lab}")).await;
+        let has = |part: &str| page.text().contains(part);
+        (has("/invitations\""), has("value=\"pi\""), has("/role\""), has("/name\""))
+    };
+    assert_eq!(actions(&admin).await, (true, true, true, true));
+    assert_eq!(actions(pi).await, (true, false, false, false));
+    assert_eq!(actions(member).await, (false, false, false, false));
+    assert_eq!(member.get("/groups").await.location(), format!("/groups/{lab}"), "the only one");
+    let page = nobody.get("/groups").await;
+    assert!(page.text().contains("You belong to no group") && !page.text().contains(LAB));
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_group() {
+    let World { portal, admin, lab, other, .. } = world().await;
+    let long = "x".repeat(81);
+    for (name, problem) in [
+        (LAB, "There is a group of this name already."),
+        ("  Smith Lab  ", "There is a group of this name already."),
+        ("", "This cannot be empty."),
+        ("  ", "This cannot be empty."),
+        ("a\nb", "Remove line breaks and invisible control characters."),
+        (&long, "Use at most 80 characters."),
+    ] {
+        for path in ["/groups".to_owned(), format!("/groups/{other}/name")] {
+            let page = admin.post(&path, &[("name", name)]).await;
+            assert_eq!(page.status, 422, "{path}: {name:.10}");
+            assert!(page.select_text(".error-summary").contains(problem), "{path}: {problem}");
+        }
+    }
+    let page = admin.post(&format!("/groups/{lab}/name"), &[("name", LAB)]).await;
+    assert_eq!(page.status, 303, "its own name is free");
+    let page = admin.post(&format!("/groups/{lab}/name"), &[("name", "Smith & Söhne")]).await;
+    assert_eq!((page.status, page.location()), (303, format!("/groups/{lab}").as_str()));
+    assert_eq!(admin.get(&format!("/groups/{lab}")).await.select_text("h1"), "Smith & Söhne");
+    assert_ne!(portal.group(&admin, LAB).await, lab, "the old name can be given again");
+    let entry = admin.get("/activity?action=group.renamed").await.select_text("tbody tr");
+    assert!(entry.contains("was Smith Lab"), "{entry}");
+}
+
+#[tokio::test]
+async fn roles_change_at_once() {
+    let World { portal, admin, lab, people, .. } = world().await;
+    let [_, (_, member), ..] = &people;
+    let max = portal.person_id("max").await;
+    let role = format!("/groups/{lab}/people/{max}/role");
+    for nonsense in ["", "admin", "PI", "pi "] {
+        assert_eq!(admin.post(&role, &[("role", nonsense)]).await.status, 400, "{nonsense:?}");
+    }
+    let may_invite = async || {
+        let form = [("role", "member"), ("days", "1")];
+        member.post(&format!("/groups/{lab}/invitations"), &form).await.status
+    };
+    assert_eq!(may_invite().await, 403);
+    assert_eq!(admin.post(&role, &[("role", "pi")]).await.status, 303);
+    assert_eq!(may_invite().await, 200);
+    assert_eq!(admin.post(&role, &[("role", "member")]).await.status, 303);
+    assert_eq!(may_invite().await, 403);
+    let entry = member.get("/account/activity").await.select_text("tbody tr");
+    assert!(entry.contains("max is now Member"), "{entry}");
+}
+
+#[tokio::test]
+async fn whoever_is_taken_out_keeps_the_account_but_sees_the_group_no_more() {
+    let World { portal, admin, lab, people, .. } = world().await;
+    let [(_, pi), (_, member), ..] = &people;
+    let max = portal.person_id("max").await;
+    let path = format!("/groups/{lab}/people/{max}/remove");
+    assert_eq!(pi.post(&path, &[]).await.status, 403);
+    assert_eq!(admin.post(&path, &[]).await.status, 303);
+    assert_eq!(member.get(&format!("/groups/{lab}")).await.status, 403);
+    assert!(member.is_signed_in().await);
+    assert_eq!(admin.post(&path, &[]).await.status, 404, "once is enough");
+    assert!(
+        !admin.get(&format!("/groups/{lab}")).await.text().contains("<p class=\"cell-sub\">max")
+    );
+}

@@ -1,1 +1,133 @@
-//! To be filled.
+//! People, as administrators see them: switching accounts off and on, rights, and never losing the last one.
+
+use crate::support::{PASSWORD, TestApp};
+
+#[tokio::test]
+async fn everyone_is_listed_with_groups_and_state() {
+    let (portal, admin, _bob) = TestApp::with_member("bob").await;
+    let page = admin.get("/people").await;
+    let rows = page.select_all("tbody tr");
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].contains("ada") && rows[0].contains("Administrator"), "{}", rows[0]);
+    assert!(rows[1].contains("bob") && rows[1].contains("Smith Lab (member)"), "{}", rows[1]);
+    let bob = portal.person_id("bob").await;
+    let page = admin.get(&format!("/people/{bob}")).await;
+    assert_eq!(page.select_text("h1"), "bob");
+    assert_eq!(page.select_all(".dl dd")[..3], ["bob", "No", "Off"]);
+}
+
+#[tokio::test]
+async fn accounts_are_switched_off_and_on() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let path = format!("/people/{}", portal.person_id("bob").await);
+    let state = async || admin.get(&path).await.select_text(".card-head .badge");
+    assert_eq!(state().await, "Active");
+    let page = admin.post(&format!("{path}/disable"), &[]).await;
+    assert_eq!((page.status, page.location()), (303, path.as_str()));
+    assert_eq!(state().await, "Switched off");
+    assert!(!bob.is_signed_in().await);
+    assert_eq!(admin.post(&format!("{path}/enable"), &[]).await.status, 303);
+    assert_eq!(state().await, "Active");
+    assert_eq!(bob.sign_in("bob", PASSWORD).await.status, 303);
+
+    let words = bob.get("/account/activity").await.select_all("tbody .cell-title");
+    for expected in ["Switched an account off", "Switched an account on"] {
+        assert!(words.contains(&expected.to_owned()), "{words:?}");
+    }
+}
+
+/// What a disabled person left behind does not let anyone in.
+#[tokio::test]
+async fn with_an_account_its_invitations_and_reset_links_end() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let lab = portal.group(&admin, "Smith Lab").await;
+    let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    let invitation = portal.invite(&pi, lab, "member").await;
+    let path = format!("/people/{}", portal.person_id("pia").await);
+    let text = admin.post(&format!("{path}/reset-link"), &[]).await.select_text(".alert code");
+    let reset = text.strip_prefix(&portal.url).unwrap();
+    admin.post(&format!("{path}/disable"), &[]).await;
+    admin.post(&format!("{path}/enable"), &[]).await;
+    for link in [invitation.as_str(), reset] {
+        let page = portal.visitor().get(link).await;
+        assert_eq!(page.select_text("h1"), "This link was taken back", "{link:.9}");
+    }
+}
+
+/// Helping someone with their password must not break what they made.
+#[tokio::test]
+async fn a_reset_link_leaves_invitations_alone() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let lab = portal.group(&admin, "Smith Lab").await;
+    let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    let invitation = portal.invite(&pi, lab, "member").await;
+    let path = format!("/people/{}/reset-link", portal.person_id("pia").await);
+    assert_eq!(admin.post(&path, &[]).await.status, 200);
+    assert_eq!(portal.visitor().get(&invitation).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_last_administrator_stays() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let (ada, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
+    let refuse = async |path: String| {
+        let before = portal.snapshot().await;
+        let page = admin.post(&path, &[("admin", "false")]).await;
+        assert_eq!(page.status, 409, "{path}");
+        assert_eq!(page.select_text("h1"), "The portal needs an administrator");
+        assert_eq!(portal.snapshot().await, before);
+    };
+    refuse(format!("/people/{ada}/disable")).await;
+    refuse(format!("/people/{ada}/admin")).await;
+
+    // A second one who cannot sign in does not count.
+    admin.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
+    assert_eq!(bob.get("/people").await.status, 200);
+    admin.post(&format!("/people/{bob_id}/disable"), &[]).await;
+    refuse(format!("/people/{ada}/disable")).await;
+    refuse(format!("/people/{ada}/admin")).await;
+}
+
+/// Two administrators who take each other's rights at the same moment: one of them is late.
+#[tokio::test]
+async fn two_administrators_cannot_remove_each_other() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let (ada, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
+    admin.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
+    let (paths, none) = ([bob_id, ada].map(|id| format!("/people/{id}/disable")), []);
+    let (a, b) = tokio::join!(admin.post(&paths[0], &none), bob.post(&paths[1], &none));
+    let left = [admin.is_signed_in().await, bob.is_signed_in().await];
+    assert_ne!(left[0], left[1], "exactly one is left: {} {}", a.status, b.status);
+}
+
+#[tokio::test]
+async fn administrators_can_give_their_own_rights_away() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let (ada, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
+    assert_eq!(bob.get("/people").await.status, 403);
+    let page = admin.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
+    assert_eq!(page.location(), format!("/people/{bob_id}"));
+    assert_eq!(bob.get("/people").await.status, 200, "at once, without signing in again");
+    for nonsense in ["", "maybe", "1"] {
+        let form = [("admin", nonsense)];
+        assert_eq!(admin.post(&format!("/people/{ada}/admin"), &form).await.status, 400);
+    }
+    let page = admin.post(&format!("/people/{ada}/admin"), &[("admin", "false")]).await;
+    assert_eq!((page.status, page.location()), (303, "/"), "to a page that is still theirs");
+    assert_eq!(admin.get("/people").await.status, 403, "and gone at once");
+    assert!(admin.is_signed_in().await);
+    let words = admin.get("/account/activity").await.select_all("tbody .cell-title");
+    assert_eq!(words[0], "Ended someone's administrator rights");
+}
+
+#[tokio::test]
+async fn the_own_name_is_changed_but_not_the_one_to_sign_in_with() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let form = [("display_name", "Bob “the” O'Brien"), ("name", "ada"), ("is_admin", "true")];
+    assert_eq!(bob.post("/account/name", &form).await.location(), "/account");
+    assert_eq!(bob.get("/").await.select_text("h1"), "Hello Bob");
+    let rows = admin.get("/people").await.select_all("tbody tr");
+    assert!(rows[1].contains("Bob “the” O'Brien") && rows[1].contains("bob"), "{}", rows[1]);
+    assert_eq!(bob.get("/people").await.status, 403, "fields that no form has do nothing");
+    assert_eq!(portal.visitor().sign_in("bob", PASSWORD).await.status, 303);
+}

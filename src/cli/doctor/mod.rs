@@ -1,7 +1,6 @@
 //! `portolan doctor`: examines this installation and says in words what is wrong and how to mend it.
 //! It only looks: it creates nothing and changes nothing.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -62,8 +61,7 @@ pub(super) async fn run(file: Option<&Path>, args: &DoctorArgs) -> anyhow::Resul
     let findings = examine(file).await;
     let text =
         if args.json { serde_json::to_string_pretty(&findings)? } else { describe(&findings) };
-    // A reader that closes the pipe early has seen enough.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    say!("{text}");
     let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
     Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -126,6 +126,21 @@ impl TestApp {
         person
     }
 
+    /// Everything the database says of people, groups, invitations and activity, to be compared.
+    pub async fn snapshot(&self) -> String {
+        use portolan::store::{activity, groups, links, people};
+        let mut db = self.app.store.read().await.unwrap();
+        let mut parts = vec![format!("{:#?}", people::list(&mut db).await.unwrap())];
+        for group in groups::list(&mut db).await.unwrap() {
+            let members = groups::members(&mut db, group.id).await.unwrap();
+            let invitations = links::invitations(&mut db, group.id).await.unwrap();
+            parts.push(format!("{group:#?}{members:#?}{invitations:#?}"));
+        }
+        let all = activity::Filter { limit: 100_000, ..activity::Filter::default() };
+        parts.push(format!("{:#?}", activity::list(&mut db, &all).await.unwrap()));
+        parts.join("\n")
+    }
+
     /// The number of the person who signs in with this name.
     pub async fn person_id(&self, name: &str) -> i64 {
         self.app.auth.person_named(&name.parse().unwrap()).await.unwrap().id.0

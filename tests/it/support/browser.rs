@@ -74,9 +74,7 @@ impl Browser {
             .at_most(Duration::from_secs(20))
             .for_element(Locator::XPath(&path))
             .await;
-        if found.is_err() {
-            panic!("the page never said '{words}': {}", self.text().await);
-        }
+        assert!(found.is_ok(), "the page never said '{words}': {}", self.text().await);
     }
 
     /// The visible text of the page.

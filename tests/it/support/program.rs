@@ -76,7 +76,7 @@ impl Installation {
         let log = self.dir.path().join("log");
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let child = self.command(&["serve"]).stderr(file).stdout(Stdio::null()).spawn().unwrap();
-        let server = Server { child, log };
+        let server = Server::new(child, log);
         server.wait_until_ready(&self.url()).await;
         server
     }
@@ -89,6 +89,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// A portal that was started in some other way.
+    pub fn new(child: Child, log: PathBuf) -> Self {
+        Self { child, log }
+    }
+
     pub async fn wait_until_ready(&self, url: &str) {
         let http = portolan::outgoing::client(Duration::from_secs(5)).build().unwrap();
         for _ in 0..600 {

@@ -1,0 +1,173 @@
+//! Requests that come from elsewhere or go elsewhere: other sites, other names, other places to be sent to.
+
+use reqwest::Method;
+
+use super::{World, routes, world};
+use crate::support::app::new_person;
+use crate::support::client::send;
+use crate::support::{PASSWORD, TestApp};
+
+/// Lesson 11: a page of another site cannot make the browser do anything here.
+#[tokio::test]
+async fn requests_from_other_sites_change_nothing() {
+    let world = world().await;
+    let World { portal, admin, .. } = &world;
+    let (here, boards) = (portal.url.as_str(), portal.boards_url.as_str());
+    let port = here.rsplit(':').next().unwrap();
+    let suffix = format!("{here}.evil.org");
+    let (https, number) = (here.replace("http", "https"), format!("http://127.0.0.1:{port}"));
+    let sources: &[&[(&str, &str)]] = &[
+        &[],
+        &[("origin", "https://evil.org")],
+        &[("origin", "null")],
+        &[("origin", "")],
+        &[("origin", boards)],
+        &[("origin", "http://localhost")],
+        &[("origin", &suffix)],
+        &[("origin", &https)],
+        &[("origin", &number)],
+        &[("referer", here)],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "none")],
+        &[("origin", "null"), ("sec-fetch-site", "cross-site")],
+        &[("origin", "https://evil.org"), ("sec-fetch-site", "same-origin")],
+        &[("origin", here), ("sec-fetch-site", "cross-site")],
+        &[("origin", "https://evil.org"), ("x-forwarded-host", "evil.org"), ("referer", here)],
+        &[("origin", "https://evil.org"), ("hx-request", "true"), ("x-requested-with", "x")],
+    ];
+    let fields = [
+        ("name", "x"),
+        ("display_name", "x"),
+        ("role", "pi"),
+        ("days", "7"),
+        ("admin", "false"),
+        ("password", PASSWORD),
+        ("current", PASSWORD),
+        ("again", PASSWORD),
+        ("theme", "dark"),
+    ];
+    let before = portal.snapshot().await;
+    for route in routes().iter().filter(|route| route.verbs.contains(&"POST")) {
+        for source in sources {
+            let request = admin.request(Method::POST, &world.fill(&route.path)).form(&fields);
+            let request = source.iter().fold(request, |request, (k, v)| request.header(*k, *v));
+            let page = send(request).await;
+            assert_eq!(page.status, 403, "{} from {source:?}", route.path);
+            assert_eq!(page.header("set-cookie"), "", "{} from {source:?}", route.path);
+        }
+    }
+    assert_eq!(portal.snapshot().await, before);
+    assert!(admin.is_signed_in().await, "nobody was signed out either");
+    let own = admin.request(Method::POST, "/account/name").header("sec-fetch-site", "same-origin");
+    assert_eq!(send(own.form(&fields)).await.status, 303, "the portal's own pages may");
+}
+
+/// Lesson 11: following a link, or a page loading a picture, changes nothing.
+#[tokio::test]
+async fn nothing_is_changed_by_reading() {
+    let world = world().await;
+    let World { portal, admin, .. } = &world;
+    let before = portal.snapshot().await;
+    for route in routes() {
+        let path = world.fill(&route.path);
+        if route.verbs == ["POST"] {
+            for verb in [Method::GET, Method::HEAD] {
+                let query = admin.request(verb.clone(), &path).query(&new_person("eve"));
+                assert_eq!(send(query).await.status, 405, "{verb} {path}");
+            }
+        } else if path != "/events" && path != "/activity.csv" {
+            admin.get(&format!("{path}?name=x&admin=true&role=pi&_method=POST")).await;
+        }
+        for verb in [Method::PUT, Method::DELETE, Method::PATCH] {
+            let request = admin.request(verb.clone(), &path).header("origin", &portal.url);
+            let request = request.header("x-http-method-override", "POST");
+            assert_eq!(send(request).await.status, 405, "{verb} {path}");
+        }
+        let preflight = admin.request(Method::OPTIONS, &path).header("origin", "https://evil.org");
+        let page = send(preflight.header("access-control-request-method", "POST")).await;
+        assert_eq!(page.header("access-control-allow-origin"), "", "{path}");
+    }
+    assert_eq!(portal.snapshot().await, before);
+    assert!(admin.is_signed_in().await);
+}
+
+/// Lessons 6 and 10: a foreign name that points here gets a fixed answer.
+#[tokio::test]
+async fn other_host_names_are_refused() {
+    let world = world().await;
+    let World { portal, admin, lab, .. } = &world;
+    let right = portal.url.trim_start_matches("http://");
+    let port = right.rsplit(':').next().unwrap();
+    for host in [
+        "evil.org",
+        "localhost",
+        "localhost:1",
+        "",
+        "<script>alert(1)</script>",
+        &format!("127.0.0.1:{port}"),
+        &format!("[::1]:{port}"),
+        &format!("{right}.evil.org"),
+        &format!("evil.org@{right}"),
+        &format!("{right}/"),
+        &format!("evil.org, {right}"),
+    ] {
+        for path in ["/", "/healthz", "/evil-path?evil=1"] {
+            let request = admin.request(Method::GET, path).header("host", host);
+            let page = send(request.header("x-forwarded-host", right)).await;
+            assert_eq!(page.status, 421, "{host}{path}");
+            let text = page.text();
+            assert!(
+                !text.contains("evil") && !text.contains('<') && !text.contains("127"),
+                "{text}"
+            );
+            assert_eq!(page.header("set-cookie"), "");
+            assert!(page.header("content-security-policy").contains("default-src 'none'"));
+        }
+        let request = admin.request(Method::POST, "/sign-out").header("host", host);
+        assert_eq!(send(request.header("origin", format!("http://{host}"))).await.status, 421);
+    }
+    let upper = admin.request(Method::GET, "/").header("host", right.to_uppercase());
+    assert_eq!(send(upper).await.status, 200, "names have no case");
+
+    let form = [("role", "member"), ("days", "7")];
+    let request = admin.request(Method::POST, &format!("/groups/{lab}/invitations")).form(&form);
+    let request = request.header("origin", &portal.url).header("x-forwarded-host", "evil.org");
+    let page =
+        send(request.header("forwarded", "host=evil.org").header("x-forwarded-proto", "https"))
+            .await;
+    let link = page.select_text(".alert code");
+    assert!(
+        link.starts_with(&format!("{}/join/", portal.url)),
+        "never built from the request: {link}"
+    );
+}
+
+/// The switch of light and dark goes back to where it was used, and never further.
+#[tokio::test]
+async fn the_theme_switch_leads_nowhere_else() {
+    let portal = TestApp::start().await;
+    let here = &portal.url;
+    for (referer, to) in [
+        (format!("{here}/account?a=b"), "/account?a=b"),
+        (format!("{here}//evil.org/"), "/"),
+        (format!("{here}/\\evil.org/"), "/"),
+        (format!("{here}.evil.org/"), "/"),
+        (format!("{here}@evil.org/"), "/"),
+        ("https://evil.org/".into(), "/"),
+        (String::new(), "/"),
+    ] {
+        let request = portal.visitor().request(Method::POST, "/theme").header("origin", here);
+        let request = request.header("referer", &referer).form(&[("theme", "dark")]);
+        let page = send(request).await;
+        assert_eq!((page.status, page.location()), (303, to), "{referer}");
+    }
+    let visitor = portal.visitor();
+    visitor.post("/theme", &[("theme", "\"><script>")]).await;
+    assert_eq!(visitor.cookie("portolan_theme").unwrap(), "auto");
+    for (cookie, expected) in [("dark", "dark"), ("%22%3E%3Cb%3E", "auto")] {
+        visitor.set_cookie(&format!("portolan_theme={cookie}"));
+        let page = visitor.get("/sign-in").await;
+        assert_eq!(page.attribute("html", "data-theme"), expected);
+    }
+}
