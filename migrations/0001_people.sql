@@ -22,7 +22,7 @@ CREATE TABLE recovery_codes (
 
 CREATE TABLE groups (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    name       TEXT    NOT NULL UNIQUE,
+    name       TEXT    NOT NULL UNIQUE COLLATE NOCASE,
     created_at INTEGER NOT NULL
 ) STRICT;
 

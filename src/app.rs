@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::store::{self, Store};
+use crate::store::{self, Cache, Store};
 use crate::vault::{MasterKey, Purpose, Vault};
 use crate::{housekeeping, telemetry, web};
 
@@ -47,6 +47,8 @@ pub struct App {
     pub clock: Clock,
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
+    /// What every home page shows.
+    pub home: Cache<(), web::HomeFacts>,
     /// Cancelled when the portal stops: every stream and task ends with it.
     pub stop: CancellationToken,
     /// Background tasks, awaited at the end.
@@ -75,6 +77,7 @@ impl App {
             vault,
             clock,
             metrics,
+            home: Cache::new(1),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))

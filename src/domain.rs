@@ -178,10 +178,15 @@ impl fmt::Display for Label {
     }
 }
 
-/// Characters that break lines or make text look like something else (direction overrides, zero width).
+/// Characters that break lines, cannot be seen, or make text look like something else.
 fn is_trick(c: char) -> bool {
+    const INVISIBLE: &[char] = &[
+        '\u{AD}', '\u{61C}', '\u{115F}', '\u{1160}', '\u{180E}', '\u{2800}', '\u{3164}',
+        '\u{FEFF}', '\u{FFA0}',
+    ];
     c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || INVISIBLE.contains(&c)
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
 }
 
 /// A short name for use in addresses and commands: `fir`, `demo-mfa`.
@@ -258,7 +263,16 @@ mod tests {
         for good in ["Ada Smith", "名前", "Ødegård & fils", "<script>", "O'Brien"] {
             assert_eq!(good.parse::<Label>().unwrap().as_str(), good);
         }
-        for bad in ["", "a\nb", "a\u{202E}b", "a\u{0}b", "\u{200B}", &"x".repeat(81)] {
+        for bad in [
+            "",
+            "a\nb",
+            "a\u{202E}b",
+            "a\u{0}b",
+            "\u{200B}",
+            "\u{3164}",
+            "a\u{61C}b",
+            &"x".repeat(81),
+        ] {
             assert!(bad.parse::<Label>().is_err(), "{bad:?}");
         }
     }

@@ -6,7 +6,7 @@ use crate::store::StoreError;
 /// Every way a request can fail; the doc line names the status it gets.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// 303 to the sign-in page (401 for scripts): nobody is signed in. Holds where they wanted to go.
+    /// 303 to the sign-in page: nobody is signed in. Holds where they wanted to go.
     #[error("not signed in")]
     NotSignedIn(String),
     /// 403: signed in, but not allowed.
@@ -15,6 +15,9 @@ pub enum AppError {
     /// 404: no such page, or none that this person may know of.
     #[error("not found")]
     NotFound,
+    /// 405: the address exists, but not for this kind of request.
+    #[error("method not allowed")]
+    MethodNotAllowed,
     /// 400: the request makes no sense (a field missing, a number that is none).
     #[error("bad request: {0}")]
     BadRequest(String),

@@ -46,10 +46,27 @@ impl Auth {
         let member =
             members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
         store::groups::put(&mut tx, group, person, role, now).await?;
+        if role == Role::Member {
+            self.forget_invitations(&mut tx, group, person).await?;
+        }
         let detail = format!("{} is now {}", member.name, role.title());
         let about = About { person: Some(person), subject: &place.name, detail: &detail };
         record(&mut tx, actor, Event::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)
+    }
+
+    /// Whoever may no longer invite leaves no open invitation behind; an administrator's stay, as they still may.
+    async fn forget_invitations(
+        &self,
+        db: &mut store::Connection,
+        group: GroupId,
+        person: PersonId,
+    ) -> Result<()> {
+        let is_admin = store::people::get(db, person).await?.is_some_and(|person| person.is_admin);
+        if !is_admin {
+            store::links::revoke_invitations_by(db, group, person, self.clock.now()).await?;
+        }
+        Ok(())
     }
 
     /// Takes someone out of a group; their account stays.
@@ -65,6 +82,7 @@ impl Auth {
         if !store::groups::remove(&mut tx, group, person).await? {
             return Err(AuthError::NotFound);
         }
+        self.forget_invitations(&mut tx, group, person).await?;
         let about = About { person: Some(person), subject: &place.name, detail: &whose.name };
         record(&mut tx, actor, Event::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)

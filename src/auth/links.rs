@@ -194,16 +194,18 @@ impl Auth {
 
     /// Uses an invitation with the account one is signed in with. Who belongs to the group already stays what
     /// they are, and the invitation stays open for the one it was meant for.
-    pub async fn join_as(&self, token: &str, who: &SignedIn, visitor: &Visitor) -> Result<()> {
+    /// False if nothing changed.
+    pub async fn join_as(&self, token: &str, who: &SignedIn, visitor: &Visitor) -> Result<bool> {
         let link = self.open_link(Purpose::Join, token, visitor).await?;
         let mut tx = self.store.write().await?;
         let groups = store::groups::of_person(&mut tx, who.person.id).await?;
         if link.place().is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group)) {
-            return Ok(());
+            return Ok(false);
         }
         let actor = Actor::person(&who.person, visitor);
         self.enter_group(&mut tx, &link, who.person.id, &actor).await?;
-        Ok(store::commit(tx).await?)
+        store::commit(tx).await?;
+        Ok(true)
     }
 
     /// Uses a reset link: sets the new password and ends every session.

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, broadcast};
 use crate::clock::Clock;
 use crate::config;
 use crate::domain::{PersonId, SessionId};
-use crate::store::{Store, StoreError};
+use crate::store::{Cache, Store, StoreError};
 use crate::vault::{Vault, VaultError};
 
 pub mod activity;
@@ -30,6 +30,9 @@ pub use policy::{Action, Denied, Viewer};
 
 /// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
 const HASHES_AT_ONCE: usize = 2;
+
+/// Sessions kept in memory: more people than any lab has.
+const MOST_SESSIONS_KNOWN: usize = 4096;
 
 /// Who knocks: what the limits and the activity log need to know of a request.
 #[derive(Debug, Clone)]
@@ -125,6 +128,8 @@ pub struct Auth {
     lifetimes: config::Sessions,
     hashing: Arc<Semaphore>,
     ended: broadcast::Sender<Ended>,
+    /// Sessions by the hash of their cookie; `None` for a cookie that opens nothing.
+    signed_in: Arc<Cache<[u8; 32], Option<Arc<sessions::SignedIn>>>>,
 }
 
 impl Auth {
@@ -138,6 +143,7 @@ impl Auth {
             lifetimes,
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
             ended: broadcast::channel(64).0,
+            signed_in: Arc::new(Cache::new(MOST_SESSIONS_KNOWN)),
         }
     }
 

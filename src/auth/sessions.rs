@@ -1,5 +1,7 @@
 //! Signed-in browsers: found by their cookie, limited in time, ended at once when they should be.
 
+use std::sync::Arc;
+
 use super::activity::{About, Actor, Event, record};
 use super::token::{self, Token};
 use super::{Auth, AuthError, Ended, Result, Viewer, Visitor};
@@ -15,6 +17,10 @@ const TOUCH_EVERY: i64 = 60;
 pub struct SignedIn {
     /// Which browser.
     pub session: SessionId,
+    /// Its last use, to the minute.
+    pub last_seen_at: UnixTime,
+    /// Its end in any case.
+    pub expires_at: UnixTime,
     /// Who.
     pub person: Person,
     /// Their groups.
@@ -25,28 +31,46 @@ pub struct SignedIn {
 
 impl Auth {
     /// The person behind a session cookie; nobody if it is unknown, worn out, or theirs no more.
-    pub async fn whose(&self, cookie: &str) -> Result<Option<SignedIn>> {
+    pub async fn whose(&self, cookie: &str) -> Result<Option<Arc<SignedIn>>> {
+        let found = self.peek(cookie).await?;
+        if let Some(who) = &found
+            && self.clock.now().since(who.last_seen_at) >= TOUCH_EVERY
+        {
+            self.touch(who.session, self.clock.now()).await;
+        }
+        Ok(found)
+    }
+
+    /// The same without counting as a use: an open page is not a person.
+    pub async fn peek(&self, cookie: &str) -> Result<Option<Arc<SignedIn>>> {
+        let hash = token::hash(cookie);
+        let found =
+            self.signed_in.get(&self.store, &hash, async || self.read_session(&hash).await).await?;
+        // The time goes on while the database stays as it is.
         let now = self.clock.now();
-        let mut db = self.store.read().await?;
-        let Some(session) = store::sessions::find(&mut db, &token::hash(cookie)).await? else {
-            return Ok(None);
-        };
         let idle = i64::from(self.lifetimes.idle_hours) * 3600;
-        let seen = session.last_seen_at;
-        if session.person.is_disabled || now >= session.expires_at || now.since(seen) >= idle {
-            return Ok(None);
-        }
+        Ok(found.as_ref().clone().filter(|who| {
+            !who.person.is_disabled && now < who.expires_at && now.since(who.last_seen_at) < idle
+        }))
+    }
+
+    async fn read_session(&self, hash: &[u8; 32]) -> Result<Option<Arc<SignedIn>>> {
+        let mut db = self.store.read().await?;
+        let Some(session) = store::sessions::find(&mut db, hash).await? else { return Ok(None) };
         let memberships = store::groups::of_person(&mut db, session.person.id).await?;
-        drop(db);
-        if now.since(seen) >= TOUCH_EVERY {
-            self.touch(session.id, now).await;
-        }
         let viewer = Viewer {
             id: session.person.id,
             is_admin: session.person.is_admin,
             groups: memberships.iter().map(|m| (m.group_id, m.role())).collect(),
         };
-        Ok(Some(SignedIn { session: session.id, person: session.person, memberships, viewer }))
+        Ok(Some(Arc::new(SignedIn {
+            session: session.id,
+            last_seen_at: session.last_seen_at,
+            expires_at: session.expires_at,
+            person: session.person,
+            memberships,
+            viewer,
+        })))
     }
 
     /// Reading must go on when writing cannot (a full disk, a lock), so this only warns.

@@ -200,6 +200,25 @@ pub async fn revoke_resets(db: &mut Connection, person: PersonId, now: UnixTime)
     Ok(())
 }
 
+/// Takes back every open invitation into a group that a person made.
+pub async fn revoke_invitations_by(
+    db: &mut Connection,
+    group: GroupId,
+    person: PersonId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE links SET revoked_at = $3
+         WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(group.0)
+    .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Takes back every open link made for (or by) a person.
 pub async fn revoke_of_person(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(

@@ -2,6 +2,7 @@
 //! connection, so that callers decide what belongs into one transaction.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -9,6 +10,7 @@ use sqlx::{Sqlite, SqlitePool};
 
 pub mod activity;
 pub mod backup;
+mod cache;
 pub mod clusters;
 pub mod facts;
 pub mod groups;
@@ -17,11 +19,32 @@ pub mod people;
 pub mod recovery_codes;
 pub mod sessions;
 
+use cache::Revisions;
+
+pub use cache::Cache;
+
 /// A connection on which the functions of this room work; a transaction derefs to it.
 pub type Connection = sqlx::SqliteConnection;
 
 /// A transaction that holds the write lock; dropping it undoes everything.
-pub type Transaction = sqlx::Transaction<'static, Sqlite>;
+pub struct Transaction {
+    inner: sqlx::Transaction<'static, Sqlite>,
+    revisions: Arc<Revisions>,
+}
+
+impl std::ops::Deref for Transaction {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.inner
+    }
+}
+
+impl std::ops::DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.inner
+    }
+}
 
 /// Marks the file as ours (`PRAGMA application_id`): "Port" in ASCII.
 pub const APPLICATION_ID: i64 = 0x506F_7274;
@@ -89,6 +112,7 @@ pub struct Store {
     read: SqlitePool,
     write: SqlitePool,
     path: PathBuf,
+    revisions: Arc<Revisions>,
 }
 
 impl Store {
@@ -111,6 +135,7 @@ impl Store {
                 .connect_lazy_with(options.read_only(true).create_if_missing(false)),
             write,
             path: path.to_owned(),
+            revisions: Arc::new(Revisions::new(path)),
         };
         store.refuse_foreign_file().await?;
         MIGRATOR.run(&store.write).await?;
@@ -125,14 +150,15 @@ impl Store {
     /// A transaction for writing. It takes the write lock at once, so that what is read in it holds until
     /// the commit.
     pub async fn write(&self) -> Result<Transaction> {
-        match self.write.begin_with(BEGIN).await {
+        let inner = match self.write.begin_with(BEGIN).await {
             // On a full disk SQLite ends a transaction by itself, which the connection does not notice.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.write.acquire().await?.close().await?;
-                Ok(self.write.begin_with(BEGIN).await?)
+                self.write.begin_with(BEGIN).await?
             }
-            other => Ok(other?),
-        }
+            other => other?,
+        };
+        Ok(Transaction { inner, revisions: self.revisions.clone() })
     }
 
     /// Closes all connections, folding the write-ahead log into the file.
@@ -165,7 +191,9 @@ impl Store {
 
 /// Finishes a transaction: only now is anything kept.
 pub async fn commit(tx: Transaction) -> Result<()> {
-    Ok(tx.commit().await?)
+    tx.inner.commit().await?;
+    tx.revisions.note_commit();
+    Ok(())
 }
 
 #[cfg(test)]

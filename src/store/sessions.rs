@@ -159,6 +159,9 @@ pub async fn sweep(db: &mut Connection, idle_since: UnixTime, now: UnixTime) -> 
     Ok(done.rows_affected())
 }
 
+/// Sign-ins of one person that may wait at the same time. Whoever knows the password could make more.
+const MOST_PENDING: i64 = 10;
+
 /// Stores a sign-in that waits for its code.
 pub async fn add_pending(
     db: &mut Connection,
@@ -172,6 +175,14 @@ pub async fn add_pending(
     .bind(&token_hash[..])
     .bind(person.0)
     .bind(expires_at.0)
+    .execute(&mut *db)
+    .await?;
+    sqlx::query(
+        "DELETE FROM pending_sign_ins WHERE person_id = $1 AND rowid NOT IN
+           (SELECT rowid FROM pending_sign_ins WHERE person_id = $1 ORDER BY rowid DESC LIMIT $2)",
+    )
+    .bind(person.0)
+    .bind(MOST_PENDING)
     .execute(db)
     .await?;
     Ok(())

@@ -67,6 +67,7 @@ const fn status(error: &AppError) -> StatusCode {
         AppError::NotSignedIn(_) => StatusCode::UNAUTHORIZED,
         AppError::Denied | AppError::CrossOrigin => StatusCode::FORBIDDEN,
         AppError::NotFound => StatusCode::NOT_FOUND,
+        AppError::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         AppError::BadRequest(_) => StatusCode::BAD_REQUEST,
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -88,6 +89,10 @@ fn words(error: &AppError) -> Words {
         AppError::NotFound => (
             "There is nothing here",
             "The page does not exist, or it is not one that you can see. Check the address, or start from the home page.".into(),
+        ),
+        AppError::MethodNotAllowed => (
+            "This address takes no such request",
+            "It belongs to a button or a form. Go back to the page it is on and use it there. Nothing was changed.".into(),
         ),
         AppError::BadRequest(_) => (
             "The portal did not understand this request",
@@ -196,7 +201,7 @@ fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) 
     };
     let mut dressed = (status, body).into_response();
     for (name, value) in bare.headers() {
-        if name == header::RETRY_AFTER || name == header::SET_COOKIE {
+        if [header::RETRY_AFTER, header::SET_COOKIE, header::ALLOW].contains(name) {
             dressed.headers_mut().append(name, value.clone());
         }
     }
@@ -206,6 +211,11 @@ fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) 
 /// The number of a request, as in the log and on error pages.
 fn request_id(headers: &HeaderMap) -> &str {
     headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
+}
+
+/// The address exists, but not for this kind of request.
+pub async fn method_not_allowed() -> AppError {
+    AppError::MethodNotAllowed
 }
 
 /// No such page.
@@ -229,12 +239,12 @@ pub fn cross_origin() -> Response {
 }
 
 /// The answer to a name this portal does not go by. Static: nothing of the request is repeated.
-pub fn wrong_host(right: &str) -> Response {
+pub fn wrong_host(right: &str, setting: &str) -> Response {
     (
         StatusCode::MISDIRECTED_REQUEST,
         [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
         format!(
-            "This portal does not go by the name you used. Open it at {right}\n\nIf you run this portal: set portal.public_url to the address people type, and let the proxy in front pass the Host header on unchanged.\n"
+            "This portal does not go by the name you used. Open it at {right}\n\nIf you run this portal: set {setting} to the address people type, and let the proxy in front pass the Host header on unchanged.\n"
         ),
     )
         .into_response()

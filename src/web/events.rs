@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum_extra::extract::CookieJar;
@@ -21,10 +21,14 @@ use crate::auth::Action;
 /// without anyone telling.
 const ASK_EVERY: Duration = Duration::from_secs(20);
 
-/// The stream of a signed-in page. It ends with the session and with the portal.
-pub async fn get(State(app): State<AppState>, me: Me, jar: CookieJar) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+/// The stream of a signed-in page. It ends with the session and with the portal, and keeps neither alive.
+pub async fn get(State(app): State<AppState>, jar: CookieJar) -> Answer {
     let cookie = cookies::get(&jar, &app, Kind::Session).unwrap_or_default();
+    let Some(me) = app.auth.peek(&cookie).await?.map(Me) else {
+        // A redirect would lead the browser to read a page as a stream.
+        return Ok(StatusCode::UNAUTHORIZED.into_response());
+    };
+    me.may(Action::UseOwnAccount)?;
     let mut response = Sse::new(until_signed_out(app, me, cookie))
         .keep_alive(KeepAlive::new().interval(ASK_EVERY))
         .into_response();
@@ -64,5 +68,5 @@ fn until_signed_out(
 
 /// A database that does not answer is no reason to send people away.
 async fn still_holds(app: &AppState, cookie: &str) -> bool {
-    !matches!(app.auth.whose(cookie).await, Ok(None))
+    !matches!(app.auth.peek(cookie).await, Ok(None))
 }

@@ -20,10 +20,10 @@ use crate::auth::{Action, Visitor};
 use crate::error::AppError;
 
 /// Someone is signed in; otherwise the request ends at the sign-in page.
-pub struct Me(pub SignedIn);
+pub struct Me(pub Arc<SignedIn>);
 
 /// Someone may be signed in.
-pub struct MaybeMe(pub Option<SignedIn>);
+pub struct MaybeMe(pub Option<Arc<SignedIn>>);
 
 /// A form's fields, with our own words when it cannot be read.
 #[derive(FromRequest)]

@@ -43,6 +43,7 @@ flashes! {
     DeviceEnded = "device-ended", "ok", "That device is signed out.";
     SecondFactorOff = "second-factor-off", "warning", "The second factor is off. Your password alone now opens your account.";
     SecondFactorRemoved = "second-factor-removed", "ok", "Their second factor is off. Ask them to set it up again.";
+    JoinedBefore = "joined-before", "info", "You belong to this group already. The invitation is still open for someone else.";
     Joined = "joined", "ok", "You have joined the group.";
     GroupMade = "group-made", "ok", "The group is there. Now invite its people.";
     GroupRenamed = "group-renamed", "ok", "The group has its new name.";

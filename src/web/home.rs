@@ -1,14 +1,17 @@
 //! The home page: what to do first, one's groups, and the clusters this portal knows.
 
+use std::sync::Arc;
+
 use askama::Template;
 
 use super::Answer;
 use super::extract::{Context, Me};
 use super::page::{Page, Section, show};
+use crate::app::AppState;
 use crate::auth::Action;
-use crate::store;
 use crate::store::clusters::Cluster;
 use crate::store::groups::Membership;
+use crate::store::{self, StoreError};
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -17,7 +20,7 @@ struct HomePage {
     greeting: String,
     steps: Vec<Step>,
     memberships: Vec<Membership>,
-    clusters: Vec<Cluster>,
+    facts: Arc<Facts>,
     is_admin: bool,
 }
 
@@ -32,16 +35,33 @@ struct Step {
     state: &'static str,
 }
 
+/// What every home page shows, whoever looks.
+pub struct Facts {
+    clusters: Vec<Cluster>,
+    has_group: bool,
+    has_people: bool,
+}
+
+async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
+    app.home
+        .get(&app.store, &(), async || {
+            let mut db = app.store.read().await?;
+            Ok(Facts {
+                clusters: store::clusters::list(&mut db).await?,
+                has_group: !store::groups::list(&mut db).await?.is_empty(),
+                has_people: store::people::count(&mut db).await? > 1,
+            })
+        })
+        .await
+}
+
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    let mut db = context.app.store.read().await?;
-    let clusters = store::clusters::list(&mut db).await?;
+    let facts = known(&context.app).await?;
     let is_admin = me.may(Action::ManageGroups).is_ok();
     let steps = if is_admin {
-        let groups = store::groups::list(&mut db).await?;
-        let people = store::people::count(&mut db).await?;
-        admin_steps(!groups.is_empty(), people > 1, me.0.person.has_totp)
+        admin_steps(facts.has_group, facts.has_people, me.0.person.has_totp)
     } else {
         member_steps(!me.0.memberships.is_empty(), me.0.person.has_totp)
     };
@@ -51,7 +71,7 @@ pub async fn get(context: Context, me: Me) -> Answer {
         greeting: format!("Hello {first_name}"),
         steps: in_order(steps),
         memberships: me.0.memberships.clone(),
-        clusters,
+        facts,
         is_admin,
     })
 }

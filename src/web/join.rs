@@ -99,6 +99,7 @@ fn as_me(context: &Context, me: &SignedIn, link: &Link, token: String) -> Answer
 /// Makes the account, puts it into the group and signs it in.
 pub async fn post(
     context: Context,
+    MaybeMe(me): MaybeMe,
     Path(token): Path<String>,
     Form(form): Form<NewPersonForm>,
 ) -> Answer {
@@ -106,6 +107,7 @@ pub async fn post(
         Err(problems) => problems,
         Ok(new) => match context.app.auth.join(&token, &new, &context.visitor).await {
             Ok(session) => {
+                sign_in::end_older(&context, me.as_deref()).await?;
                 let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
                 return Ok(flash::redirect(Context { jar, ..context }, "/", Flash::Welcome)
                     .into_response());
@@ -120,6 +122,7 @@ pub async fn post(
 /// Joins with the account one is signed in with.
 pub async fn post_as_me(context: Context, me: Me, Path(token): Path<String>) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    context.app.auth.join_as(&token, &me.0, &context.visitor).await?;
-    Ok(flash::redirect(context, "/", Flash::Joined))
+    let is_new = context.app.auth.join_as(&token, &me.0, &context.visitor).await?;
+    let flash = if is_new { Flash::Joined } else { Flash::JoinedBefore };
+    Ok(flash::redirect(context, "/", flash))
 }

@@ -70,6 +70,11 @@ pub fn boards(router: Router, app: &AppState) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), headers))
 }
 
+/// Dresses the private listener's router.
+pub fn private(router: Router<AppState>) -> Router<AppState> {
+    router.layer(middleware::from_fn(loopback_host))
+}
+
 /// Request ids are ours: what a client sends is not put into logs and pages.
 async fn drop_foreign_request_id(mut request: Request, next: Next) -> Response {
     request.headers_mut().remove(errors::REQUEST_ID);
@@ -77,25 +82,41 @@ async fn drop_foreign_request_id(mut request: Request, next: Next) -> Response {
 }
 
 async fn portal_host(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    only_host(&app.config.portal.public_url, request, next).await
+    only_host(&app.config.portal.public_url, "portal.public_url", request, next).await
 }
 
 async fn boards_host(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    only_host(&app.config.boards.public_url, request, next).await
+    only_host(&app.config.boards.public_url, "boards.public_url", request, next).await
 }
 
 /// Lets only requests through that name this host: rebinding a foreign name to our address gives nothing.
-async fn only_host(url: &PublicUrl, request: Request, next: Next) -> Response {
-    let named = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|value| value.to_str().ok())
-        .or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str));
+async fn only_host(url: &PublicUrl, setting: &str, request: Request, next: Next) -> Response {
+    let named = named_host(&request);
     if named.is_some_and(|host| host.eq_ignore_ascii_case(&url.authority())) {
         next.run(request).await
     } else {
-        errors::wrong_host(&url.to_string())
+        errors::wrong_host(&url.to_string(), setting)
     }
+}
+
+/// The private listener goes by the names of this machine only, for the same reason.
+async fn loopback_host(request: Request, next: Next) -> Response {
+    let named = named_host(&request).unwrap_or_default();
+    let host = named
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.ends_with(']'))
+        .map_or(named, |(host, _)| host);
+    if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
+        next.run(request).await
+    } else {
+        StatusCode::MISDIRECTED_REQUEST.into_response()
+    }
+}
+
+/// The host that a request names.
+fn named_host(request: &Request) -> Option<&str> {
+    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))
 }
 
 /// A second look at what changes something: a browser says where such a request comes from, and it must be

@@ -35,6 +35,8 @@ mod styleguide;
 mod theme;
 mod visitor;
 
+pub use home::Facts as HomeFacts;
+
 /// What every handler answers with.
 type Answer = Result<axum::response::Response, crate::error::AppError>;
 
@@ -81,7 +83,11 @@ pub fn portal(app: AppState) -> Router {
         .route("/assets/{file}", get(assets::get));
     #[cfg(debug_assertions)]
     let router = router.route("/styleguide", get(styleguide::get));
-    layers::portal(router.fallback(errors::not_found), &app).with_state(app)
+    layers::portal(
+        router.fallback(errors::not_found).method_not_allowed_fallback(errors::method_not_allowed),
+        &app,
+    )
+    .with_state(app)
 }
 
 /// The separate origin on which dashboards are shown.
@@ -91,10 +97,10 @@ pub fn boards(app: &AppState) -> Router {
 
 /// The listener for machines that watch the portal: loopback only.
 pub fn private(app: AppState) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/healthz", get(health::private))
-        .route("/metrics", get(health::metrics))
-        .with_state(app)
+        .route("/metrics", get(health::metrics));
+    layers::private(router).with_state(app)
 }
 
 /// Serves a router until told to stop, then lets its requests finish.

@@ -4,7 +4,7 @@ use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::extract::{Context, Form, Path};
+use super::extract::{Context, Form, MaybeMe, Path};
 use super::flash::Flash;
 use super::form::Problems;
 use super::page::{PROBLEMS, Page, show, show_with};
@@ -37,12 +37,16 @@ pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
 /// Sets the new password; every device is signed out.
 pub async fn post(
     context: Context,
+    MaybeMe(me): MaybeMe,
     Path(token): Path<String>,
     Form(form): Form<ResetForm>,
 ) -> Answer {
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context.app.auth.reset_password(&token, &form.password, &context.visitor).await {
-            Ok(()) => return Ok(sign_in::leave(context, Flash::PasswordReset)),
+            Ok(()) => {
+                sign_in::end_older(&context, me.as_deref()).await?;
+                return Ok(sign_in::leave(context, Flash::PasswordReset));
+            }
             Err(error) => problems_of(error)?,
         }
     } else {

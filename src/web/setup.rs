@@ -6,7 +6,7 @@ use axum::response::IntoResponse as _;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::extract::{Context, Form, Path};
+use super::extract::{Context, Form, MaybeMe, Path};
 use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
 use super::{Answer, sign_in};
@@ -90,6 +90,7 @@ pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
 /// Makes the first administrator and signs them in.
 pub async fn post(
     context: Context,
+    MaybeMe(me): MaybeMe,
     Path(token): Path<String>,
     Form(form): Form<NewPersonForm>,
 ) -> Answer {
@@ -97,6 +98,7 @@ pub async fn post(
         Err(problems) => problems,
         Ok(new) => match context.app.auth.set_up(&token, &new, &context.visitor).await {
             Ok(session) => {
+                sign_in::end_older(&context, me.as_deref()).await?;
                 let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
                 return Ok((jar, super::flash::see_other("/")).into_response());
             }

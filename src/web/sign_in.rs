@@ -15,6 +15,7 @@ use super::flash::{self, Flash, local_path, see_other};
 use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
 use crate::auth::AuthError;
+use crate::auth::sessions::SignedIn;
 use crate::auth::sign_in::{CODE_WITHIN, Progress};
 use crate::auth::token::Token;
 use crate::error::AppError;
@@ -81,10 +82,7 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
     let problem =
         match auth.sign_in(&form.name, &form.password, mark.as_deref(), &context.visitor).await {
             Ok(progress) => {
-                if let Some(me) = me {
-                    // A sign-in never continues an older session.
-                    auth.sign_out(&me, &context.visitor).await?;
-                }
+                end_older(&context, me.as_deref()).await?;
                 return go_on(&context, progress, next);
             }
             Err(error) => Refusal::new(error)?,
@@ -191,9 +189,7 @@ impl Refusal {
 
 /// Signs this browser out.
 pub async fn sign_out(context: Context, MaybeMe(me): MaybeMe) -> Answer {
-    if let Some(me) = me {
-        context.app.auth.sign_out(&me, &context.visitor).await?;
-    }
+    end_older(&context, me.as_deref()).await?;
     Ok(leave(context, Flash::SignedOut))
 }
 
@@ -201,6 +197,14 @@ pub async fn sign_out(context: Context, MaybeMe(me): MaybeMe) -> Answer {
 pub fn leave(mut context: Context, flash: Flash) -> Response {
     context.jar = cookies::clear(context.jar, &context.app, Kind::Session);
     flash::redirect(context, "/sign-in", flash)
+}
+
+/// A sign-in never continues an older session of the same browser, and never leaves one behind.
+pub async fn end_older(context: &Context, me: Option<&SignedIn>) -> Result<(), AppError> {
+    if let Some(me) = me {
+        context.app.auth.sign_out(me, &context.visitor).await?;
+    }
+    Ok(())
 }
 
 /// The cookies of a browser that has just signed in.

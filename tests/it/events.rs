@@ -133,3 +133,34 @@ async fn streams_end_with_the_portal() {
         assert!(!rest(stream).await.contains(SIGNED_OUT), "the session goes on after a restart");
     }
 }
+/// Lets the streams ask whether their session still holds, which they do now and then.
+async fn let_streams_ask() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(21)).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_session_that_has_run_out_tells_its_page() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let stream = open(&admin).await;
+    portal.clock.advance(12 * 3600);
+    let_streams_ask().await;
+    assert!(rest(stream).await.contains(SIGNED_OUT));
+}
+
+/// An open page is not a person: it must not keep the session of a browser that nobody uses.
+#[tokio::test]
+async fn an_open_page_does_not_keep_the_session_alive() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let stream = open(&admin).await;
+    for _ in 0..3 {
+        portal.clock.advance(5 * 3600);
+        let_streams_ask().await;
+        for _ in 0..5 {
+            portal.visitor().get("/healthz").await;
+        }
+    }
+    assert!(!admin.is_signed_in().await, "unused for 15 hours");
+    drop(stream);
+}

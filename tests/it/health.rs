@@ -153,3 +153,20 @@ async fn stopping_waits_for_requests_under_way() {
     assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
     assert!(answer.contains("portolan_session="), "{answer}");
 }
+
+/// A foreign name that was made to lead to this machine must not read its figures.
+#[tokio::test]
+async fn the_private_listener_goes_by_local_names_only() {
+    let portal = TestApp::start().await;
+    let watcher = Client::new(&portal.metrics_url);
+    for (host, status) in [
+        ("evil.example", 421),
+        ("evil.example:8082", 421),
+        ("localhost", 200),
+        ("127.0.0.1:8082", 200),
+        ("[::1]:8082", 200),
+    ] {
+        let page = send(watcher.request(Method::GET, "/metrics").header("host", host)).await;
+        assert_eq!(page.status, status, "{host}");
+    }
+}

@@ -89,9 +89,10 @@ async fn then_the_password_alone_opens_nothing() {
     let browser = half_way(&portal, "ada").await;
     let waiting = browser.cookie("portolan_waiting").unwrap();
     assert_eq!(browser.cookie("portolan_session"), None);
-    for path in ["/", "/account", "/people", "/events", "/activity.csv"] {
+    for path in ["/", "/account", "/people", "/activity.csv"] {
         assert_eq!(browser.get(path).await.status, 303, "{path}");
     }
+    assert_eq!(browser.get("/events").await.status, 401);
     let disguised = portal.visitor();
     disguised.set_cookie(&format!("portolan_session={waiting}"));
     assert!(!disguised.is_signed_in().await, "a half-finished sign-in is not a session");

@@ -276,3 +276,17 @@ async fn the_database_holds_no_cookie_and_no_password() {
         assert!(!holds(secret), "{secret} is in the database");
     }
 }
+
+/// A browser that joins, resets or sets up anew leaves no session of before behind.
+#[tokio::test]
+async fn a_new_account_in_the_same_browser_ends_the_session_before() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let before = bob.cookies();
+    let lab = portal.group(&admin, "Smith Lab").await;
+    let link = portal.invite(&admin, lab, "member").await;
+    assert_eq!(bob.post(&link, &crate::support::app::new_person("eve")).await.status, 303);
+    assert!(bob.get("/").await.text().contains("Hello eve"));
+    let old = portal.visitor();
+    let page = send(old.request(reqwest::Method::GET, "/").header("cookie", before)).await;
+    assert_eq!(page.status, 303, "bob's session is over");
+}

@@ -13,7 +13,22 @@ pub struct Browser {
     pub window: Client,
     url: String,
     _driver: Child,
-    _profile: tempfile::TempDir,
+    profile: tempfile::TempDir,
+}
+
+impl Drop for Browser {
+    /// A test that failed closes no window: then the browser would outlive its driver. Its processes are known by
+    /// their profile, a folder that only this window has.
+    fn drop(&mut self) {
+        let profile = self.profile.path().to_string_lossy().into_owned();
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&line).contains(&profile) {
+                let pid = entry.file_name();
+                let _ = std::process::Command::new("kill").arg("-KILL").arg(pid).status();
+            }
+        }
+    }
 }
 
 impl Browser {
@@ -33,7 +48,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("a browser window");
-        Self { window, url: url.to_owned(), _driver: driver, _profile: profile }
+        Self { window, url: url.to_owned(), _driver: driver, profile }
     }
 
     /// Opens a page of the portal.
