@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -18,7 +19,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::store::{self, Cache, Store};
 use crate::vault::{MasterKey, Purpose, Vault};
-use crate::{housekeeping, telemetry, web};
+use crate::{entropy, housekeeping, telemetry, web};
 
 /// How long requests and streams may take to finish once the portal was told to stop.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -49,6 +50,9 @@ pub struct App {
     pub metrics: PrometheusHandle,
     /// What every home page shows.
     pub home: Cache<(), web::HomeFacts>,
+    /// Names this run of the program in request ids.
+    run: u32,
+    requests: AtomicU64,
     /// Cancelled when the portal stops: every stream and task ends with it.
     pub stop: CancellationToken,
     /// Background tasks, awaited at the end.
@@ -78,9 +82,18 @@ impl App {
             clock,
             metrics,
             home: Cache::new(1),
+            run: u32::from_ne_bytes(entropy::bytes()?),
+            requests: AtomicU64::new(1),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
+    }
+}
+
+impl App {
+    /// A name for the next request, by which it is found in the log.
+    pub fn next_request_id(&self) -> String {
+        format!("{:08x}-{}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -10,13 +10,25 @@ use serde::Deserialize;
 pub struct PublicUrl {
     https: bool,
     host: String,
-    port: Option<u16>,
+    authority: String,
+    text: String,
 }
 
 impl PublicUrl {
+    fn new(https: bool, host: String, port: Option<u16>) -> Self {
+        // Browsers leave the usual port out of Host and Origin.
+        let usual = if https { 443 } else { 80 };
+        let authority = match port.filter(|port| *port != usual) {
+            Some(port) => format!("{host}:{port}"),
+            None => host.clone(),
+        };
+        let scheme = if https { "https" } else { "http" };
+        Self { https, host, text: format!("{scheme}://{authority}"), authority }
+    }
+
     /// A plain address for one's own machine.
     pub fn http(host: &str, port: u16) -> Self {
-        Self { https: false, host: host.to_owned(), port: Some(port).filter(|port| *port != 80) }
+        Self::new(false, host.to_owned(), Some(port))
     }
 
     /// Whether browsers reach it over TLS.
@@ -30,8 +42,13 @@ impl PublicUrl {
     }
 
     /// What a browser sends as `Host`.
-    pub fn authority(&self) -> String {
-        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Whether this is what a browser sends as `Origin`.
+    pub fn is_origin(&self, text: &str) -> bool {
+        self.text == text
     }
 
     /// Whether it points at this machine only.
@@ -47,8 +64,7 @@ impl PublicUrl {
 
 impl fmt::Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.https { "https" } else { "http" };
-        write!(f, "{scheme}://{}", self.authority())
+        f.write_str(&self.text)
     }
 }
 
@@ -78,8 +94,6 @@ impl TryFrom<String> for PublicUrl {
         if host.is_empty() || !host.chars().all(good) || (host.contains(':') && !bracketed) {
             return Err(wrong());
         }
-        // Browsers leave the usual port out of Host and Origin.
-        let usual = if https { 443 } else { 80 };
-        Ok(Self { https, host, port: port.filter(|port| *port != usual) })
+        Ok(Self::new(https, host, port))
     }
 }

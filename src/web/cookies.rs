@@ -1,5 +1,6 @@
-//! The portal's cookies: their names, and how each is set and taken back.
+//! The portal's cookies: their names, how they are read, set and taken back.
 
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum_extra::extract::cookie::{Cookie, CookieJar, SameSite};
 
 use crate::app::App;
@@ -20,26 +21,38 @@ pub enum Kind {
 }
 
 impl Kind {
-    const fn plain_name(self) -> &'static str {
-        match self {
-            Self::Session => "portolan_session",
-            Self::Waiting => "portolan_waiting",
-            Self::KnownBrowser => "portolan_browser",
-            Self::Theme => "portolan_theme",
-            Self::Flash => "portolan_flash",
-        }
-    }
-
     /// The name in the browser. Over TLS the prefix makes browsers refuse it from anywhere else.
-    fn name(self, app: &App) -> String {
-        let prefix = if app.config.portal.public_url.is_https() { "__Host-" } else { "" };
-        format!("{prefix}{}", self.plain_name())
+    fn name(self, app: &App) -> &'static str {
+        let (plain, prefixed) = match self {
+            Self::Session => ("portolan_session", "__Host-portolan_session"),
+            Self::Waiting => ("portolan_waiting", "__Host-portolan_waiting"),
+            Self::KnownBrowser => ("portolan_browser", "__Host-portolan_browser"),
+            Self::Theme => ("portolan_theme", "__Host-portolan_theme"),
+            Self::Flash => ("portolan_flash", "__Host-portolan_flash"),
+        };
+        if app.config.portal.public_url.is_https() { prefixed } else { plain }
     }
 }
 
-/// The value of a cookie, if the browser sent it.
-pub fn get(jar: &CookieJar, app: &App, kind: Kind) -> Option<String> {
-    jar.get(&kind.name(app)).map(|cookie| cookie.value().to_owned())
+/// The cookies a browser sent, as they came.
+#[derive(Debug, Clone, Default)]
+pub struct Sent(Vec<HeaderValue>);
+
+impl Sent {
+    /// Those of a request.
+    pub fn of(headers: &HeaderMap) -> Self {
+        Self(headers.get_all(header::COOKIE).iter().cloned().collect())
+    }
+
+    /// The value of a cookie, if the browser sent it. Ours are plain words: nothing to decode.
+    pub fn get(&self, app: &App, kind: Kind) -> Option<&str> {
+        let name = kind.name(app);
+        let pairs =
+            self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+        pairs
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find_map(|(found, value)| (found == name).then_some(value))
+    }
 }
 
 /// Sets a cookie for so many seconds.

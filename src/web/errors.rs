@@ -1,15 +1,15 @@
 //! How an error looks: a full page, a note for htmx, or JSON for scripts. Decided here and nowhere else.
 
 use askama::Template;
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 
-use super::extract::Context;
+use super::cookies::{self, Kind};
+use super::flash::Flash;
 use super::page::Page;
 use super::sign_in;
-use crate::app::AppState;
+use super::theme::Theme;
+use crate::app::App;
 use crate::auth::links::LinkProblem;
 use crate::error::AppError;
 
@@ -163,54 +163,66 @@ pub fn wait(seconds: i64) -> String {
     }
 }
 
-/// Gives failed requests their body: the outer layers see a finished answer.
-pub async fn render(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let context = Context::new(&app, &parts);
-    let headers = parts.headers.clone();
-    let response = next.run(Request::from_parts(parts, body)).await;
-    match response.extensions().get::<Unrendered>().cloned() {
-        Some(Unrendered { words, fault }) => {
-            if let Some(error) = fault {
-                tracing::error!(request.id = request_id(&headers), error, "A request failed");
-            }
-            dress(&response, words, &context, &headers)
+/// Who asks, as far as the look of an answer depends on it.
+pub struct Asker {
+    /// The number of the request in the log and on error pages.
+    pub request_id: HeaderValue,
+    /// A message left by the page before.
+    pub flash: Option<Flash>,
+    theme: Theme,
+    is_htmx: bool,
+    takes_json: bool,
+}
+
+impl Asker {
+    /// Reads it from a request. A request's number is ours: what a client sends is not put into logs and pages.
+    pub fn of(app: &App, headers: &HeaderMap) -> Self {
+        let sent = cookies::Sent::of(headers);
+        let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
+        Self {
+            request_id: app
+                .next_request_id()
+                .try_into()
+                .unwrap_or(HeaderValue::from_static("unknown")),
+            flash: sent.get(app, Kind::Flash).and_then(Flash::from_word),
+            theme: sent.get(app, Kind::Theme).map(Theme::parse).unwrap_or_default(),
+            is_htmx: headers.contains_key("hx-request"),
+            takes_json: accept.starts_with(b"application/json"),
         }
-        None => response,
     }
 }
 
-fn dress(bare: &Response, words: Words, context: &Context, headers: &HeaderMap) -> Response {
+/// Gives failed requests their body.
+pub fn render(asker: &Asker, answer: Response) -> Response {
+    let Some(Unrendered { words, fault }) = answer.extensions().get::<Unrendered>().cloned() else {
+        return answer;
+    };
+    let request_id = asker.request_id.to_str().unwrap_or_default();
+    if let Some(error) = fault {
+        tracing::error!(request.id = request_id, error, "A request failed");
+    }
     let Words { title, text } = words;
-    let status = bare.status();
-    let accepts_json = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|accept| accept.starts_with("application/json"));
-    let body = if accepts_json {
+    let status = answer.status();
+    let body = if asker.takes_json {
         axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
-    } else if headers.contains_key("hx-request") {
+    } else if asker.is_htmx {
         let toast = ErrorToast { words: format!("{title}. {text}") };
         let place = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
         (place, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
     } else {
-        let shown = status.is_server_error().then(|| request_id(headers).to_owned());
-        let request_id = shown.unwrap_or_default();
-        let page = ErrorPage { page: Page::for_anyone(context, title), title, text, request_id };
+        let request_id =
+            if status.is_server_error() { request_id.to_owned() } else { String::new() };
+        let page = Page::for_anyone(asker.theme, asker.flash, title);
+        let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
     };
     let mut dressed = (status, body).into_response();
-    for (name, value) in bare.headers() {
+    for (name, value) in answer.headers() {
         if [header::RETRY_AFTER, header::SET_COOKIE, header::ALLOW].contains(name) {
             dressed.headers_mut().append(name, value.clone());
         }
     }
     dressed
-}
-
-/// The number of a request, as in the log and on error pages.
-fn request_id(headers: &HeaderMap) -> &str {
-    headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
 }
 
 /// The address exists, but not for this kind of request.

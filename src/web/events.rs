@@ -3,17 +3,15 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum_extra::extract::CookieJar;
 use futures_util::stream::{self, Stream};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Answer;
-use super::cookies::{self, Kind};
-use super::extract::Me;
+use super::cookies::Kind;
+use super::extract::{Context, Me};
 use crate::app::AppState;
 use crate::auth::Action;
 
@@ -22,14 +20,15 @@ use crate::auth::Action;
 const ASK_EVERY: Duration = Duration::from_secs(20);
 
 /// The stream of a signed-in page. It ends with the session and with the portal, and keeps neither alive.
-pub async fn get(State(app): State<AppState>, jar: CookieJar) -> Answer {
-    let cookie = cookies::get(&jar, &app, Kind::Session).unwrap_or_default();
+pub async fn get(context: Context) -> Answer {
+    let app = &context.app;
+    let cookie = context.cookie(Kind::Session).unwrap_or_default().to_owned();
     let Some(me) = app.auth.peek(&cookie).await?.map(Me) else {
         // A redirect would lead the browser to read a page as a stream.
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Action::UseOwnAccount)?;
-    let mut response = Sse::new(until_signed_out(app, me, cookie))
+    let mut response = Sse::new(until_signed_out(app.clone(), me, cookie))
         .keep_alive(KeepAlive::new().interval(ASK_EVERY))
         .into_response();
     let headers = response.headers_mut();

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum_extra::extract::CookieJar;
 
-use super::cookies::{self, Kind};
+use super::cookies::{Kind, Sent};
 use super::flash::Flash;
 use super::theme::Theme;
 use super::visitor::visitor;
@@ -44,7 +44,9 @@ pub struct Query<T>(pub T);
 pub struct Context {
     /// Everything shared.
     pub app: AppState,
-    /// The browser's cookies.
+    /// The cookies that the browser sent.
+    pub sent: Sent,
+    /// The cookies that the answer will set.
     pub jar: CookieJar,
     /// Who knocks.
     pub visitor: Visitor,
@@ -75,8 +77,8 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
         let app = AppState::from_ref(state);
-        match cookies::get(&CookieJar::from_headers(&parts.headers), &app, Kind::Session) {
-            Some(cookie) => Ok(Self(app.auth.whose(&cookie).await?)),
+        match Sent::of(&parts.headers).get(&app, Kind::Session) {
+            Some(cookie) => Ok(Self(app.auth.whose(cookie).await?)),
             None => Ok(Self(None)),
         }
     }
@@ -114,17 +116,20 @@ where
 impl Context {
     /// The context of a request.
     pub fn new(app: &Arc<App>, parts: &Parts) -> Self {
-        let jar = CookieJar::from_headers(&parts.headers);
+        let sent = Sent::of(&parts.headers);
         Self {
             visitor: visitor(parts, &app.config.proxy.trusted),
-            theme: cookies::get(&jar, app, Kind::Theme)
-                .as_deref()
-                .map(Theme::parse)
-                .unwrap_or_default(),
-            flash: cookies::get(&jar, app, Kind::Flash).and_then(|word| Flash::from_word(&word)),
+            theme: sent.get(app, Kind::Theme).map(Theme::parse).unwrap_or_default(),
+            flash: sent.get(app, Kind::Flash).and_then(Flash::from_word),
             app: app.clone(),
-            jar,
+            sent,
+            jar: CookieJar::new(),
         }
+    }
+
+    /// The value of a cookie, if the browser sent it.
+    pub fn cookie(&self, kind: Kind) -> Option<&str> {
+        self.sent.get(&self.app, kind)
     }
 }
 

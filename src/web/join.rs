@@ -75,7 +75,7 @@ fn new_person(
     form: &NewPersonForm,
     problems: Problems,
 ) -> Result<JoinPage, AppError> {
-    let page = Page::for_anyone(context, "Join");
+    let page = Page::for_visitor(context, "Join");
     Ok(JoinPage {
         page,
         invitation: Invitation::new(link)?,

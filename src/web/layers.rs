@@ -8,14 +8,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum_extra::extract::CookieJar;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::csrf::{CsrfLayer, ProtectionError};
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::cookies::{self, Kind};
-use super::errors;
+use super::errors::{self, Asker};
 use crate::app::AppState;
 use crate::config::PublicUrl;
 
@@ -39,35 +38,25 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    ("vary", "Cookie, HX-Request, Accept-Encoding"),
 ];
 
-/// Dresses the portal's router.
+/// Dresses the portal's router. One stack and one function: every further layer would cost each request a copy of
+/// all that are inside it.
 pub fn portal(router: Router<AppState>, app: &AppState) -> Router<AppState> {
-    let csrf =
-        CsrfLayer::new().with_rejection_response(|_: ProtectionError| errors::cross_origin());
-    // The last layer is the first to see a request.
-    router
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(RequestBodyTimeoutLayer::new(BODY_WITHIN))
-        .layer(middleware::from_fn_with_state(app.clone(), same_origin_only))
-        .layer(csrf)
-        .layer(CatchPanicLayer::custom(errors::panicked))
-        .layer(middleware::from_fn_with_state(app.clone(), errors::render))
-        .layer(middleware::from_fn_with_state(app.clone(), spend_flash))
-        .layer(CompressionLayer::new())
-        .layer(middleware::from_fn_with_state(app.clone(), portal_host))
-        .layer(middleware::from_fn_with_state(app.clone(), headers))
-        .layer(middleware::from_fn(measure))
-        .layer(PropagateRequestIdLayer::new(errors::REQUEST_ID))
-        .layer(SetRequestIdLayer::new(errors::REQUEST_ID, MakeRequestUuid))
-        .layer(middleware::from_fn(drop_foreign_request_id))
+    router.layer(
+        ServiceBuilder::new()
+            .layer(CompressionLayer::new())
+            .layer(middleware::from_fn_with_state(app.clone(), around))
+            .layer(CatchPanicLayer::custom(errors::panicked))
+            .layer(DefaultBodyLimit::max(BODY_MAX))
+            .layer(RequestBodyTimeoutLayer::new(BODY_WITHIN)),
+    )
 }
 
 /// Dresses the dashboards' router: other host, no cookies of ours.
 pub fn boards(router: Router, app: &AppState) -> Router {
-    router
-        .layer(middleware::from_fn_with_state(app.clone(), boards_host))
-        .layer(middleware::from_fn_with_state(app.clone(), headers))
+    router.layer(middleware::from_fn_with_state(app.clone(), around_boards))
 }
 
 /// Dresses the private listener's router.
@@ -75,37 +64,48 @@ pub fn private(router: Router<AppState>) -> Router<AppState> {
     router.layer(middleware::from_fn(loopback_host))
 }
 
-/// Request ids are ours: what a client sends is not put into logs and pages.
-async fn drop_foreign_request_id(mut request: Request, next: Next) -> Response {
-    request.headers_mut().remove(errors::REQUEST_ID);
-    next.run(request).await
+/// The way of a request: is it for us, does it come from us; then the handler; then words for errors, headers, figures.
+async fn around(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let asker = Asker::of(&app, request.headers());
+    let url = &app.config.portal.public_url;
+    let answer = if !is_named(url, &request) {
+        errors::wrong_host(&url.to_string(), "portal.public_url")
+    } else if !method.is_safe() && !is_from(url, request.headers()) {
+        errors::cross_origin()
+    } else {
+        next.run(request).await
+    };
+    let mut answer = spend_flash(&app, &asker, errors::render(&asker, answer));
+    add_headers(answer.headers_mut(), url);
+    answer.headers_mut().insert(errors::REQUEST_ID, asker.request_id.clone());
+    measure(&method, route.as_ref(), answer.status(), started);
+    answer
 }
 
-async fn portal_host(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    only_host(&app.config.portal.public_url, "portal.public_url", request, next).await
-}
-
-async fn boards_host(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    only_host(&app.config.boards.public_url, "boards.public_url", request, next).await
-}
-
-/// Lets only requests through that name this host: rebinding a foreign name to our address gives nothing.
-async fn only_host(url: &PublicUrl, setting: &str, request: Request, next: Next) -> Response {
-    let named = named_host(&request);
-    if named.is_some_and(|host| host.eq_ignore_ascii_case(&url.authority())) {
+async fn around_boards(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let url = &app.config.boards.public_url;
+    let mut answer = if is_named(url, &request) {
         next.run(request).await
     } else {
-        errors::wrong_host(&url.to_string(), setting)
-    }
+        errors::wrong_host(&url.to_string(), "boards.public_url")
+    };
+    add_headers(answer.headers_mut(), url);
+    answer
+}
+
+/// Rebinding a foreign name to our address gives nothing: a request must name us as people do.
+fn is_named(url: &PublicUrl, request: &Request) -> bool {
+    named_host(request).is_some_and(|host| host.eq_ignore_ascii_case(url.authority()))
 }
 
 /// The private listener goes by the names of this machine only, for the same reason.
 async fn loopback_host(request: Request, next: Next) -> Response {
     let named = named_host(&request).unwrap_or_default();
-    let host = named
-        .rsplit_once(':')
-        .filter(|(_, port)| !port.ends_with(']'))
-        .map_or(named, |(host, _)| host);
+    let without_port = named.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let host = without_port.map_or(named, |(host, _)| host);
     if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
         next.run(request).await
     } else {
@@ -119,35 +119,26 @@ fn named_host(request: &Request) -> Option<&str> {
     header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))
 }
 
-/// A second look at what changes something: a browser says where such a request comes from, and it must be
-/// exactly this portal. (The layer before lets requests without any such header pass, for scripts.)
-async fn same_origin_only(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
-        return next.run(request).await;
-    }
-    if is_from(&app.config.portal.public_url, request.headers()) {
-        next.run(request).await
-    } else {
-        errors::cross_origin()
-    }
-}
-
+/// A request that changes something must come from a page of exactly this portal, and browsers say where it comes
+/// from. One that does not say is refused: no browser of these years sends neither header.
 fn is_from(here: &PublicUrl, headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match (says("origin"), says("sec-fetch-site")) {
-        (Some(origin), _) if origin != "null" => origin == here.to_string(),
+        (Some(origin), Some(site)) if origin != "null" => {
+            here.is_origin(origin) && site == "same-origin"
+        }
+        (Some(origin), None) => here.is_origin(origin),
         (_, Some(site)) => site == "same-origin",
-        (_, None) => false,
+        (None, None) => false,
     }
 }
 
-async fn headers(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
+    headers.reserve(HEADERS.len() + 3);
     for (name, value) in HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    if app.config.portal.public_url.is_https() {
+    if url.is_https() {
         headers.insert(
             header::STRICT_TRANSPORT_SECURITY,
             HeaderValue::from_static("max-age=31536000"),
@@ -155,45 +146,37 @@ async fn headers(State(app): State<AppState>, request: Request, next: Next) -> R
     }
     // Personal unless it says otherwise (only assets do).
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
-    headers.insert(header::VARY, HeaderValue::from_static("Cookie, HX-Request, Accept-Encoding"));
-    response
 }
 
 /// A message is shown once: the page that showed it takes the cookie back.
-async fn spend_flash(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let jar = CookieJar::from_headers(request.headers());
-    let waiting = cookies::get(&jar, &app, Kind::Flash).is_some();
-    let response = next.run(request).await;
-    let is_page = response
+fn spend_flash(app: &AppState, asker: &Asker, answer: Response) -> Response {
+    let is_page = answer
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if waiting && is_page && response.status() != StatusCode::SEE_OTHER {
-        return (cookies::clear(CookieJar::new(), &app, Kind::Flash), response).into_response();
+    if asker.flash.is_some() && is_page {
+        return (cookies::clear(CookieJar::new(), app, Kind::Flash), answer).into_response();
     }
-    response
+    answer
 }
 
 /// Counts and times requests by route; addresses themselves are not logged, since some hold secrets.
-async fn measure(request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let response = next.run(request).await;
-    let status = response.status().as_u16();
+fn measure(method: &Method, route: Option<&MatchedPath>, status: StatusCode, started: Instant) {
+    let route = route.map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
+    let took = started.elapsed().as_secs_f64();
+    metrics::histogram!("portolan_http_request_seconds", "route" => route.clone()).record(took);
+    tracing::debug!(
+        http.method = %method,
+        http.route = route,
+        http.status = status.as_u16(),
+        "Answered a request"
+    );
     let labels = [
-        ("method", method_label(&method).to_owned()),
-        ("route", route.clone()),
-        ("status", status.to_string()),
+        ("method", method_label(method).to_owned()),
+        ("route", route),
+        ("status", status.as_str().to_owned()),
     ];
     metrics::counter!("portolan_http_requests_total", &labels).increment(1);
-    metrics::histogram!("portolan_http_request_seconds", "route" => route.clone())
-        .record(started.elapsed().as_secs_f64());
-    tracing::debug!(http.method = %method, http.route = route, http.status = status, "Answered a request");
-    response
 }
 
 /// Anyone may invent methods; figures know only the usual ones.

@@ -5,6 +5,8 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse as _};
 
 use super::extract::Context;
+use super::flash::Flash;
+use super::theme::Theme;
 use super::{Answer, assets};
 use crate::auth::Action;
 use crate::auth::sessions::SignedIn;
@@ -91,15 +93,20 @@ impl Page {
                 is_admin: me.person.is_admin,
             }),
             nav: navigation(me, section),
-            ..Self::for_anyone(context, title)
+            ..Self::for_anyone(context.theme, context.flash, title)
         }
     }
 
     /// The frame of a page for someone who is not signed in.
-    pub fn for_anyone(context: &Context, title: &str) -> Self {
+    pub fn for_visitor(context: &Context, title: &str) -> Self {
+        Self::for_anyone(context.theme, context.flash, title)
+    }
+
+    /// The same where only the look is known.
+    pub fn for_anyone(theme: Theme, flash: Option<Flash>, title: &str) -> Self {
         Self {
             title: title.to_owned(),
-            theme: context.theme.as_str(),
+            theme: theme.as_str(),
             css: assets::address("app.css"),
             js: assets::address("app.js"),
             htmx: assets::address("htmx.min.js"),
@@ -107,7 +114,7 @@ impl Page {
             icon: assets::address("favicon.svg"),
             person: None,
             nav: Vec::new(),
-            flash: context.flash.map(|flash| Message { kind: flash.kind(), text: flash.text() }),
+            flash: flash.map(|flash| Message { kind: flash.kind(), text: flash.text() }),
             version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -144,10 +151,16 @@ pub fn show(template: &impl Template) -> Answer {
 
 /// A page as an answer with another status (a form with problems: 422).
 pub fn show_with(status: StatusCode, template: &impl Template) -> Answer {
-    let text =
-        template.render().map_err(|error| AppError::Internal(format!("template: {error}")))?;
+    // Larger than most pages, so that none is copied while it grows.
+    let mut text = String::with_capacity(PAGE_SIZE);
+    template
+        .render_into(&mut text)
+        .map_err(|error| AppError::Internal(format!("template: {error}")))?;
     Ok((status, Html(text)).into_response())
 }
+
+/// Bytes set aside for a page.
+const PAGE_SIZE: usize = 24 * 1024;
 
 /// A form that was filled in wrongly is shown again with this status.
 pub const PROBLEMS: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;

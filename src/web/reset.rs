@@ -30,7 +30,7 @@ struct ResetPage {
 /// The form, if the link works.
 pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
     context.app.auth.open_link(Purpose::Reset, &token, &context.visitor).await?;
-    let page = Page::for_anyone(&context, "Choose a new password");
+    let page = Page::for_visitor(&context, "Choose a new password");
     show(&ResetPage { page, problems: Problems::default() })
 }
 
@@ -52,6 +52,6 @@ pub async fn post(
     } else {
         Problems::one("again", PasswordProblem::Differ)
     };
-    let page = Page::for_anyone(&context, "Choose a new password");
+    let page = Page::for_visitor(&context, "Choose a new password");
     show_with(PROBLEMS, &ResetPage { page, problems })
 }

@@ -76,7 +76,7 @@ struct SetupPage {
 
 impl SetupPage {
     fn new(context: &Context, form: &NewPersonForm, problems: Problems) -> Self {
-        let page = Page::for_anyone(context, "Set up this portal");
+        let page = Page::for_visitor(context, "Set up this portal");
         Self { page, new: form.without_secrets(), problems }
     }
 }

@@ -70,24 +70,23 @@ pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wa
     if me.is_some() {
         return Ok(see_other(next));
     }
-    let page = Page::for_anyone(&context, "Sign in");
+    let page = Page::for_visitor(&context, "Sign in");
     show(&SignInPage { page, typed_name: String::new(), next: next.into(), problem: String::new() })
 }
 
 /// Name and password.
 pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignInForm>) -> Answer {
     let next = local_path(&form.next);
-    let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
+    let mark = context.cookie(Kind::KnownBrowser);
     let auth = &context.app.auth;
-    let problem =
-        match auth.sign_in(&form.name, &form.password, mark.as_deref(), &context.visitor).await {
-            Ok(progress) => {
-                end_older(&context, me.as_deref()).await?;
-                return go_on(&context, progress, next);
-            }
-            Err(error) => Refusal::new(error)?,
-        };
-    let page = Page::for_anyone(&context, "Sign in");
+    let problem = match auth.sign_in(&form.name, &form.password, mark, &context.visitor).await {
+        Ok(progress) => {
+            end_older(&context, me.as_deref()).await?;
+            return go_on(&context, progress, next);
+        }
+        Err(error) => Refusal::new(error)?,
+    };
+    let page = Page::for_visitor(&context, "Sign in");
     let typed_name = shown_again(&form.name);
     problem.show(&SignInPage {
         page,
@@ -117,30 +116,28 @@ fn go_on(context: &Context, progress: Progress, next: &str) -> Answer {
 
 /// The form for the one-time code.
 pub async fn get_code(context: Context, Query(wanted): Query<Wanted>) -> Answer {
-    let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
-    if !context.app.auth.waits_for_code(&waiting).await? {
+    let waiting = context.cookie(Kind::Waiting).unwrap_or_default();
+    if !context.app.auth.waits_for_code(waiting).await? {
         return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
     }
-    let page = Page::for_anyone(&context, "One-time code");
+    let page = Page::for_visitor(&context, "One-time code");
     show(&CodePage { page, next: local_path(&wanted.next).into(), problems: Problems::default() })
 }
 
 /// The one-time code.
 pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
     let next = local_path(&form.next);
-    let waiting = cookies::get(&context.jar, &context.app, Kind::Waiting).unwrap_or_default();
-    let mark = cookies::get(&context.jar, &context.app, Kind::KnownBrowser);
+    let waiting = context.cookie(Kind::Waiting).unwrap_or_default();
+    let mark = context.cookie(Kind::KnownBrowser);
     let auth = &context.app.auth;
-    let problem =
-        match auth.sign_in_with_code(&waiting, &form.code, mark.as_deref(), &context.visitor).await
-        {
-            Ok(progress) => return go_on(&context, progress, next),
-            Err(AuthError::SignInRanOut) => {
-                return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
-            }
-            Err(error) => Refusal::new(error)?,
-        };
-    let page = Page::for_anyone(&context, "One-time code");
+    let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
+        Ok(progress) => return go_on(&context, progress, next),
+        Err(AuthError::SignInRanOut) => {
+            return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
+        }
+        Err(error) => Refusal::new(error)?,
+    };
+    let page = Page::for_visitor(&context, "One-time code");
     let problems = Problems::one("code", &problem.words);
     problem.show(&CodePage { page, next: next.into(), problems })
 }

@@ -16,7 +16,7 @@ struct StyleguidePage {
 pub async fn get(context: Context, MaybeMe(me): MaybeMe) -> Answer {
     let page = match me {
         Some(me) => Page::for_person(&context, &me, "Style guide", Section::Account),
-        None => Page::for_anyone(&context, "Style guide"),
+        None => Page::for_visitor(&context, "Style guide"),
     };
     show(&StyleguidePage { page })
 }
