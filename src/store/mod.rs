@@ -74,9 +74,9 @@ pub enum StoreError {
     Taken,
     /// Anything else.
     #[error("database: {0}")]
-    Other(#[source] sqlx::Error),
+    Other(sqlx::Error),
     /// The schema could not be brought up to date.
-    #[error("database migration: {0}")]
+    #[error("the schema could not be brought up to date")]
     Migration(#[from] sqlx::migrate::MigrateError),
     /// The file is not a Portolan database.
     #[error("{0} is not a Portolan database")]
