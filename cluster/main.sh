@@ -8,7 +8,7 @@ CODE=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 REPO=$(dirname "$CODE")
 # shellcheck source-path=SCRIPTDIR
 . "$REPO/script/lib/steps.sh"
-for piece in paths ports guest host lifecycle commands; do
+for piece in paths processes ports guest host lifecycle commands; do
   # shellcheck source=/dev/null
   . "$CODE/outside/$piece.sh"
 done

@@ -50,6 +50,8 @@ pub struct App {
     pub metrics: PrometheusHandle,
     /// What every home page shows.
     pub home: Cache<(), web::HomeFacts>,
+    /// Open event streams.
+    pub streams: web::Streams,
     /// Names this run of the program in request ids.
     run: u32,
     requests: AtomicU64,
@@ -82,6 +84,7 @@ impl App {
             clock,
             metrics,
             home: Cache::new(1),
+            streams: web::Streams::default(),
             run: u32::from_ne_bytes(entropy::bytes()?),
             requests: AtomicU64::new(1),
             stop: CancellationToken::new(),

@@ -36,7 +36,7 @@ pub enum AppError {
     /// 409: it would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
-    /// 503: another program holds the database.
+    /// 503: another program holds the database, or too many people sign in at once.
     #[error("database busy")]
     Busy,
     /// 507: the disk is full; nothing was changed.
@@ -68,6 +68,7 @@ impl From<AuthError> for AppError {
         match error {
             AuthError::Store(error) => error.into(),
             AuthError::TooManyTries(wait) => Self::TooManyTries(wait),
+            AuthError::Overloaded => Self::Busy,
             AuthError::Link(problem) => Self::Link(problem),
             AuthError::NotFound => Self::NotFound,
             AuthError::LastAdmin => Self::LastAdmin,

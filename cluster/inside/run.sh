@@ -9,6 +9,8 @@ DIR="$H"
 . "$H/conf/settings"
 # shellcheck source-path=SCRIPTDIR/..
 . "$CODE/outside/paths.sh"
+# shellcheck source=/dev/null
+. "$CODE/outside/processes.sh"
 for piece in daemons services people accounting states status; do
   # shellcheck source=/dev/null
   . "$CODE/inside/$piece.sh"

@@ -16,22 +16,6 @@ check_machine() {
     die "The cluster needs Debian or Ubuntu packages and there is no apt here. Run this in a Debian container: podman run --privileged -it -v \"$REPO:$REPO\" -w \"$REPO\" debian:12"
 }
 
-# The start time tells a process from a later one with the same pid; a zombie counts as gone.
-process_identity() {
-  local stat
-  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  # shellcheck disable=SC2086 # splitting into fields is the point
-  set -- $1 ${stat##*) }
-  [ "$2" != Z ] && echo "$1 ${21}"
-}
-
-# recorded_pid FILE: the pid in FILE ("pid starttime"), if that very process still lives.
-recorded_pid() {
-  local pid start
-  read -r pid start 2>/dev/null <"$1" || return 1
-  [ "$(process_identity "$pid")" = "$pid $start" ] && echo "$pid"
-}
-
 # wait_for SECONDS WHAT CMD…: until CMD succeeds.
 wait_for() {
   local end=$((SECONDS + $1)) what=$2

@@ -20,19 +20,8 @@ demo_portolan() {
   env PORTOLAN_CONFIG="$DEMO/portolan.toml" "$PROGRAM" "$@"
 }
 
-# A pid alone may belong to someone else by now: the start time tells.
-process_mark() {
-  local stat
-  stat=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 1
-  # shellcheck disable=SC2086
-  set -- $stat
-  [ "$1" != Z ] && echo "${20}"
-}
-
 portal_pid() {
-  local pid mark
-  read -r pid mark 2>/dev/null <"$DEMO/portal.pid" || return 1
-  [ "$(process_mark "$pid")" = "$mark" ] && echo "$pid"
+  recorded_pid "$DEMO/portal.pid"
 }
 
 stop_portal() {
@@ -82,8 +71,8 @@ TOML
 
 start_portal() {
   setsid env PORTOLAN_CONFIG="$DEMO/portolan.toml" "$PROGRAM" serve >>"$DEMO/portal.log" 2>&1 </dev/null &
-  local pid=$! health
-  echo "$pid $(process_mark "$pid")" >"$DEMO/portal.pid"
+  process_identity $! >"$DEMO/portal.pid"
+  local health
   health=$(portal_address metrics)/healthz
   for _ in $(seq 100); do
     if answers "$health"; then return 0; fi

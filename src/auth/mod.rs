@@ -31,6 +31,9 @@ pub use policy::{Action, Denied, Viewer};
 /// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
 const HASHES_AT_ONCE: usize = 2;
 
+/// Passwords that may wait for their turn. Whoever comes later is told to try again: a flood must not pile up.
+const HASHES_WAITING: usize = 64;
+
 /// Sessions kept in memory: more people than any lab has.
 const MOST_SESSIONS_KNOWN: usize = 4096;
 
@@ -98,6 +101,9 @@ pub enum AuthError {
     /// It would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
+    /// Too many passwords wait to be checked.
+    #[error("overloaded")]
+    Overloaded,
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -127,6 +133,7 @@ pub struct Auth {
     limits: Arc<limits::Limits>,
     lifetimes: config::Sessions,
     hashing: Arc<Semaphore>,
+    hash_queue: Arc<Semaphore>,
     ended: broadcast::Sender<Ended>,
     /// Sessions by the hash of their cookie; `None` for a cookie that opens nothing.
     signed_in: Arc<Cache<[u8; 32], Option<Arc<sessions::SignedIn>>>>,
@@ -142,6 +149,7 @@ impl Auth {
             limits: Arc::default(),
             lifetimes,
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
+            hash_queue: Arc::new(Semaphore::new(HASHES_WAITING)),
             ended: broadcast::channel(64).0,
             signed_in: Arc::new(Cache::new(MOST_SESSIONS_KNOWN)),
         }

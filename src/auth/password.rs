@@ -134,6 +134,7 @@ impl Auth {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
+        let _place = self.hash_queue.try_acquire().map_err(|_| AuthError::Overloaded)?;
         let _permit =
             self.hashing.acquire().await.map_err(|error| AuthError::System(error.to_string()))?;
         tokio::task::spawn_blocking(work)

@@ -114,7 +114,7 @@ fn words(error: &AppError) -> Words {
         ),
         AppError::Busy => (
             "The portal is busy",
-            "Another program is using the portal's database right now. Try again in a few seconds. Nothing was changed.".into(),
+            "It has more to do right now than it can manage. Try again in a few seconds. Nothing was changed.".into(),
         ),
         AppError::DiskFull => (
             "The portal's disk is full",

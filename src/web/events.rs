@@ -12,6 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Answer;
 use super::cookies::Kind;
 use super::extract::{Context, Me};
+use super::streams::OpenStream;
 use crate::app::AppState;
 use crate::auth::Action;
 
@@ -28,7 +29,10 @@ pub async fn get(context: Context) -> Answer {
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Action::UseOwnAccount)?;
-    let mut response = Sse::new(until_signed_out(app.clone(), me, cookie))
+    let Some(place) = app.streams.open(me.0.session) else {
+        return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
+    };
+    let mut response = Sse::new(until_signed_out(app.clone(), me, cookie, place))
         .keep_alive(KeepAlive::new().interval(ASK_EVERY))
         .into_response();
     let headers = response.headers_mut();
@@ -42,10 +46,11 @@ fn until_signed_out(
     app: AppState,
     Me(me): Me,
     cookie: String,
+    place: OpenStream,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let ended = app.auth.watch_ended();
-    stream::unfold(Some((app, me, cookie, ended)), |state| async move {
-        let (app, me, cookie, mut ended) = state?;
+    stream::unfold(Some((app, me, cookie, ended, place)), |state| async move {
+        let (app, me, cookie, mut ended, _place) = state?;
         loop {
             let over = tokio::select! {
                 () = app.stop.cancelled() => return None,

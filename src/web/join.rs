@@ -1,7 +1,6 @@
 //! An invitation: a new person makes their account, or someone who has one joins another group.
 
 use askama::Template;
-use axum::response::IntoResponse as _;
 
 use super::extract::{Context, Form, MaybeMe, Me, Path};
 use super::flash::{self, Flash};
@@ -107,10 +106,7 @@ pub async fn post(
         Err(problems) => problems,
         Ok(new) => match context.app.auth.join(&token, &new, &context.visitor).await {
             Ok(session) => {
-                sign_in::end_older(&context, me.as_deref()).await?;
-                let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
-                return Ok(flash::redirect(Context { jar, ..context }, "/", Flash::Welcome)
-                    .into_response());
+                return sign_in::welcome(context, me.as_deref(), &session, &new.name).await;
             }
             Err(error) => problems_of(error)?,
         },

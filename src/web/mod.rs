@@ -30,12 +30,14 @@ mod reset;
 mod second_factor;
 mod setup;
 mod sign_in;
+mod streams;
 #[cfg(debug_assertions)]
 mod styleguide;
 mod theme;
 mod visitor;
 
 pub use home::Facts as HomeFacts;
+pub use streams::Streams;
 
 /// What every handler answers with.
 type Answer = Result<axum::response::Response, crate::error::AppError>;

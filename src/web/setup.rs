@@ -2,7 +2,6 @@
 //! invitations.
 
 use askama::Template;
-use axum::response::IntoResponse as _;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
@@ -98,9 +97,7 @@ pub async fn post(
         Err(problems) => problems,
         Ok(new) => match context.app.auth.set_up(&token, &new, &context.visitor).await {
             Ok(session) => {
-                sign_in::end_older(&context, me.as_deref()).await?;
-                let jar = sign_in::signed_in(&context, &session, new.name.as_str())?;
-                return Ok((jar, super::flash::see_other("/")).into_response());
+                return sign_in::welcome(context, me.as_deref(), &session, &new.name).await;
             }
             Err(error) => problems_of(error)?,
         },

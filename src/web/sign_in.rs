@@ -18,6 +18,7 @@ use crate::auth::AuthError;
 use crate::auth::sessions::SignedIn;
 use crate::auth::sign_in::{CODE_WITHIN, Progress};
 use crate::auth::token::Token;
+use crate::domain::SignInName;
 use crate::error::AppError;
 
 /// Days a browser is remembered as one that has signed in before.
@@ -204,8 +205,20 @@ pub async fn end_older(context: &Context, me: Option<&SignedIn>) -> Result<(), A
     Ok(())
 }
 
+/// Home, for someone who has just made their account.
+pub async fn welcome(
+    mut context: Context,
+    before: Option<&SignedIn>,
+    session: &Token,
+    name: &SignInName,
+) -> Answer {
+    end_older(&context, before).await?;
+    context.jar = signed_in(&context, session, name.as_str())?;
+    Ok(flash::redirect(context, "/", Flash::Welcome))
+}
+
 /// The cookies of a browser that has just signed in.
-pub fn signed_in(context: &Context, session: &Token, name: &str) -> Result<CookieJar, AppError> {
+fn signed_in(context: &Context, session: &Token, name: &str) -> Result<CookieJar, AppError> {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
     let mark =
