@@ -29,7 +29,7 @@ EXPOSE 8080 8081
 # Asks the private /healthz with bash alone, as the image has no curl. Not `portolan doctor`: that one also asks
 # every cluster for its host key, which nobody wants twice a minute.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
-    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8082 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8082 && printf 'GET /healthz HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 
 ENTRYPOINT ["portolan"]
 CMD ["serve"]

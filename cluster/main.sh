@@ -4,6 +4,8 @@
 set -euo pipefail
 umask 022 # daemons and users inside must be able to read what we write
 
+# Plain su keeps a user's PATH, in which what daemons need is missing.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 CODE=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 REPO=$(dirname "$CODE")
 # shellcheck source-path=SCRIPTDIR

@@ -160,7 +160,7 @@ impl FromStr for Label {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(NameError("This cannot be empty."));
+            return Err(NameError("Enter a name."));
         }
         if text.chars().count() > Self::MAX {
             return Err(NameError("Use at most 80 characters."));

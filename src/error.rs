@@ -71,6 +71,7 @@ impl From<AuthError> for AppError {
             AuthError::Overloaded => Self::Busy,
             AuthError::Link(problem) => Self::Link(problem),
             AuthError::NotFound => Self::NotFound,
+            AuthError::Denied => Self::Denied,
             AuthError::LastAdmin => Self::LastAdmin,
             AuthError::SignInRanOut => Self::NotSignedIn("/".into()),
             // Forms answer these next to the field; reaching this point is a fault of ours.

@@ -8,13 +8,18 @@ use crate::store;
 /// How often.
 const EVERY: Duration = Duration::from_hours(1);
 
+/// How often measured durations are folded into their histograms. Until then each one takes memory.
+const FOLD_EVERY: Duration = Duration::from_secs(5);
+
 /// Runs until the portal stops.
 pub async fn run(app: AppState) {
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut hours = tokio::time::interval(EVERY);
+    let mut folds = tokio::time::interval(FOLD_EVERY);
     loop {
         tokio::select! {
             () = app.stop.cancelled() => return,
-            _ = ticks.tick() => tidy(&app).await,
+            _ = hours.tick() => tidy(&app).await,
+            _ = folds.tick() => app.metrics.run_upkeep(),
         }
     }
 }

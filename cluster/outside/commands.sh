@@ -16,7 +16,9 @@ cluster_exec() {
 
 # The machine's own ssh client, the person's own key, no agent, no configuration files.
 cluster_ssh() {
-  local user=${1:?ssh USER [--mfa] [CMD…]} port=PORT_KEY
+  local user=${1:-} port=PORT_KEY
+  [ -n "$user" ] || die "Say who: script/cluster ssh USER [--mfa] [CMD…]"
+  [ -r "$DIR/keys/$user" ] || die "There is no $user on a cluster in $DIR. Start it with: script/cluster --dir $DIR up"
   shift
   local -a how=(-o BatchMode=yes)
   if [ "${1:-}" = --mfa ]; then
@@ -26,7 +28,7 @@ cluster_ssh() {
     # ssh asks this program for the code; it finds the person through the environment
     export SSH_ASKPASS=$CODE/tools/askpass SSH_ASKPASS_REQUIRE=force ASKPASS_SECRET=$DIR/keys/$user.totp
   fi
-  ssh -F none -o IdentitiesOnly=yes -o IdentityAgent=none -i "$DIR/keys/$user" -o UserKnownHostsFile="$DIR/keys/known_hosts" \
+  ssh -F none -o IdentitiesOnly=yes -o IdentityAgent=none -i "$DIR/keys/$user" -o "UserKnownHostsFile=\"$DIR/keys/known_hosts\"" \
     -o StrictHostKeyChecking=yes -o ConnectTimeout=10 "${how[@]}" \
     -p "$(sed -n "s/^$port=//p" "$DIR/conf/settings")" "$user@127.0.0.1" "$@"
 }
@@ -38,7 +40,10 @@ cluster_user() {
   case $verb in
     add) inside add_person "${1:?user add NAME ACCOUNT [--coordinator]}" "${2:?user add NAME ACCOUNT}" "${3:-}" ;;
     key) inside set_key "$@" ;;
-    totp) oathtool --totp --base32 "$(cat "$DIR/keys/${1:?user totp NAME}.totp")" ;;
+    totp)
+      [ -r "$DIR/keys/${1:-}.totp" ] || die "There is nobody called '${1:-}' on this cluster."
+      oathtool --totp --base32 "$(cat "$DIR/keys/$1.totp")"
+      ;;
     *) die "user add NAME ACCOUNT [--coordinator] | user key NAME [--set] 'ssh-ed25519 …' | user totp NAME" ;;
   esac
 }

@@ -97,7 +97,7 @@ fresh_etc() {
     {
       keep_rows "$file" "$fs/etc.new" '!(id >= 1000 && id < 60000)'
       [ ! -d "$fs/etc" ] || keep_rows "$file" "$fs/etc" 'id >= 31000 && id < 40000'
-    } >"$fs/etc.new/$file.kept"
+    } | (umask 077; cat >"$fs/etc.new/$file.kept")
   done
   for file in passwd shadow group gshadow; do
     cat "$fs/etc.new/$file.kept" >"$fs/etc.new/$file" # in place: keeps owner and mode

@@ -3,6 +3,7 @@
 
 Everything listens on loopback, for a bounded time; the portal runs on a throw-away data folder.
 """
+import concurrent.futures
 import gzip
 import http.client
 import os
@@ -34,6 +35,8 @@ class Portal:
         self.host = f"localhost:{self.ports[0]}"
         names = ("PORTAL", "BOARDS", "METRICS")
         self.env = {"PATH": os.environ["PATH"], "PORTOLAN_DATA_DIR": f"{folder}/data",
+                    # Lets the flood of wrong sign-ins below come from many addresses.
+                    "PORTOLAN_PROXY_TRUSTED": "127.0.0.1/32",
                     **{f"PORTOLAN_{n}_LISTEN": f"127.0.0.1:{p}" for n, p in zip(names, self.ports)}}
         self.log = open(f"{folder}/log", "wb")
         add = [self.program, "user", "add", "ada", "--admin", "--group", "Smith Lab", "--role", "pi", "--password-stdin"]
@@ -72,6 +75,15 @@ class Portal:
         assert answer.status == 303, answer.status
         cookies = [value.split(";")[0] for name, value in answer.getheaders() if name == "set-cookie"]
         return "; ".join(c for c in cookies if c.startswith("portolan_session"))
+
+    def wrong_sign_in(self, number):
+        """A wrong sign-in from an address of its own; each costs a password check."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=30)
+        form = urllib.parse.urlencode({"name": f"nobody{number}", "password": "wrong wrong wrong"})
+        connection.request("POST", "/sign-in", form, {
+            "Host": self.host, "Origin": f"http://{self.host}", "X-Forwarded-For": f"10.1.{number // 250}.{number % 250 + 1}",
+            "Content-Type": "application/x-www-form-urlencoded"})
+        connection.getresponse().read()
 
     def resident_mb(self):
         status = open(f"/proc/{self.process.pid}/status").read()
@@ -148,6 +160,10 @@ def main():
             cookie = portal.sign_in()
             rate, tail = compare(portal, programs, folder, cookie)
             first, later = weight(portal, cookie)
+            with concurrent.futures.ThreadPoolExecutor(20) as pool:
+                list(pool.map(portal.wrong_sign_in, range(200)))
+            time.sleep(2)
+            memory_after = portal.resident_mb()
         finally:
             portal.stop()
     figure("home_requests_per_second_to_bare_axum", rate, 0.3, at_most=False)
@@ -156,6 +172,7 @@ def main():
     figure("later_page_kB", later, 20)
     figure("release_binary_MB", os.path.getsize(f"{programs}/portolan") / 1e6, 30)
     figure("idle_resident_MB", memory, 40)
+    figure("resident_after_load_and_200_wrong_sign_ins_MB", memory_after, 80)
     figure("ready_after_start_ms", ready, 500)
     sys.exit(0 if all(figures) else 1)
 

@@ -8,6 +8,7 @@
 PROGRAM=${CARGO_TARGET_DIR:-$REPO/target}/debug/portolan
 
 need_toolchain() {
+  [ ! -d "$HOME/.cargo/bin" ] || PATH=$PATH:$HOME/.cargo/bin
   command -v cc >/dev/null || need_packages build-essential
   need_packages openssh-client python3
   command -v cargo >/dev/null ||
@@ -16,5 +17,5 @@ need_toolchain() {
 
 # cargo's own words only when something is wrong.
 build_program() {
-  step "building the portal" cargo build --quiet --locked --manifest-path "$REPO/Cargo.toml"
+  step "building the portal (first time: minutes)" cargo build --quiet --locked --manifest-path "$REPO/Cargo.toml"
 }

@@ -38,6 +38,7 @@ start_demo() {
   before=$(sed -n 's/^# port //p' "$DEMO/portolan.toml" 2>/dev/null || true)
   wanted=${wanted:-${before:-8080}}
   need_toolchain
+  refuse_taken_ports "$wanted"
   demo_cluster up
   build_program
   if [ "$wanted" != "$before" ] || program_changed; then stop_portal; fi
@@ -48,6 +49,17 @@ start_demo() {
     step "starting the portal" start_portal
   fi
   write_facts
+}
+
+# Better known at once than after minutes of building.
+refuse_taken_ports() {
+  local port mine=
+  if portal_pid >/dev/null; then mine=$(sed -n 's/^listen = .*:\([0-9]*\)"/\1/p' "$DEMO/portolan.toml"); fi
+  for port in "$1" $(($1 + 1)) $(($1 + 2)); do
+    if ! grep -qx "$port" <<<"$mine" && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+      die "Port $port is used by another program. Choose others, for example: script/demo --port $((($1 + 1000) % 60000))"
+    fi
+  done
 }
 
 program_changed() {
@@ -70,7 +82,8 @@ TOML
 }
 
 start_portal() {
-  setsid env PORTOLAN_CONFIG="$DEMO/portolan.toml" "$PROGRAM" serve >>"$DEMO/portal.log" 2>&1 </dev/null &
+  [ ! -e "$DEMO/portal.log" ] || mv "$DEMO/portal.log" "$DEMO/portal.log.before"
+  setsid env PORTOLAN_CONFIG="$DEMO/portolan.toml" "$PROGRAM" serve >"$DEMO/portal.log" 2>&1 </dev/null &
   process_identity $! >"$DEMO/portal.pid"
   local health
   health=$(portal_address metrics)/healthz
@@ -177,7 +190,8 @@ cluster = json.load(open(f"{demo}/cluster/cluster.json"))
 facts = {
     "portal_url": os.environ["PORTAL"], "boards_url": os.environ["BOARDS"],
     "metrics_url": os.environ["METRICS"] + "/metrics", "people": people,
-    "cluster": {"name": cluster["name"], "slurm_version": cluster["slurm_version"],
+    "settings": f"{demo}/portolan.toml", "log": f"{demo}/portal.log",
+    "cluster": {"dir": f"{demo}/cluster", "name": cluster["name"], "slurm_version": cluster["slurm_version"],
                 "hosts": [{"name": "harbour", "host": cluster["host"], "port": cluster["ports"]["key"]},
                           {"name": "harbour-mfa", "host": cluster["host"], "port": cluster["ports"]["mfa"]}]},
 }
@@ -201,5 +215,6 @@ for person in facts["people"]:
 cluster = facts["cluster"]
 ports = " and ".join(f"{host['port']} ({'with one-time code' if 'mfa' in host['name'] else 'key only'})" for host in cluster["hosts"])
 print(f"\nBehind it: Slurm {cluster['slurm_version']}, reached over ssh on the ports {ports}.")
+print("To look around there yourself: script/cluster --dir var/demo/cluster ssh alice")
 PY
 }

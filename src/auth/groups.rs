@@ -1,16 +1,25 @@
 //! What is done to groups: making and renaming them, roles in them, taking people out.
 
 use super::activity::{About, Actor, Event, record};
-use super::{Auth, AuthError, Result};
+use super::{Action, Auth, AuthError, Result};
 use crate::domain::{GroupId, Label, PersonId, Role};
 use crate::store::{self, StoreError};
 
 impl Auth {
-    /// Makes a group.
-    pub async fn add_group(&self, actor: &Actor, name: &Label) -> Result<GroupId> {
+    /// Makes a group, with its leader if one is named.
+    pub async fn add_group(
+        &self,
+        actor: &Actor,
+        name: &Label,
+        leader: Option<PersonId>,
+    ) -> Result<GroupId> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManageGroups).await?;
         let group = taken(store::groups::add(&mut tx, name, now).await)?;
+        if let Some(leader) = leader {
+            store::groups::put(&mut tx, group, leader, Role::Pi, now).await?;
+        }
         let about = About { subject: name.as_str(), ..About::default() };
         record(&mut tx, actor, Event::GroupMade, about, now).await?;
         store::commit(tx).await?;
@@ -20,6 +29,7 @@ impl Auth {
     /// Gives a group another name.
     pub async fn rename_group(&self, actor: &Actor, group: GroupId, name: &Label) -> Result<()> {
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
         let old = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         taken(store::groups::rename(&mut tx, group, name).await)?;
         let about = About {
@@ -41,6 +51,7 @@ impl Auth {
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let members = store::groups::members(&mut tx, group).await?;
         let member =
@@ -77,6 +88,7 @@ impl Auth {
         person: PersonId,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !store::groups::remove(&mut tx, group, person).await? {

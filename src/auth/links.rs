@@ -6,8 +6,9 @@ use secrecy::SecretString;
 use super::activity::{About, Actor, Event, record};
 use super::limits::{Bucket, network};
 use super::sessions::SignedIn;
+use super::sign_in::SignedInBrowser;
 use super::token::{self, Token};
-use super::{Auth, AuthError, Ended, Result, Visitor, password};
+use super::{Action, Auth, AuthError, Ended, Result, Visitor, password};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, Label, LinkId, PersonId, Role, SignInName};
 use crate::store::links::{Link, NewLink, Purpose};
@@ -79,6 +80,7 @@ impl Auth {
     ) -> Result<Token> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::Invite(group, role)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let token = Token::generate()?;
         let link = NewLink {
@@ -102,6 +104,7 @@ impl Auth {
     pub async fn revoke_invitation(&self, actor: &Actor, group: GroupId, id: LinkId) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::SeeInvitations(group)).await?;
         let link = store::links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         let Some((into, role)) = link.place().filter(|(into, _)| *into == group) else {
             return Err(AuthError::NotFound);
@@ -120,6 +123,7 @@ impl Auth {
     pub async fn reset_link(&self, actor: &Actor, person: PersonId) -> Result<Token> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManagePeople).await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::links::revoke_resets(&mut tx, person, now).await?;
         let token = Token::generate()?;
@@ -161,7 +165,12 @@ impl Auth {
     }
 
     /// Uses the set-up link: makes the first administrator and signs them in.
-    pub async fn set_up(&self, token: &str, new: &NewPerson, visitor: &Visitor) -> Result<Token> {
+    pub async fn set_up(
+        &self,
+        token: &str,
+        new: &NewPerson,
+        visitor: &Visitor,
+    ) -> Result<SignedInBrowser> {
         let link = self.open_link(Purpose::Setup, token, visitor).await?;
         password::check(&new.password, &new.name)?;
         let hash = self.hash_password(&new.password).await?;
@@ -173,13 +182,18 @@ impl Auth {
         self.use_link(&mut tx, &link, person).await?;
         let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
         record(&mut tx, &actor, Event::SetUp, About::default(), self.clock.now()).await?;
-        let session = self.begin_session(&mut tx, person, visitor).await?;
+        let browser = self.first_session(&mut tx, person, visitor).await?;
         store::commit(tx).await?;
-        Ok(session)
+        Ok(browser)
     }
 
     /// Uses an invitation: makes the account, puts it into the group and signs it in.
-    pub async fn join(&self, token: &str, new: &NewPerson, visitor: &Visitor) -> Result<Token> {
+    pub async fn join(
+        &self,
+        token: &str,
+        new: &NewPerson,
+        visitor: &Visitor,
+    ) -> Result<SignedInBrowser> {
         let link = self.open_link(Purpose::Join, token, visitor).await?;
         password::check(&new.password, &new.name)?;
         let hash = self.hash_password(&new.password).await?;
@@ -187,9 +201,9 @@ impl Auth {
         let person = self.add_person(&mut tx, new, &hash, false).await?;
         let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
         self.enter_group(&mut tx, &link, person, &actor).await?;
-        let session = self.begin_session(&mut tx, person, visitor).await?;
+        let browser = self.first_session(&mut tx, person, visitor).await?;
         store::commit(tx).await?;
-        Ok(session)
+        Ok(browser)
     }
 
     /// Uses an invitation with the account one is signed in with. Who belongs to the group already stays what

@@ -98,6 +98,9 @@ pub enum AuthError {
     /// There is no such person, group or session (or it is not theirs).
     #[error("no such thing")]
     NotFound,
+    /// They may not do this (any more).
+    #[error("not allowed")]
+    Denied,
     /// It would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,

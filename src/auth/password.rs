@@ -134,12 +134,16 @@ impl Auth {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let _place = self.hash_queue.try_acquire().map_err(|_| AuthError::Overloaded)?;
-        let _permit =
-            self.hashing.acquire().await.map_err(|error| AuthError::System(error.to_string()))?;
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| AuthError::System(error.to_string()))
+        let place =
+            self.hash_queue.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
+        let system = |error: &dyn std::fmt::Display| AuthError::System(error.to_string());
+        let permit = self.hashing.clone().acquire_owned().await.map_err(|error| system(&error))?;
+        // The work goes on when its visitor has hung up, so the permits go with the work.
+        let counted = move || {
+            let _held = (place, permit);
+            work()
+        };
+        tokio::task::spawn_blocking(counted).await.map_err(|error| system(&error))
     }
 }
 

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use super::activity::{About, Actor, Event, record};
 use super::links::NewPerson;
 use super::sessions::SignedIn;
-use super::{Auth, AuthError, Ended, Result, Visitor, password};
+use super::{Action, Auth, AuthError, Ended, Result, Visitor, password};
 use crate::domain::{GroupId, Label, PersonId, Role, SignInName};
 use crate::store::{self, people::Person};
 
@@ -82,6 +82,7 @@ impl Auth {
         let mut tx = self.store.write().await?;
         store::people::set_password(&mut tx, person.id, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person.id, keep).await?;
+        store::links::revoke_resets(&mut tx, person.id, now).await?;
         let about = About { person: Some(person.id), subject: &person.name, ..About::default() };
         record(&mut tx, actor, Event::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
@@ -113,6 +114,7 @@ impl Auth {
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManagePeople).await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         let event = match state {
             AccountState::Active => {
@@ -140,9 +142,12 @@ impl Auth {
     pub async fn set_admin(&self, actor: &Actor, person: PersonId, is_admin: bool) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManagePeople).await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !is_admin {
             refuse_last_admin(&mut tx, &whose).await?;
+            // What they made with rights that they no longer have must not bring these back.
+            store::links::revoke_of_person(&mut tx, person, now).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
         let event = if is_admin { Event::AdminGranted } else { Event::AdminRevoked };

@@ -1,6 +1,7 @@
 //! Who may see and do what. The one place that decides; what is not named here is not allowed.
 
 use crate::domain::{GroupId, PersonId, Role};
+use crate::store;
 
 /// Someone who is signed in, as far as rights are concerned.
 #[derive(Debug, Clone)]
@@ -61,6 +62,26 @@ impl Viewer {
     /// What they are in a group, if anything.
     pub fn role_in(&self, group: GroupId) -> Option<Role> {
         self.groups.iter().find(|(id, _)| *id == group).map(|(_, role)| *role)
+    }
+}
+
+impl super::Auth {
+    /// Decides once more, inside the transaction that will act: between a page's first look and the write lock,
+    /// rights may have ended. Whoever runs commands on the portal's machine may do everything.
+    pub(super) async fn authorise(
+        &self,
+        db: &mut store::Connection,
+        actor: &super::activity::Actor,
+        action: Action,
+    ) -> super::Result<()> {
+        let Some(id) = actor.id else { return Ok(()) };
+        let person = store::people::get(db, id).await?.filter(|person| !person.is_disabled);
+        let person = person.ok_or(super::AuthError::Denied)?;
+        let groups = store::groups::of_person(db, id).await?;
+        let groups = groups.iter().map(|mine| (mine.group_id, mine.role())).collect();
+        Viewer { id, is_admin: person.is_admin, groups }
+            .may(action)
+            .map_err(|Denied| super::AuthError::Denied)
     }
 }
 

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::activity::{About, Actor, Event, record};
 use super::sessions::SignedIn;
-use super::{Auth, AuthError, Result, Visitor, place_of};
+use super::{Action, Auth, AuthError, Result, Visitor, place_of};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, people::Credentials};
@@ -105,6 +105,7 @@ impl Auth {
     /// Turns someone's second factor off: their phone and their recovery codes are lost.
     pub async fn remove_second_factor(&self, actor: &Actor, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Action::ManagePeople).await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::people::set_totp(&mut tx, person, None, 0).await?;
         store::recovery_codes::replace(&mut tx, person, &[]).await?;

@@ -14,11 +14,20 @@ pub const CODE_WITHIN: i64 = 600;
 /// Wrong codes after which one must begin again with the password.
 const MOST_CODE_TRIES: i64 = 5;
 
+/// What a browser keeps after a sign-in.
+#[derive(Debug)]
+pub struct SignedInBrowser {
+    /// The session cookie's value.
+    pub session: Token,
+    /// The mark of a known browser.
+    pub mark: String,
+}
+
 /// How far a sign-in got.
 #[derive(Debug)]
 pub enum Progress {
-    /// Signed in: the session cookie's value, and the sign-in name for the browser's mark.
-    Done(Token, String),
+    /// Signed in.
+    Done(SignedInBrowser),
     /// The one-time code is asked next: the value of the waiting cookie.
     NeedsCode(Token),
 }
@@ -39,16 +48,16 @@ impl Auth {
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::WrongPassword);
         };
-        let buckets = self.buckets(&name, mark, visitor);
-        self.limits.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let found = store::people::by_name(&mut *self.store.read().await?, &name).await?;
+        let buckets = self.buckets(&name, found.as_ref(), mark, visitor);
+        self.limits.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let stored =
             found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
         match found {
             Some(found) if right && !found.person.is_disabled => {
                 self.limits.give_back(&buckets, self.clock.now());
-                self.after_password(found, visitor).await
+                self.after_password(&found, visitor).await
             }
             found => {
                 self.note_failure(&name, found.map(|found| found.person.id), visitor).await?;
@@ -57,19 +66,25 @@ impl Auth {
         }
     }
 
-    async fn after_password(&self, found: Credentials, visitor: &Visitor) -> Result<Progress> {
+    /// The password was right a moment ago. While it was checked, it may have been changed, the account switched off
+    /// or a second factor turned on: what counts is how things are under the write lock.
+    async fn after_password(&self, checked: &Credentials, visitor: &Visitor) -> Result<Progress> {
+        let mut tx = self.store.write().await?;
+        let now = store::people::credentials(&mut tx, checked.person.id).await?;
+        let unchanged = |now: &Credentials| {
+            !now.person.is_disabled && now.password_sealed == checked.password_sealed
+        };
+        let found = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
         if found.person.has_totp {
             let token = Token::generate()?;
-            let mut tx = self.store.write().await?;
             let until = self.clock.now().plus(CODE_WITHIN);
             store::sessions::add_pending(&mut tx, &token.hash(), found.person.id, until).await?;
             store::commit(tx).await?;
             return Ok(Progress::NeedsCode(token));
         }
-        let mut tx = self.store.write().await?;
-        let token = self.finish(&mut tx, &found.person, "", visitor).await?;
+        let browser = self.finish(&mut tx, &found, "", visitor).await?;
         store::commit(tx).await?;
-        Ok(Progress::Done(token, found.person.name))
+        Ok(Progress::Done(browser))
     }
 
     /// Second step: a code of the app, or a recovery code.
@@ -90,15 +105,15 @@ impl Auth {
         let Some(found) = found.filter(|found| !found.person.is_disabled) else {
             return Err(AuthError::SignInRanOut);
         };
-        let buckets = [self.code_bucket(&found.person.name, mark)];
+        let buckets = [self.code_bucket(&found, mark)];
         self.limits.take(&buckets, now).map_err(AuthError::TooManyTries)?;
         match self.use_code(&mut tx, &found, code, visitor).await {
             Ok(how) => {
                 self.limits.give_back(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
-                let token = self.finish(&mut tx, &found.person, how, visitor).await?;
+                let browser = self.finish(&mut tx, &found, how, visitor).await?;
                 store::commit(tx).await?;
-                Ok(Progress::Done(token, found.person.name))
+                Ok(Progress::Done(browser))
             }
             Err(
                 problem @ (AuthError::WrongCode | AuthError::UsedCode | AuthError::ClockBehind),
@@ -129,15 +144,28 @@ impl Auth {
     async fn finish(
         &self,
         db: &mut store::Connection,
-        person: &store::people::Person,
+        found: &Credentials,
         how: &str,
         visitor: &Visitor,
-    ) -> Result<Token> {
-        let token = self.begin_session(db, person.id, visitor).await?;
+    ) -> Result<SignedInBrowser> {
+        let person = &found.person;
+        let session = self.begin_session(db, person.id, visitor).await?;
         let about = About { person: Some(person.id), detail: how, ..About::default() };
         record(db, &Actor::person(person, visitor), Event::SignedIn, about, self.clock.now())
             .await?;
-        Ok(token)
+        Ok(SignedInBrowser { session, mark: self.mark_browser(found)? })
+    }
+
+    /// Begins the first session of someone whose account was made in this transaction.
+    pub(super) async fn first_session(
+        &self,
+        db: &mut store::Connection,
+        person: PersonId,
+        visitor: &Visitor,
+    ) -> Result<SignedInBrowser> {
+        let session = self.begin_session(db, person, visitor).await?;
+        let made = store::people::credentials(db, person).await?.ok_or(AuthError::NotFound)?;
+        Ok(SignedInBrowser { session, mark: self.mark_browser(&made)? })
     }
 
     async fn note_failure(
@@ -153,10 +181,16 @@ impl Auth {
         Ok(store::commit(tx).await?)
     }
 
-    fn buckets(&self, name: &SignInName, mark: Option<&str>, visitor: &Visitor) -> Vec<Bucket> {
+    fn buckets(
+        &self,
+        name: &SignInName,
+        found: Option<&Credentials>,
+        mark: Option<&str>,
+        visitor: &Visitor,
+    ) -> Vec<Bucket> {
         let address = network(visitor.address);
         let account = name.as_str().to_owned();
-        match self.known_browser(name, mark) {
+        match found.and_then(|found| self.known_browser(found, mark)) {
             Some(browser) => vec![Bucket::AccountBrowser(account, browser.to_owned())],
             None => vec![
                 Bucket::Address(address),
@@ -166,11 +200,11 @@ impl Auth {
         }
     }
 
-    fn code_bucket(&self, name: &str, mark: Option<&str>) -> Bucket {
-        let known = name.parse().ok().and_then(|name| self.known_browser(&name, mark));
-        match known {
-            Some(browser) => Bucket::CodeBrowser(name.to_owned(), browser.to_owned()),
-            None => Bucket::Code(name.to_owned()),
+    fn code_bucket(&self, found: &Credentials, mark: Option<&str>) -> Bucket {
+        let account = found.person.name.clone();
+        match self.known_browser(found, mark) {
+            Some(browser) => Bucket::CodeBrowser(account, browser.to_owned()),
+            None => Bucket::Code(account),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `portolan backup` and `portolan restore`.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -40,6 +41,13 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
     let app = open_existing(config).await?;
     let draft = beside(&args.file, "partial");
     let _ = fs::remove_file(&draft);
+    // Ours from the first byte: in a folder that others may write to, someone could have put a file there.
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)
+        .with_context(|| format!("{} could not be made; nothing was written", draft.display()))?;
     let written = async {
         store::backup::copy_to(&app.store, &draft).await?;
         File::open(&draft)?.sync_all()?;
@@ -58,6 +66,9 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
 pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result<()> {
     app::prepare_data_dir(&config.data_dir)?;
     let _lock = app::lock_data_dir(&config.data_dir)?;
+    if !args.file.exists() {
+        bail!("There is no file {}. Nothing was changed.", args.file.display());
+    }
     let found = inspect(&args.file).await?;
     let key_file = config.data_dir.join(files::MASTER_KEY);
     if !key_file.exists()
@@ -69,7 +80,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
         );
     }
     let vault = Vault::new(app::master_key(&config.data_dir)?);
-    if found.key_check.is_some_and(|check| check != app::key_check(&vault)) {
+    if found.key_check.is_none_or(|check| check != app::key_check(&vault)) {
         bail!(
             "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."
         );

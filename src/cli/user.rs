@@ -39,6 +39,14 @@ pub(super) enum UserCommand {
         /// The name they sign in with.
         name: SignInName,
     },
+    /// Make someone an administrator of the portal, or with --revoke no longer one.
+    Admin {
+        /// The name they sign in with.
+        name: SignInName,
+        /// End their administrator rights.
+        #[arg(long)]
+        revoke: bool,
+    },
     /// List all accounts.
     List,
 }
@@ -102,12 +110,7 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
         }
         UserCommand::Disable { name } => {
             let person = find(&app, &name).await?;
-            match app.auth.set_state(&actor, person.id, AccountState::Disabled).await {
-                Err(AuthError::LastAdmin) => bail!(
-                    "{name} is the last administrator who can sign in. Add another one first: portolan user add NAME --admin"
-                ),
-                other => other?,
-            }
+            last_admin(&name, app.auth.set_state(&actor, person.id, AccountState::Disabled).await)?;
             say!("{name} is switched off. Every session of theirs was ended.");
             Ok(())
         }
@@ -123,6 +126,12 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
             say!("The second factor of {name} is off. Their password alone opens the account now.");
             Ok(())
         }
+        UserCommand::Admin { name, revoke } => {
+            let person = find(&app, &name).await?;
+            last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
+            say!("{name} is {} an administrator.", if revoke { "no longer" } else { "now" });
+            Ok(())
+        }
         UserCommand::List => list(&app).await,
     }
 }
@@ -134,6 +143,9 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
     };
     let new = NewPerson { name: args.name, display_name, password: args.password.read()? };
     crate::auth::password::check(&new.password, &new.name)?;
+    if app.auth.person_named(&new.name).await.is_ok() {
+        bail!("There is an account called {} already. Nothing was changed.", new.name);
+    }
     let place = match &args.group {
         Some(group) => Some((group_named(app, group).await?, args.role.into())),
         None => None,
@@ -151,10 +163,12 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
 /// The group of this name, made if it is missing.
 pub(super) async fn group_named(app: &AppState, name: &Label) -> anyhow::Result<GroupId> {
     let found = store::groups::by_name(&mut *app.store.read().await?, name).await?;
-    match found {
-        Some(group) => Ok(group),
-        None => Ok(app.auth.add_group(&Actor::command_line(), name).await?),
+    if let Some(group) = found {
+        return Ok(group);
     }
+    let group = app.auth.add_group(&Actor::command_line(), name, None).await?;
+    eprintln!("Created the group {name}.");
+    Ok(group)
 }
 
 async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people::Person> {
@@ -162,6 +176,15 @@ async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people
         Err(AuthError::NotFound) => {
             bail!("There is no account called {name}. See: portolan user list")
         }
+        other => Ok(other?),
+    }
+}
+
+fn last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
+    match result {
+        Err(AuthError::LastAdmin) => bail!(
+            "{name} is the last administrator who can sign in. Make another one first: portolan user admin NAME"
+        ),
         other => Ok(other?),
     }
 }

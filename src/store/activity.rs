@@ -33,6 +33,8 @@ pub struct Entry {
     pub at: UnixTime,
     /// Who did it.
     pub actor_name: String,
+    /// Whether nobody was signed in: the name is what someone typed, or the command line.
+    pub is_stranger: bool,
     /// What was done, as a stable word.
     pub action: String,
     /// The name of what it was done to.
@@ -80,7 +82,7 @@ pub async fn add(db: &mut Connection, entry: &NewEntry<'_>, now: UnixTime) -> Re
 /// Reads entries, newest first.
 pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
     Ok(sqlx::query_as(
-        "SELECT id, at, actor_name, action, subject, detail, address FROM activity
+        "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
          WHERE ($1 IS NULL OR actor_id = $1 OR person_id = $1)
            AND ($2 IS NULL OR action = $2)
            AND ($3 IS NULL OR instr(lower(actor_name || ' ' || subject || ' ' || detail || ' ' || address), lower($3)) > 0)

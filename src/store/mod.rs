@@ -88,6 +88,9 @@ impl From<sqlx::Error> for StoreError {
         // Primary SQLite result codes; the extended ones keep them in the low byte.
         const BUSY: i32 = 5;
         const FULL: i32 = 13;
+        if matches!(error, sqlx::Error::PoolTimedOut) {
+            return Self::Busy;
+        }
         let Some(database) = error.as_database_error() else {
             return Self::Other(error);
         };

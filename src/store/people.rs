@@ -123,10 +123,10 @@ pub async fn list(db: &mut Connection) -> Result<Vec<Listed>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
-        ", coalesce((SELECT group_concat(g.name || ' (' || m.role || ')', ', ')
+        ", coalesce((SELECT group_concat(g.name || CASE m.role WHEN 'pi' THEN ' (PI)' ELSE '' END, ', ')
                       FROM memberships m JOIN groups g ON g.id = m.group_id WHERE m.person_id = p.id), '') AS groups,
            (SELECT max(last_seen_at) FROM sessions s WHERE s.person_id = p.id) AS last_seen_at
-         FROM people p ORDER BY p.name"
+         FROM people p ORDER BY p.display_name COLLATE NOCASE, p.name"
     ))
     .fetch_all(db)
     .await?)

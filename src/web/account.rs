@@ -12,6 +12,7 @@ use super::flash::{self, Flash};
 use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, Section, show_with};
 use super::setup::problems_of;
+use super::sign_in;
 use crate::auth::password::PasswordProblem;
 use crate::auth::{Action, AuthError};
 use crate::domain::Label;
@@ -85,7 +86,7 @@ pub async fn post_name(context: Context, me: Me, Form(form): Form<NameForm>) -> 
 }
 
 /// Changes the password; other devices are signed out.
-pub async fn post_password(context: Context, me: Me, Form(form): Form<PasswordForm>) -> Answer {
+pub async fn post_password(mut context: Context, me: Me, Form(form): Form<PasswordForm>) -> Answer {
     me.may(Action::UseOwnAccount)?;
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context
@@ -94,7 +95,10 @@ pub async fn post_password(context: Context, me: Me, Form(form): Form<PasswordFo
             .change_password(&me.0, &form.current, &form.password, &context.visitor)
             .await
         {
-            Ok(()) => return Ok(flash::redirect(context, "/account", Flash::PasswordChanged)),
+            Ok(()) => {
+                sign_in::stay_known(&mut context, &me.0).await?;
+                return Ok(flash::redirect(context, "/account", Flash::PasswordChanged));
+            }
             Err(error) => confirmation_problems(error, "current")?,
         }
     } else {

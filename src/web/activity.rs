@@ -59,6 +59,7 @@ impl Choice {
 struct Row {
     at: UnixTime,
     actor: String,
+    is_stranger: bool,
     sentence: String,
     subject: String,
     detail: String,
@@ -72,6 +73,7 @@ impl From<Entry> for Row {
         Self {
             at: entry.at,
             actor: entry.actor_name,
+            is_stranger: entry.is_stranger,
             sentence,
             subject: entry.subject,
             detail: entry.detail,
@@ -153,8 +155,8 @@ pub async fn all(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
 pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
     me.may(Action::SeeAllActivity)?;
     let app = &context.app;
+    let entries = activity::list(&mut *app.store.read().await?, &choice.filter(EXPORT_MAX)).await?;
     let mut tx = app.store.write().await?;
-    let entries = activity::list(&mut tx, &choice.filter(EXPORT_MAX)).await?;
     let detail = format!("{} entries", entries.len());
     let about = About { detail: &detail, ..About::default() };
     record(&mut tx, &me.actor(&context), Event::ActivityExported, about, app.clock.now()).await?;

@@ -47,10 +47,10 @@ impl Sent {
     /// The value of a cookie, if the browser sent it. Ours are plain words: nothing to decode.
     pub fn get(&self, app: &App, kind: Kind) -> Option<&str> {
         let name = kind.name(app);
-        let pairs =
-            self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+        let pairs = self.0.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+        // A neighbour's cookie may hold anything; only ours must be text.
         pairs
-            .filter_map(|pair| pair.trim().split_once('='))
+            .filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='))
             .find_map(|(found, value)| (found == name).then_some(value))
     }
 }

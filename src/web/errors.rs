@@ -6,7 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 
 use super::cookies::{self, Kind};
 use super::flash::Flash;
-use super::page::Page;
+use super::page::{Page, Section};
 use super::sign_in;
 use super::theme::Theme;
 use crate::app::App;
@@ -169,6 +169,7 @@ pub struct Asker {
     pub request_id: HeaderValue,
     /// A message left by the page before.
     pub flash: Option<Flash>,
+    sent: cookies::Sent,
     theme: Theme,
     is_htmx: bool,
     takes_json: bool,
@@ -187,13 +188,14 @@ impl Asker {
             flash: sent.get(app, Kind::Flash).and_then(Flash::from_word),
             theme: sent.get(app, Kind::Theme).map(Theme::parse).unwrap_or_default(),
             is_htmx: headers.contains_key("hx-request"),
+            sent,
             takes_json: accept.starts_with(b"application/json"),
         }
     }
 }
 
 /// Gives failed requests their body.
-pub fn render(asker: &Asker, answer: Response) -> Response {
+pub async fn render(app: &App, asker: &Asker, answer: Response) -> Response {
     let Some(Unrendered { words, fault }) = answer.extensions().get::<Unrendered>().cloned() else {
         return answer;
     };
@@ -212,7 +214,12 @@ pub fn render(asker: &Asker, answer: Response) -> Response {
     } else {
         let request_id =
             if status.is_server_error() { request_id.to_owned() } else { String::new() };
-        let page = Page::for_anyone(asker.theme, asker.flash, title);
+        let mut page = Page::for_anyone(asker.theme, asker.flash, title);
+        // Whoever is signed in keeps the way around the portal; a database that fails must not fail this page too.
+        let cookie = asker.sent.get(app, Kind::Session).unwrap_or_default();
+        if let Ok(Some(me)) = app.auth.peek(cookie).await {
+            page = page.with_person(&me, Section::Elsewhere);
+        }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
     };

@@ -29,7 +29,7 @@ pub async fn get(context: Context) -> Answer {
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Action::UseOwnAccount)?;
-    let Some(place) = app.streams.open(me.0.session) else {
+    let Some(place) = app.streams.open(me.0.person.id) else {
         return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
     };
     let mut response = Sse::new(until_signed_out(app.clone(), me, cookie, place))

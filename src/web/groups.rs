@@ -23,6 +23,15 @@ pub struct NameForm {
     name: String,
 }
 
+/// A new group.
+#[derive(Deserialize)]
+pub struct NewGroupForm {
+    name: String,
+    /// Whether the one who makes it leads it.
+    #[serde(default)]
+    lead: bool,
+}
+
 /// A role.
 #[derive(Deserialize)]
 pub struct RoleForm {
@@ -59,18 +68,38 @@ struct Rights {
 }
 
 /// What a form on a group's page left behind.
-#[derive(Default)]
 pub struct State {
     /// A link that was just made; shown once.
     pub link: String,
     /// Who it is for.
     pub label: String,
+    /// The invitation's fields as typed, if something was wrong with them.
+    pub typed_label: String,
+    /// The role that was chosen.
+    pub role: String,
+    /// The days that were typed.
+    pub days: String,
     /// What was wrong with the invitation.
     pub invite_problems: Problems,
     /// What was wrong with the group's new name.
     pub name_problems: Problems,
     /// The name as typed.
     pub name: Option<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            link: String::new(),
+            label: String::new(),
+            typed_label: String::new(),
+            role: "member".into(),
+            days: INVITATION_DAYS.to_string(),
+            invite_problems: Problems::default(),
+            name_problems: Problems::default(),
+            name: None,
+        }
+    }
 }
 
 impl State {
@@ -138,11 +167,12 @@ async fn list_page(context: &Context, me: &Me, typed_name: String, problems: Pro
 }
 
 /// Makes a group.
-pub async fn add(context: Context, me: Me, Form(form): Form<NameForm>) -> Answer {
+pub async fn add(context: Context, me: Me, Form(form): Form<NewGroupForm>) -> Answer {
     me.may(Action::ManageGroups)?;
     let mut problems = Problems::default();
+    let leader = form.lead.then_some(me.0.person.id);
     if let Some(name) = problems.parse::<Label>("name", &form.name) {
-        match context.app.auth.add_group(&me.actor(&context), &name).await {
+        match context.app.auth.add_group(&me.actor(&context), &name, leader).await {
             Ok(group) => return Ok(flash::redirect(context, &address(group), Flash::GroupMade)),
             Err(error) => problems = name_taken(error)?,
         }

@@ -40,16 +40,21 @@ pub struct Facts {
     clusters: Vec<Cluster>,
     has_group: bool,
     has_people: bool,
+    /// Whether anyone has an account.
+    pub is_set_up: bool,
 }
 
-async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
+/// What every home page shows, from memory where nothing was written since.
+pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
     app.home
         .get(&app.store, &(), async || {
             let mut db = app.store.read().await?;
+            let people = store::people::count(&mut db).await?;
             Ok(Facts {
                 clusters: store::clusters::list(&mut db).await?,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
-                has_people: store::people::count(&mut db).await? > 1,
+                has_people: people > 1,
+                is_set_up: people > 0,
             })
         })
         .await

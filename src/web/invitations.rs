@@ -47,8 +47,13 @@ pub async fn add(
         problems.parse::<Label>("label", label);
     }
     let (Some(days), true) = (days, problems.is_empty()) else {
-        let state =
-            State { invite_problems: problems, label: shown_again(label), ..State::default() };
+        let state = State {
+            invite_problems: problems,
+            typed_label: shown_again(label),
+            role: role.to_string(),
+            days: shown_again(&form.days),
+            ..State::default()
+        };
         return group_page(&context, &me, group, state).await;
     };
     let token = context.app.auth.invite(&me.actor(&context), (group, role), label, days).await?;

@@ -105,9 +105,7 @@ pub async fn post(
     let problems = match form.read() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.join(&token, &new, &context.visitor).await {
-            Ok(session) => {
-                return sign_in::welcome(context, me.as_deref(), &session, &new.name).await;
-            }
+            Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
             Err(error) => problems_of(error)?,
         },
     };

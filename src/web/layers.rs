@@ -78,7 +78,8 @@ async fn around(State(app): State<AppState>, request: Request, next: Next) -> Re
     } else {
         next.run(request).await
     };
-    let mut answer = spend_flash(&app, &asker, errors::render(&asker, answer));
+    let answer = errors::render(&app, &asker, answer).await;
+    let mut answer = spend_flash(&app, &asker, answer);
     add_headers(answer.headers_mut(), url);
     answer.headers_mut().insert(errors::REQUEST_ID, asker.request_id.clone());
     measure(&method, route.as_ref(), answer.status(), started);

@@ -81,11 +81,19 @@ pub enum Section {
     Activity,
     /// One's own account: reached by the person's menu.
     Account,
+    /// A page that belongs to none of them.
+    Elsewhere,
 }
 
 impl Page {
     /// The frame of a page for someone who is signed in.
     pub fn for_person(context: &Context, me: &SignedIn, title: &str, section: Section) -> Self {
+        Self::for_anyone(context.theme, context.flash, title).with_person(me, section)
+    }
+
+    /// The frame of someone who is signed in around a page.
+    #[must_use]
+    pub fn with_person(self, me: &SignedIn, section: Section) -> Self {
         Self {
             person: Some(Person {
                 display_name: me.person.display_name.clone(),
@@ -93,7 +101,7 @@ impl Page {
                 is_admin: me.person.is_admin,
             }),
             nav: navigation(me, section),
-            ..Self::for_anyone(context.theme, context.flash, title)
+            ..self
         }
     }
 

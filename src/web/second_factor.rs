@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use qrcode::QrCode;
@@ -14,6 +15,7 @@ use super::extract::{Context, Form, Me};
 use super::flash::{self, Flash};
 use super::form::Problems;
 use super::page::{PROBLEMS, Page, Section, show, show_with};
+use super::sign_in;
 use crate::auth::second_factor::Enrolment;
 use crate::auth::{Action, AuthError};
 use crate::error::AppError;
@@ -39,6 +41,7 @@ struct OffPage {
     page: Page,
     qr: QrPicture,
     secret: String,
+    address: String,
     sealed: String,
     problems: Problems,
 }
@@ -106,6 +109,7 @@ fn off_page(context: &Context, me: &Me, sealed: Option<&[u8]>, problems: Problem
         page: Page::for_person(context, &me.0, "Second factor", Section::Account),
         qr: QrPicture::new(&address)?,
         secret: secret.to_string(),
+        address: address.to_string(),
         sealed: URL_SAFE_NO_PAD.encode(sealed),
         problems,
     };
@@ -130,7 +134,7 @@ async fn on_page(
 }
 
 /// Turns it on and shows the recovery codes, once.
-pub async fn turn_on(context: Context, me: Me, Form(form): Form<TurnOnForm>) -> Answer {
+pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>) -> Answer {
     me.may(Action::UseOwnAccount)?;
     if me.0.person.has_totp {
         return Ok(flash::see_other("/account/second-factor"));
@@ -144,7 +148,10 @@ pub async fn turn_on(context: Context, me: Me, Form(form): Form<TurnOnForm>) -> 
         .turn_on(&me.0, &sealed, &form.code, &form.password, &context.visitor)
         .await
     {
-        Ok(codes) => codes_page(&context, &me, &codes, true),
+        Ok(codes) => {
+            sign_in::stay_known(&mut context, &me.0).await?;
+            Ok((context.jar.clone(), codes_page(&context, &me, &codes, true)?).into_response())
+        }
         Err(AuthError::Vault(_)) => {
             Err(AppError::BadRequest("the sealed secret does not open".into()))
         }
@@ -159,10 +166,13 @@ pub async fn turn_on(context: Context, me: Me, Form(form): Form<TurnOnForm>) -> 
 }
 
 /// Turns it off.
-pub async fn turn_off(context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
+pub async fn turn_off(mut context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
     me.may(Action::UseOwnAccount)?;
     match context.app.auth.turn_off(&me.0, &form.password, &context.visitor).await {
-        Ok(()) => Ok(flash::redirect(context, "/account/second-factor", Flash::SecondFactorOff)),
+        Ok(()) => {
+            sign_in::stay_known(&mut context, &me.0).await?;
+            Ok(flash::redirect(context, "/account/second-factor", Flash::SecondFactorOff))
+        }
         Err(error) => {
             let problems = confirmation_problems(error, "password")?;
             on_page(&context, &me, problems, Problems::default()).await

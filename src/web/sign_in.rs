@@ -7,18 +7,16 @@ use axum_extra::extract::CookieJar;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::Answer;
 use super::cookies::{self, Kind};
 use super::errors::{retry_after, too_many};
 use super::extract::{Context, Form, MaybeMe, Query};
 use super::flash::{self, Flash, local_path, see_other};
 use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
+use super::{Answer, home};
 use crate::auth::AuthError;
 use crate::auth::sessions::SignedIn;
-use crate::auth::sign_in::{CODE_WITHIN, Progress};
-use crate::auth::token::Token;
-use crate::domain::SignInName;
+use crate::auth::sign_in::{CODE_WITHIN, Progress, SignedInBrowser};
 use crate::error::AppError;
 
 /// Days a browser is remembered as one that has signed in before.
@@ -55,6 +53,7 @@ struct SignInPage {
     typed_name: String,
     next: String,
     problem: String,
+    is_set_up: bool,
 }
 
 #[derive(Template)]
@@ -72,7 +71,14 @@ pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wa
         return Ok(see_other(next));
     }
     let page = Page::for_visitor(&context, "Sign in");
-    show(&SignInPage { page, typed_name: String::new(), next: next.into(), problem: String::new() })
+    let is_set_up = home::known(&context.app).await?.is_set_up;
+    show(&SignInPage {
+        page,
+        typed_name: String::new(),
+        next: next.into(),
+        problem: String::new(),
+        is_set_up,
+    })
 }
 
 /// Name and password.
@@ -83,7 +89,7 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
     let problem = match auth.sign_in(&form.name, &form.password, mark, &context.visitor).await {
         Ok(progress) => {
             end_older(&context, me.as_deref()).await?;
-            return go_on(&context, progress, next);
+            return Ok(go_on(&context, progress, next));
         }
         Err(error) => Refusal::new(error)?,
     };
@@ -94,14 +100,13 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
         typed_name,
         next: next.into(),
         problem: problem.words.clone(),
+        is_set_up: true,
     })
 }
 
-fn go_on(context: &Context, progress: Progress, next: &str) -> Answer {
+fn go_on(context: &Context, progress: Progress, next: &str) -> Response {
     match progress {
-        Progress::Done(session, name) => {
-            Ok((signed_in(context, &session, &name)?, see_other(next)).into_response())
-        }
+        Progress::Done(browser) => (signed_in(context, &browser), see_other(next)).into_response(),
         Progress::NeedsCode(waiting) => {
             let jar = cookies::set(
                 context.jar.clone(),
@@ -110,7 +115,7 @@ fn go_on(context: &Context, progress: Progress, next: &str) -> Answer {
                 waiting.as_str(),
                 CODE_WITHIN,
             );
-            Ok((jar, see_other(&with_next("/sign-in/code", next))).into_response())
+            (jar, see_other(&with_next("/sign-in/code", next))).into_response()
         }
     }
 }
@@ -132,7 +137,7 @@ pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
     let mark = context.cookie(Kind::KnownBrowser);
     let auth = &context.app.auth;
     let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
-        Ok(progress) => return go_on(&context, progress, next),
+        Ok(progress) => return Ok(go_on(&context, progress, next)),
         Err(AuthError::SignInRanOut) => {
             return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
         }
@@ -160,7 +165,7 @@ impl Refusal {
                 "The name and the password do not go together. Check both; capital letters matter in the password."
             }
             AuthError::WrongCode => {
-                "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right."
+                "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
             }
             AuthError::UsedCode => {
                 "This code was used before. Wait for the next one, at most 30 seconds."
@@ -209,23 +214,29 @@ pub async fn end_older(context: &Context, me: Option<&SignedIn>) -> Result<(), A
 pub async fn welcome(
     mut context: Context,
     before: Option<&SignedIn>,
-    session: &Token,
-    name: &SignInName,
+    browser: &SignedInBrowser,
 ) -> Answer {
     end_older(&context, before).await?;
-    context.jar = signed_in(&context, session, name.as_str())?;
+    context.jar = signed_in(&context, browser);
     Ok(flash::redirect(context, "/", Flash::Welcome))
 }
 
+/// Keeps a browser known in which its owner has just changed the password or the second factor.
+pub async fn stay_known(context: &mut Context, me: &SignedIn) -> Result<(), AppError> {
+    let mark = context.app.auth.renew_mark(me.person.id).await?;
+    context.jar =
+        cookies::set(context.jar.clone(), &context.app, Kind::KnownBrowser, &mark, KNOWN_FOR);
+    Ok(())
+}
+
 /// The cookies of a browser that has just signed in.
-fn signed_in(context: &Context, session: &Token, name: &str) -> Result<CookieJar, AppError> {
+fn signed_in(context: &Context, browser: &SignedInBrowser) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
-    let mark =
-        app.auth.mark_browser(name).map_err(|error| AppError::Internal(error.to_string()))?;
-    let jar = cookies::set(context.jar.clone(), app, Kind::Session, session.as_str(), seconds);
-    let jar = cookies::set(jar, app, Kind::KnownBrowser, &mark, KNOWN_FOR);
-    Ok(cookies::clear(jar, app, Kind::Waiting))
+    let jar =
+        cookies::set(context.jar.clone(), app, Kind::Session, browser.session.as_str(), seconds);
+    let jar = cookies::set(jar, app, Kind::KnownBrowser, &browser.mark, KNOWN_FOR);
+    cookies::clear(jar, app, Kind::Waiting)
 }
 
 /// To the sign-in page, to come back afterwards.

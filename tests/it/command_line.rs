@@ -170,7 +170,7 @@ async fn accounts_are_managed_while_the_portal_runs() {
     );
     let list = stdout(&installation.run(&["user", "list"]));
     assert!(
-        list.contains("ada") && list.contains("administrator") && list.contains("Smith Lab (pi)"),
+        list.contains("ada") && list.contains("administrator") && list.contains("Smith Lab (PI)"),
         "{list}"
     );
     drop(server);

@@ -227,8 +227,8 @@ async fn a_name_belongs_to_one_group() {
     for (name, problem) in [
         (LAB, "There is a group of this name already."),
         ("  Smith Lab  ", "There is a group of this name already."),
-        ("", "This cannot be empty."),
-        ("  ", "This cannot be empty."),
+        ("", "Enter a name."),
+        ("  ", "Enter a name."),
         ("a\nb", "Remove line breaks and invisible control characters."),
         (&long, "Use at most 80 characters."),
     ] {

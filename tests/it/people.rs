@@ -9,7 +9,7 @@ async fn everyone_is_listed_with_groups_and_state() {
     let rows = page.select_all("tbody tr");
     assert_eq!(rows.len(), 2);
     assert!(rows[0].contains("ada") && rows[0].contains("Administrator"), "{}", rows[0]);
-    assert!(rows[1].contains("bob") && rows[1].contains("Smith Lab (member)"), "{}", rows[1]);
+    assert!(rows[1].contains("bob") && rows[1].contains("Smith Lab"), "{}", rows[1]);
     let bob = portal.person_id("bob").await;
     let page = admin.get(&format!("/people/{bob}")).await;
     assert_eq!(page.select_text("h1"), "bob");
@@ -130,4 +130,34 @@ async fn the_own_name_is_changed_but_not_the_one_to_sign_in_with() {
     assert!(rows[1].contains("Bob “the” O'Brien") && rows[1].contains("bob"), "{}", rows[1]);
     assert_eq!(bob.get("/people").await.status, 403, "fields that no form has do nothing");
     assert_eq!(portal.visitor().sign_in("bob", PASSWORD).await.status, 303);
+}
+
+/// What someone made as an administrator must not bring the rights back after they were ended.
+#[tokio::test]
+async fn a_former_administrator_has_no_links_left() {
+    let (portal, ada, bob) = TestApp::with_member("bob").await;
+    let (ada_id, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
+    ada.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
+    let page = bob.post(&format!("/people/{ada_id}/reset-link"), &[]).await;
+    let reset = page.select_text(".alert code").replace(&portal.url, "");
+    let invitation = portal.invite(&bob, 1, "pi").await;
+    assert_eq!(portal.visitor().get(&reset).await.status, 200);
+    ada.post(&format!("/people/{bob_id}/admin"), &[("admin", "false")]).await;
+    for link in [reset, invitation] {
+        assert_eq!(portal.visitor().get(&link).await.status, 410, "{link:.8}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_password_ends_open_reset_links() {
+    let (portal, ada, bob) = TestApp::with_member("bob").await;
+    let path = format!("/people/{}/reset-link", portal.person_id("bob").await);
+    let reset = ada.post(&path, &[]).await.select_text(".alert code").replace(&portal.url, "");
+    let form = [
+        ("current", crate::support::PASSWORD),
+        ("password", "another calm morning"),
+        ("again", "another calm morning"),
+    ];
+    assert_eq!(bob.post("/account/password", &form).await.status, 303);
+    assert_eq!(portal.visitor().get(&reset).await.status, 410);
 }

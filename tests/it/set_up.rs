@@ -60,7 +60,7 @@ async fn wrong_fields_are_named_and_change_nothing() {
     let visitor = portal.visitor();
     let long = "x".repeat(10_000);
     let cases: &[(&str, &str, &str, &str, &str)] = &[
-        ("", "ada", PASSWORD, PASSWORD, "This cannot be empty."),
+        ("", "ada", PASSWORD, PASSWORD, "Enter a name."),
         ("Ada", "", PASSWORD, PASSWORD, "Choose a name to sign in with."),
         ("Ada", "ada", "short", "short", "Use at least 10 characters."),
         ("Ada", "ada", "password123", "password123", "one of the first that anyone would try"),

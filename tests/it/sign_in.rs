@@ -305,3 +305,42 @@ async fn failed_tries_are_recorded_with_name_and_address() {
     assert!(rows[0].contains("A sign-in failed") && rows[0].contains("203.0.113.77"), "{rows:?}");
     assert!(!page.text().contains(WRONG), "passwords are never recorded");
 }
+
+/// A password check takes a while; what is true when the session begins counts, not what was true before.
+#[tokio::test]
+async fn a_sign_in_under_way_does_not_outlive_a_change() {
+    let (portal, admin, _) = TestApp::with_member("bob").await;
+    let bob = portolan::domain::PersonId(portal.person_id("bob").await);
+    // The sign-in finds the password right and then waits for the write lock, which is held here.
+    let mut tx = portal.app.store.write().await.unwrap();
+    let visitor = portal.visitor();
+    let waiting = tokio::spawn({
+        let visitor = visitor.clone();
+        async move { visitor.sign_in("bob", PASSWORD).await.status }
+    });
+    for _ in 0..50 {
+        admin.get("/").await;
+    }
+    portolan::store::people::set_password(&mut tx, bob, b"changed", portal.clock.now())
+        .await
+        .unwrap();
+    portolan::store::commit(tx).await.unwrap();
+    assert_ne!(waiting.await.unwrap(), 303);
+    assert!(!visitor.is_signed_in().await);
+}
+
+/// Whoever once knew the old password has no use for the marks of those days.
+#[tokio::test]
+async fn the_mark_of_a_browser_ends_with_the_password() {
+    let (portal, _, bob) = TestApp::with_member("bob").await;
+    let thief = portal.visitor();
+    thief.sign_in("bob", PASSWORD).await;
+    let new = "another calm morning";
+    let form = [("current", PASSWORD), ("password", new), ("again", new)];
+    assert_eq!(bob.post("/account/password", &form).await.status, 303);
+    let mut refused = 0;
+    for _ in 0..12 {
+        refused += i32::from(thief.sign_in("bob", PASSWORD).await.status == 429);
+    }
+    assert_eq!(refused, 4, "eight tries as any stranger, then wait");
+}

@@ -1,5 +1,7 @@
 //! What can be examined without asking anyone: folder, key, database, clock, disk, ssh client.
 
+use std::path::Path;
+
 use super::Finding;
 use crate::app::{self, KeySource, files};
 use crate::clock::Clock;
@@ -94,7 +96,7 @@ pub(super) async fn database(config: &Config, vault: Option<&Vault>, findings: &
     }
 }
 
-async fn clock(path: &std::path::Path) -> Finding {
+async fn clock(path: &Path) -> Finding {
     const WHAT: &str = "Clock";
     let newest = async {
         let mut db = store::backup::look_into(path).await?;
@@ -115,7 +117,8 @@ async fn clock(path: &std::path::Path) -> Finding {
 
 pub(super) fn disk(config: &Config) -> Finding {
     const WHAT: &str = "Disk";
-    let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(&config.data_dir);
+    // The first folder on the way up that exists; a relative path ends in the current one.
+    let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     match free_space(dir) {
         Err(error) => Finding::bad(WHAT, format!("{} cannot be examined: {error}.", dir.display())),
         Ok(free) if free < DISK_LOW => Finding::bad(
