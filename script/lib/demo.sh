@@ -39,6 +39,8 @@ start_demo() {
   wanted=${wanted:-${before:-8080}}
   need_toolchain
   refuse_taken_ports "$wanted"
+  # shellcheck disable=SC2034 # from here on there is something to undo: see script/demo
+  begun=1
   demo_cluster up
   build_program
   if [ "$wanted" != "$before" ] || program_changed; then stop_portal; fi
