@@ -27,6 +27,8 @@ pub enum Purpose {
     OneTimeCodeSecret,
     /// Recovery codes: only a signature of each is kept.
     RecoveryCode,
+    /// New links on their way to the page that shows them once.
+    ShownOnce,
     /// The mark by which a browser shows that a person has signed in from it before.
     KnownBrowser,
     /// The mark by which `portolan doctor` asks the running portal what it sees.
@@ -41,6 +43,7 @@ impl Purpose {
             Self::PasswordHash => b"portolan/1/password-hash",
             Self::OneTimeCodeSecret => b"portolan/1/one-time-code-secret",
             Self::RecoveryCode => b"portolan/1/recovery-code",
+            Self::ShownOnce => b"portolan/1/shown-once",
             Self::KnownBrowser => b"portolan/1/known-browser",
             Self::DoctorProbe => b"portolan/1/doctor-probe",
             Self::KeyCheck => b"portolan/1/key-check",

@@ -18,6 +18,8 @@ pub enum Kind {
     Theme,
     /// A message for the next page.
     Flash,
+    /// A new link for the next page, sealed.
+    Once,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Self::KnownBrowser => ("portolan_browser", "__Host-portolan_browser"),
             Self::Theme => ("portolan_theme", "__Host-portolan_theme"),
             Self::Flash => ("portolan_flash", "__Host-portolan_flash"),
+            Self::Once => ("portolan_once", "__Host-portolan_once"),
         };
         if app.config.portal.public_url.is_https() { prefixed } else { plain }
     }

@@ -8,6 +8,7 @@ use super::Answer;
 use super::extract::{Context, Form, Me, Path};
 use super::flash::{self, Flash, see_other};
 use super::form::{Problems, shown_again};
+use super::once::{self, Shown};
 use super::page::{PROBLEMS, Page, Section, show_with};
 use crate::auth::links::INVITATION_DAYS;
 use crate::auth::{Action, AuthError};
@@ -69,10 +70,8 @@ struct Rights {
 
 /// What a form on a group's page left behind.
 pub struct State {
-    /// A link that was just made; shown once.
-    pub link: String,
-    /// Who it is for.
-    pub label: String,
+    /// A link that was just made.
+    pub shown: Shown,
     /// The invitation's fields as typed, if something was wrong with them.
     pub typed_label: String,
     /// The role that was chosen.
@@ -90,8 +89,7 @@ pub struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
-            link: String::new(),
-            label: String::new(),
+            shown: Shown::default(),
             typed_label: String::new(),
             role: "member".into(),
             days: INVITATION_DAYS.to_string(),
@@ -183,7 +181,11 @@ pub async fn add(context: Context, me: Me, Form(form): Form<NewGroupForm>) -> An
 /// A group's page.
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
     me.may(Action::SeeGroup(group))?;
-    group_page(&context, &me, group, State::default()).await
+    let Some(shown) = once::waiting(&context, &me, &address(group)) else {
+        return group_page(&context, &me, group, State::default()).await;
+    };
+    let page = group_page(&context, &me, group, State { shown, ..State::default() }).await?;
+    Ok(once::spend(&context, page))
 }
 
 /// A group's page, with what a form left behind.

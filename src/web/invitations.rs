@@ -7,6 +7,7 @@ use super::extract::{Context, Form, Me, Path};
 use super::flash::{self, Flash};
 use super::form::{Problems, shown_again};
 use super::groups::{State, address, group_page};
+use super::once::{self, Shown};
 use crate::auth::Action;
 use crate::auth::links::INVITATION_DAYS_MOST;
 use crate::domain::{GroupId, Label, LinkId, Role};
@@ -58,8 +59,7 @@ pub async fn add(
     };
     let token = context.app.auth.invite(&me.actor(&context), (group, role), label, days).await?;
     let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
-    group_page(&context, &me, group, State { link, label: label.to_owned(), ..State::default() })
-        .await
+    once::redirect(context, &me, &address(group), &Shown { link, label: label.to_owned() })
 }
 
 /// Takes an invitation back.

@@ -24,6 +24,7 @@ mod home;
 mod invitations;
 mod join;
 mod layers;
+mod once;
 mod page;
 mod people;
 mod reset;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::Answer;
 use super::extract::{Context, Form, Me, Path};
 use super::flash::{self, Flash};
+use super::once::{self, Shown};
 use super::page::{Page, Section, show};
 use crate::auth::Action;
 use crate::auth::people::AccountState;
@@ -51,7 +52,10 @@ pub async fn list(context: Context, me: Me) -> Answer {
 /// One person.
 pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
     me.may(Action::ManagePeople)?;
-    person_page(&context, &me, id, String::new()).await
+    let Some(shown) = once::waiting(&context, &me, &address(id)) else {
+        return person_page(&context, &me, id, String::new()).await;
+    };
+    Ok(once::spend(&context, person_page(&context, &me, id, shown.link).await?))
 }
 
 async fn person_page(context: &Context, me: &Me, id: PersonId, link: String) -> Answer {
@@ -103,7 +107,7 @@ pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> A
     me.may(Action::ManagePeople)?;
     let token = context.app.auth.reset_link(&me.actor(&context), id).await?;
     let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
-    person_page(&context, &me, id, link).await
+    once::redirect(context, &me, &address(id), &Shown { link, ..Shown::default() })
 }
 
 fn address(id: PersonId) -> String {

@@ -76,7 +76,7 @@ async fn figures_count_routes_and_hold_no_secrets() {
     let lines: Vec<&str> = page.text().lines().collect();
     for labels in [
         "method=\"GET\",route=\"/join/{token}\",status=\"200\"",
-        "method=\"POST\",route=\"/groups/{id}/invitations\",status=\"200\"",
+        "method=\"POST\",route=\"/groups/{id}/invitations\",status=\"303\"",
         "method=\"GET\",route=\"none\",status=\"404\"",
     ] {
         let start = format!("portolan_http_requests_total{{{labels}}} ");

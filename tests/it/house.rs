@@ -72,7 +72,13 @@ fn nothing_points_back() {
         ("outgoing", &[]),
         ("health", &["app", "store", "clock"]),
         ("housekeeping", &["app", "auth", "store"]),
-        ("web", &["app", "auth", "clock", "config", "domain", "error", "health", "probe", "store"]),
+        (
+            "web",
+            &[
+                "app", "auth", "clock", "config", "domain", "error", "health", "probe", "store",
+                "vault",
+            ],
+        ),
         (
             "app",
             &[

@@ -221,7 +221,7 @@ async fn odd_days_and_notes_are_refused_in_words() {
     assert_eq!(portal.snapshot().await, before);
     for (label, days) in [("", "1"), ("<b>Bob & Söhne</b>", "30"), ("a|b", " 7 ")] {
         let form = [("label", label), ("role", "member"), ("days", days)];
-        assert_eq!(admin.post(&path, &form).await.status, 200, "{label}");
+        assert_eq!(admin.post(&path, &form).await.status, 303, "{label}");
     }
     let labels = admin.get(&format!("/groups/{lab}")).await;
     let labels = labels.select_all("[aria-labelledby=invitations-title] .cell-title");
@@ -241,4 +241,27 @@ async fn a_taken_name_leaves_the_link_usable() {
     }
     assert_eq!(portal.snapshot().await, before);
     portal.join(&link, "bob").await;
+}
+
+/// Reloading the page that shows a new link neither shows it again nor makes another.
+#[tokio::test]
+async fn a_new_link_is_shown_once() {
+    let (portal, admin, lab) = lab().await;
+    portal.invite(&admin, lab, "member").await;
+    let again = admin.get(&format!("/groups/{lab}")).await;
+    assert!(again.select_all(".alert code").is_empty());
+    assert_eq!(states(&admin, lab).await.len(), 1, "one invitation");
+}
+
+/// The cookie that carries a new link opens only for its owner.
+#[tokio::test]
+async fn a_new_link_is_shown_to_nobody_else() {
+    let (portal, admin, lab) = lab().await;
+    let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    let form = [("label", "Bob"), ("role", "member"), ("days", "7")];
+    let answer = admin.post(&format!("/groups/{lab}/invitations"), &form).await;
+    let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
+    assert!(cookie.starts_with("portolan_once="), "{cookie}");
+    pi.set_cookie(&cookie);
+    assert!(pi.get(&format!("/groups/{lab}")).await.select_all(".alert code").is_empty());
 }

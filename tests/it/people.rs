@@ -44,7 +44,8 @@ async fn with_an_account_its_invitations_and_reset_links_end() {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let invitation = portal.invite(&pi, lab, "member").await;
     let path = format!("/people/{}", portal.person_id("pia").await);
-    let text = admin.post(&format!("{path}/reset-link"), &[]).await.select_text(".alert code");
+    let text =
+        admin.post_and_follow(&format!("{path}/reset-link"), &[]).await.select_text(".alert code");
     let reset = text.strip_prefix(&portal.url).unwrap();
     admin.post(&format!("{path}/disable"), &[]).await;
     admin.post(&format!("{path}/enable"), &[]).await;
@@ -62,7 +63,7 @@ async fn a_reset_link_leaves_invitations_alone() {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let invitation = portal.invite(&pi, lab, "member").await;
     let path = format!("/people/{}/reset-link", portal.person_id("pia").await);
-    assert_eq!(admin.post(&path, &[]).await.status, 200);
+    assert_eq!(admin.post(&path, &[]).await.status, 303);
     assert_eq!(portal.visitor().get(&invitation).await.status, 200);
 }
 
@@ -138,7 +139,7 @@ async fn a_former_administrator_has_no_links_left() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let (ada_id, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
     ada.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
-    let page = bob.post(&format!("/people/{ada_id}/reset-link"), &[]).await;
+    let page = bob.post_and_follow(&format!("/people/{ada_id}/reset-link"), &[]).await;
     let reset = page.select_text(".alert code").replace(&portal.url, "");
     let invitation = portal.invite(&bob, 1, "pi").await;
     assert_eq!(portal.visitor().get(&reset).await.status, 200);
@@ -152,7 +153,8 @@ async fn a_former_administrator_has_no_links_left() {
 async fn a_new_password_ends_open_reset_links() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let path = format!("/people/{}/reset-link", portal.person_id("bob").await);
-    let reset = ada.post(&path, &[]).await.select_text(".alert code").replace(&portal.url, "");
+    let reset =
+        ada.post_and_follow(&path, &[]).await.select_text(".alert code").replace(&portal.url, "");
     let form = [
         ("current", crate::support::PASSWORD),
         ("password", "another calm morning"),

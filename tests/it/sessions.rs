@@ -166,7 +166,7 @@ async fn a_reset_link_ends_every_session_and_works_once() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let path = format!("/people/{}/reset-link", portal.person_id("bob").await);
     let link = async || {
-        let text = ada.post(&path, &[]).await.select_text(".alert code");
+        let text = ada.post_and_follow(&path, &[]).await.select_text(".alert code");
         text.strip_prefix(&portal.url).unwrap().to_owned()
     };
     let (old, link) = (link().await, link().await);
@@ -190,7 +190,7 @@ async fn a_reset_link_ends_every_session_and_works_once() {
 async fn a_reset_link_lasts_a_day() {
     let (portal, ada) = TestApp::with_admin().await;
     let path = format!("/people/{}/reset-link", portal.person_id("ada").await);
-    let text = ada.post(&path, &[]).await.select_text(".alert code");
+    let text = ada.post_and_follow(&path, &[]).await.select_text(".alert code");
     portal.clock.advance(DAY);
     let form = [("password", NEW), ("again", NEW)];
     let page = portal.visitor().post(text.strip_prefix(&portal.url).unwrap(), &form).await;

@@ -32,7 +32,7 @@ async fn hostile_text_is_shown_as_text() {
         assert_eq!(admin.post("/account/name", &[("display_name", text)]).await.status, 303);
         assert_eq!(admin.post(&rename, &[("name", text)]).await.status, 303, "{text}");
         let form = [("label", *text), ("role", "member"), ("days", "7")];
-        assert_eq!(admin.post(&format!("/groups/{lab}/invitations"), &form).await.status, 200);
+        assert_eq!(admin.post(&format!("/groups/{lab}/invitations"), &form).await.status, 303);
 
         let account = admin.get("/account").await;
         assert_eq!(account.attribute("input[name=display_name]", "value"), *text);

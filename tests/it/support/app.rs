@@ -112,7 +112,7 @@ impl TestApp {
     /// Makes an invitation and gives the path of its link.
     pub async fn invite(&self, by: &Client, group: i64, role: &str) -> String {
         let form = [("label", "someone"), ("role", role), ("days", "7")];
-        let page = by.post(&format!("/groups/{group}/invitations"), &form).await;
+        let page = by.post_and_follow(&format!("/groups/{group}/invitations"), &form).await;
         assert_eq!(page.status, 200, "{}", page.text());
         let link = page.select_text(".alert code");
         link.strip_prefix(&self.url).expect("a link to this portal").to_owned()

@@ -50,6 +50,13 @@ impl Client {
         send(self.request(Method::POST, path).header("origin", &self.url).form(form)).await
     }
 
+    /// Sends a form and goes where the answer leads.
+    pub async fn post_and_follow(&self, path: &str, form: &[(&str, &str)]) -> Page {
+        let answer = self.post(path, form).await;
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        self.get(answer.location()).await
+    }
+
     /// Signs in with name and password.
     pub async fn sign_in(&self, name: &str, password: &str) -> Page {
         self.post("/sign-in", &[("name", name), ("password", password), ("next", "/")]).await

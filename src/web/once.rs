@@ -1,0 +1,56 @@
+//! What is shown once: a new link travels to the next page in a sealed cookie, so that reloading that page neither
+//! shows it again nor makes another.
+
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::Answer;
+use super::cookies::{self, Kind};
+use super::extract::{Context, Me};
+use super::flash::see_other;
+use crate::error::AppError;
+use crate::vault::Purpose;
+
+/// Seconds it waits for its page.
+const KEPT_FOR: i64 = 60;
+
+/// A link, and whom it is for.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// The whole address.
+    pub link: String,
+    /// In the words of the one who made it.
+    pub label: String,
+}
+
+/// Goes to a page that shows the link to this person, once.
+pub fn redirect(context: Context, me: &Me, to: &str, shown: &Shown) -> Answer {
+    let text = format!("{}\n{}", shown.link, shown.label);
+    let sealed = context
+        .app
+        .vault
+        .seal(Purpose::ShownOnce, &place(me, to), text.as_bytes())
+        .map_err(|error| AppError::Internal(error.to_string()))?;
+    let value = URL_SAFE_NO_PAD.encode(sealed);
+    let jar = cookies::set(context.jar, &context.app, Kind::Once, &value, KEPT_FOR);
+    Ok((jar, see_other(to)).into_response())
+}
+
+/// The link that waits for this page, if one does.
+pub fn waiting(context: &Context, me: &Me, here: &str) -> Option<Shown> {
+    let sealed = URL_SAFE_NO_PAD.decode(context.cookie(Kind::Once)?).ok()?;
+    let text = context.app.vault.open(Purpose::ShownOnce, &place(me, here), &sealed).ok()?;
+    let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
+    Some(Shown { link: link.to_owned(), label: label.to_owned() })
+}
+
+/// The page that showed it takes it back.
+pub fn spend(context: &Context, page: Response) -> Response {
+    (cookies::clear(context.jar.clone(), &context.app, Kind::Once), page).into_response()
+}
+
+/// Only this person, only on this page.
+fn place(me: &Me, page: &str) -> String {
+    format!("person:{} {page}", me.0.person.id)
+}
