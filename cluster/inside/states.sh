@@ -71,7 +71,8 @@ state_failed() { # ends with exit code 3 and an error message
 }
 state_timeout() { # reaches its time limit
   submit_running
-  scontrol update jobid="$JOB" EndTime=now
+  # "now" is a whole second of the client's; if the controller's clock has just passed it, it is refused as past
+  wait_for 10 "an end time that the controller takes" scontrol update jobid="$JOB" EndTime=now
   # slurmctld would look in up to 30 s; a report from the node makes it look now. EndTime counts whole seconds.
   sleep 1.1
   /usr/bin/python3 "$CODE/tools/memory_watch.py" timeout "$JOB"
