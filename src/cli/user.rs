@@ -91,13 +91,12 @@ impl From<RoleArg> for Role {
 pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<()> {
     let actor = Actor::command_line();
     // An account may be the first thing there is; everything else is about what exists.
-    let command = match command {
-        UserCommand::Add(args) => return add(&open(config).await?, args).await,
-        other => other,
+    let app = match &command {
+        UserCommand::Add(_) => open(config).await?,
+        _ => open_existing(config).await?,
     };
-    let app = open_existing(config).await?;
     match command {
-        UserCommand::Add(_) => Ok(()),
+        UserCommand::Add(args) => add(&app, args).await,
         UserCommand::Passwd { name, password } => {
             find(&app, &name).await?;
             let password = password.read()?;
