@@ -26,16 +26,24 @@ script/cluster [--dir DIR] COMMAND      (DIR: var/cluster, or $PORTOLAN_CLUSTER_
   purge                    down, and remove every trace but the packages
 
   exec [--as USER] CMD…    run CMD as root on the controller, or as USER on the login host
-  ssh USER [--mfa] [CMD…]  sign in through the real ssh port, answering the one-time code with --mfa
+  ssh USER [--mfa|--duo|--password] [CMD…]   sign in through a real ssh port, answering what it asks
   user add NAME ACCOUNT [--coordinator]   add a person (and the account, if it is new)
   user key NAME [--set] 'ssh-ed25519 …'   add a public key, or make it the only one
   user totp NAME                          print the current one-time code
+  user expire|unexpire NAME               make the password one that must be changed, or give the known one back
+  push approve|deny NAME                  answer Duo's push to NAME's phone, waiting up to 10 seconds for it
+  push list                               whose phone is being asked
+  robot enrol|unenrol NAME                let NAME through on the robot port, or not
+  robot key NAME 'restrict,from="…",command="…" ssh-ed25519 …'   the one key of NAME there
+  hostkey change|restore                  other host keys on all ssh ports; open connections go on
+  sshd stop|cont|kill|restart PORT        make an ssh server hang, go on, end with its connections, start again
+  sshd drop PORT NAME                     end NAME's connections there (PORT: key, mfa, duo, password, robot)
   state NAME --as USER     bring a job of USER into a named state, print its id
   state list               the names
   selftest                 check all of the above on the running cluster
 
 SEED_DAYS=0 up             no made-up history (30 days of it otherwise)
-DIR/cluster.json           says how to reach it: ports, host keys, people, their keys and codes
+DIR/cluster.json           says how to reach it: ports, host keys, people, their keys, codes and passwords
 TEXT
 }
 
@@ -49,7 +57,7 @@ DIR=$(realpath -ms "$DIR")
 command=${1:-help}
 [ $# = 0 ] || shift
 case $command in
-  up | down | reset | status | purge | exec | ssh | user | state | selftest)
+  up | down | reset | status | purge | exec | ssh | user | state | selftest | push | robot | hostkey | sshd)
     check_machine
     mkdir -p "$(dirname "$DIR")" # before we are root, so that it belongs to the caller
     case "$command ${1:-}" in

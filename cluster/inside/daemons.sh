@@ -14,7 +14,7 @@ start() {
   shift
   ! alive "$name" || return 0
   mkdir -p "$H/run" "$H/log"
-  setsid "$@" </dev/null >>"$H/log/$name" 2>&1 8>&- 9>&- &
+  setsid "$@" </dev/null >>"$H/log/$name" 2>&1 7>&- 8>&- 9>&- &
   process_identity "$!" >"$H/run/$name"
 }
 
@@ -22,7 +22,8 @@ start() {
 stop() {
   local name pid try
   for name in "$@"; do
-    if pid=$(recorded_pid "$H/run/$name"); then kill "$pid" 2>/dev/null || true; fi
+    # CONT for one that was made to hang (inside/sshd.sh): it has to wake up to hear the first
+    if pid=$(recorded_pid "$H/run/$name"); then (kill "$pid" && kill -CONT "$pid") 2>/dev/null || true; fi
   done
   for name in "$@"; do
     for ((try = 0; try < 100; try++)); do
@@ -66,14 +67,14 @@ stop_all() {
     timeout 10 scancel $ids || true
     (wait_for 10 "jobs to end" no_jobs) || true
   fi
-  local sessions
-  sessions=$(for name in sshd sshd-mfa; do descendants "$(recorded_pid "$H/run/$name")"; done)
-  stop sshd sshd-mfa memory-watch "${NODES[@]/#/slurmd-}"
+  local sessions kind listeners=()
+  sessions=$(for kind in "${SSH_KINDS[@]}"; do connections "$(port_of "$kind")"; done)
+  for kind in "${SSH_KINDS[@]}"; do listeners+=("$(sshd_of "$kind")"); done
+  stop "${listeners[@]}" keypage memory-watch "${NODES[@]/#/slurmd-}"
   stop slurmctld
   stop slurmdbd
   stop mariadbd munged
-  # shellcheck disable=SC2086 # a list of pids
-  [ -z "$sessions" ] || kill -9 $sessions 2>/dev/null || true
+  end_connections "$sessions"
   if [ "$MODE" = host ]; then stop_strays; fi
 }
 
@@ -86,11 +87,3 @@ stop_strays() {
 }
 
 no_jobs() { [ -z "$(timeout 5 squeue -h -a -t R,CG,S)" ]; }
-
-descendants() { # PID
-  local child
-  for child in $(pgrep -P "${1:-0}"); do
-    echo "$child"
-    descendants "$child"
-  done
-}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# People: Linux users with a home, scratch, project folders, an ssh key and a one-time code; and the list of them.
+# People: Linux users with a home, scratch, project folders, an ssh key and further secrets; and the list of them.
 # DIR/people.tsv has the form of conf/people.tsv and is the list that cluster.json is made from.
 
 PEOPLE="$H/people.tsv"
@@ -20,14 +20,16 @@ rows() { # FILE: without comments
 }
 
 add_founders() {
-  local name accounts full
-  while IFS=$'\t' read -r name accounts full; do
-    with_lock people add_linux_user "$name" "$accounts" "$full"
+  local name accounts full shell
+  while IFS=$'\t' read -r name accounts full shell; do
+    with_lock people add_linux_user "$name" "$accounts" "$full" "$shell"
   done < <(rows "$CODE/conf/people.tsv")
-  # people added later: their rows in /etc/passwd survive, but not a kill between two writes
+  # people added later: their rows in /etc/passwd survive, but not a kill between two writes; and an older version
+  # gave them fewer secrets
   if [ -e "$PEOPLE" ]; then
-    while IFS=$'\t' read -r name accounts full; do
-      id "$name" >/dev/null 2>&1 || with_lock people add_linux_user "$name" "$accounts" "$full"
+    while IFS=$'\t' read -r name accounts full shell; do
+      if id "$name" >/dev/null 2>&1 && [ -s "$H/keys/$name.duo" ]; then continue; fi
+      with_lock people add_linux_user "$name" "$accounts" "$full" "$shell"
     done < <(rows "$PEOPLE")
   fi
 }
@@ -36,9 +38,9 @@ ensure_group() {
   getent group "$1" >/dev/null || groupadd "${UID_RANGE[@]}" "$1"
 }
 
-# add_linux_user NAME ACCOUNTS FULL: may be repeated; finishes what an interrupted call began.
+# add_linux_user NAME ACCOUNTS FULL [SHELL]: may be repeated; finishes what an interrupted call began.
 add_linux_user() {
-  local name=$1 accounts=$2 full=$3 home=/home/$1 account
+  local name=$1 accounts=$2 full=$3 shell=${4:-/bin/bash} home=/home/$1 account
   ensure_group harbour-people
   for account in ${accounts//[*,]/ }; do
     ensure_group "$account"
@@ -49,10 +51,12 @@ add_linux_user() {
     [ "$(id -u "$name")" -ge 31000 ] || die "There is a user $name on this machine who is not ours"
     usermod -aG "$groups" "$name"
   else
-    # password '*', not '!': sshd turns locked accounts away
-    useradd "${UID_RANGE[@]}" -m -d "$home" -s /bin/bash -c "$full" -p '*' -G "$groups" "$name"
+    # password '*', not '!': sshd turns locked accounts away. A real one follows in make_secrets
+    useradd "${UID_RANGE[@]}" -m -d "$home" -s "$shell" -c "$full" -p '*' -G "$groups" "$name"
   fi
   [ -d "$home" ] || cp -a /etc/skel "$home"
+  # once only, as what people change in their homes stays
+  if [ ! -d "$home/.ssh" ] && [ -d "$CODE/conf/homes/$name" ]; then cp -r "$CODE/conf/homes/$name/." "$home/"; fi
   install -d -m 700 -o "$name" -g "$name" "$home" "$home/.ssh" "/scratch/$name"
   install -d -o "$name" -g "$name" "$home/projects"
   [ -e "$home/scratch" ] || ln -s "/scratch/$name" "$home/scratch"
@@ -68,11 +72,11 @@ add_linux_user() {
   fi
   chown -R "$name:$name" "$home"
   make_secrets "$name" "$home"
-  if ! grep -qs "^$name	" "$PEOPLE"; then printf '%s\t%s\t%s\n' "$name" "$accounts" "$full" >>"$PEOPLE"; fi
+  if ! grep -qs "^$name	" "$PEOPLE"; then printf '%s\t%s\t%s\t%s\n' "$name" "$accounts" "$full" "$shell" >>"$PEOPLE"; fi
 }
 
 make_secrets() { # NAME HOME
-  local keys="$H/keys"
+  local keys="$H/keys" digits
   install -d -m 700 -o "${CALLER%:*}" -g "${CALLER#*:}" "$keys"
   if [ ! -s "$keys/$1.totp" ]; then
     rm -f "$keys/$1" "$keys/$1.pub"
@@ -80,6 +84,13 @@ make_secrets() { # NAME HOME
     (umask 077 && head -c 20 /dev/urandom | base32 >"$keys/$1.totp")
     chown "$CALLER" "$keys/$1" "$keys/$1.pub" "$keys/$1.totp"
   fi
+  if [ ! -s "$keys/$1.duo" ]; then
+    digits=$(od -An -N4 -tu4 /dev/urandom)
+    (umask 077 && head -c 8 /dev/urandom | base32 | tr "[:upper:]" "[:lower:]" | tr -d = >"$keys/$1.password" &&
+      echo $((digits % 900000 + 100000)) >"$keys/$1.duo")
+    chown "$CALLER" "$keys/$1.password" "$keys/$1.duo"
+  fi
+  if [ "$(getent shadow "$1" | cut -d: -f2)" = '*' ]; then set_password "$1"; fi
   [ -s "$2/.ssh/authorized_keys" ] || install -m 600 -o "$1" -g "$1" "$keys/$1.pub" "$2/.ssh/authorized_keys"
   # neither DISALLOW_REUSE nor RATE_LIMIT: tests sign in more than once in 30 seconds
   install -m 400 -o "$1" -g "$1" /dev/null "$2/.google_authenticator"
@@ -99,20 +110,43 @@ add_person() {
   describe
 }
 
-# user key: stands for the page where people of a centre upload their public keys.
+# user key, and the key page: where people of a centre upload their public keys.
 set_key() {
   local name=${1:?user key NAME [--set] KEY} file=/home/$1/.ssh/authorized_keys mode="add"
   shift
   if [ "${1:-}" = --set ]; then mode="set" && shift; fi
   local key=${1:?user key NAME [--set] KEY}
   [ -d "/home/$name/.ssh" ] || die "No such user: $name"
-  ssh-keygen -l -f - <<<"$key" >/dev/null || die "That is not a public key"
+  one_public_key "$key"
   with_lock people write_key
 }
 
+one_public_key() { # TEXT
+  if [[ $1 == *$'\n'* ]] || ! ssh-keygen -l -f - <<<"$1" >/dev/null 2>&1; then die "That is not a public key"; fi
+}
+
 write_key() { # with the variables of set_key
-  if [ "$mode" = add ] && grep -qxF "$key" "$file"; then return; fi
-  { [ "$mode" = set ] || cat "$file"; printf '%s\n' "$key"; } >"$file.new"
+  if [ "$mode" = add ] && grep -qsxF "$key" "$file"; then return; fi
+  { [ "$mode" = set ] || awk 1 "$file"; printf '%s\n' "$key"; } >"$file.new"
+  replace_keys
+}
+
+# The key page's Remove button.
+remove_key() { # NAME FINGERPRINT
+  local name=$1 file=/home/$1/.ssh/authorized_keys
+  known "$name"
+  with_lock people write_other_keys "$2"
+}
+
+write_other_keys() { # FINGERPRINT; with the variables of remove_key
+  local line
+  while IFS= read -r line; do
+    if [[ $(ssh-keygen -l -f - <<<"$line" 2>/dev/null) != *" $1 "* ]]; then printf '%s\n' "$line"; fi
+  done < <(awk 1 "$file") >"$file.new"
+  replace_keys
+}
+
+replace_keys() {
   chown "$name:$name" "$file.new"
   chmod 600 "$file.new"
   mv "$file.new" "$file"

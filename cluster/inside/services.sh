@@ -4,7 +4,8 @@
 
 MUNGE_SOCKET="$H/run/munge.d/socket"
 DB_SOCKET="$H/run/mysqld/socket"
-SERVICES=(munged mariadbd slurmdbd slurmctld "${NODES[@]/#/slurmd-}" memory-watch sshd sshd-mfa)
+SERVICES=(munged mariadbd slurmdbd slurmctld "${NODES[@]/#/slurmd-}" memory-watch keypage
+  sshd sshd-mfa sshd-duo sshd-password sshd-robot)
 
 start_munge() {
   configure
@@ -45,8 +46,6 @@ configure() {
   ln -sfn /dev/zero "$H/gpu/1"
   install -d -m 755 /etc/slurm /scratch /project /localscratch
   for i in slurm gres cgroup slurmdbd; do ln -sfn "$H/conf/$i.conf" /etc/slurm/$i.conf; done
-  cp "$CODE/conf/pam-key" /etc/pam.d/harbour-sshd
-  cp "$CODE/conf/pam-mfa" /etc/pam.d/harbour-sshd-mfa
   ln -sfn "$CODE/conf/profile.sh" /etc/profile.d/zz-harbour.sh
   write_hosts
   install_modules
@@ -131,26 +130,6 @@ start_slurm() {
   for node in "${NODES[@]}"; do start "slurmd-$node" "$CODE/inside/on-host" "$node" slurmd -D -N "$node"; done
   wait_for 30 slurmctld scontrol ping
   start memory-watch /usr/bin/python3 "$CODE/tools/memory_watch.py" watch
-}
-
-# sshd takes the name of its PAM service from the name it is called by, or from its configuration since 9.8.
-start_sshd() {
-  local name type
-  mkdir -p /run/sshd
-  for type in ed25519 ecdsa; do
-    [ -s "$H/conf/host_$type.pub" ] || { rm -f "$H/conf/host_$type" && ssh-keygen -q -t $type -N '' -C login1 -f "$H/conf/host_$type"; }
-  done
-  for name in sshd sshd-mfa; do
-    fill_in "$CODE/conf/$name.conf" "$H/conf/$name"
-    cat "$CODE/conf/sshd-common.conf" >>"$H/conf/$name"
-    if /usr/sbin/sshd -T -f "$H/conf/$name" -o PAMServiceName=x >/dev/null 2>&1; then
-      printf '%s\n' "PAMServiceName harbour-$name" "PerSourcePenalties no" >>"$H/conf/$name"
-    fi
-    ln -sfn /usr/sbin/sshd "$H/run/harbour-$name"
-    start $name "$CODE/inside/on-host" login1 "$H/run/harbour-$name" -D -e -f "$H/conf/$name"
-  done
-  wait_for 10 sshd port_answers "$PORT_KEY"
-  wait_for 10 sshd port_answers "$PORT_MFA"
 }
 
 # A node that a killed test left down or drained comes back; the others report by themselves.

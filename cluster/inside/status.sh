@@ -5,9 +5,9 @@ check() { # WHAT CMD…
   local what=$1
   shift
   if "$@" >/dev/null 2>&1; then
-    printf '  %-28s ok\n' "$what"
+    printf '  %-44s ok\n' "$what"
   else
-    printf '  %-28s DOWN\n' "$what"
+    printf '  %-44s DOWN\n' "$what"
     return 1
   fi
 }
@@ -21,6 +21,10 @@ status() {
   check "nodes take jobs" asked slurmctld nodes_take_jobs || bad=1
   check "ssh, key (port $PORT_KEY)" banner "$PORT_KEY" || bad=1
   check "ssh, key and code (port $PORT_MFA)" banner "$PORT_MFA" || bad=1
+  check "ssh, key and Duo (port $PORT_DUO)" banner "$PORT_DUO" || bad=1
+  check "ssh, code and password (port $PORT_PASSWORD)" banner "$PORT_PASSWORD" || bad=1
+  check "ssh, robot (port $PORT_ROBOT)" banner "$PORT_ROBOT" || bad=1
+  check "key page (port $PORT_KEYPAGE)" port_answers "$PORT_KEYPAGE" || bad=1
   check "cluster.json" test -s "$H/cluster.json" || bad=1
   return $bad
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# exec, ssh, user, state, selftest.
+# exec, ssh, user, state, selftest, and what the staff of a centre does: push, robot, hostkey, sshd.
 
 cluster_exec() {
   find_mode
@@ -17,17 +17,19 @@ cluster_exec() {
 # The machine's own ssh client, the person's own key, no agent, no configuration files.
 cluster_ssh() {
   local user=${1:-} port=PORT_KEY
-  [ -n "$user" ] || die "Say who: script/cluster ssh USER [--mfa] [CMD…]"
+  [ -n "$user" ] || die "Say who: script/cluster ssh USER [--mfa|--duo|--password] [CMD…]"
   [ -r "$DIR/keys/$user" ] || die "There is no $user on a cluster in $DIR. Start it with: script/cluster --dir $DIR up"
   shift
   local -a how=(-o BatchMode=yes)
-  if [ "${1:-}" = --mfa ]; then
-    shift
-    port=PORT_MFA
-    how=(-o KbdInteractiveAuthentication=yes)
-    # ssh asks this program for the code; it finds the person through the environment
-    export SSH_ASKPASS=$CODE/tools/askpass SSH_ASKPASS_REQUIRE=force ASKPASS_SECRET=$DIR/keys/$user.totp
-  fi
+  case ${1:-} in
+    --mfa | --duo | --password)
+      port=PORT_${1#--} port=${port^^}
+      shift
+      how=(-o KbdInteractiveAuthentication=yes)
+      # ssh asks this program for codes and passwords; it finds the person through the environment
+      export SSH_ASKPASS=$CODE/tools/askpass SSH_ASKPASS_REQUIRE=force ASKPASS_PERSON=$DIR/keys/$user
+      ;;
+  esac
   ssh -F none -o IdentitiesOnly=yes -o IdentityAgent=none -i "$DIR/keys/$user" -o "UserKnownHostsFile=\"$DIR/keys/known_hosts\"" \
     -o StrictHostKeyChecking=yes -o ConnectTimeout=10 "${how[@]}" \
     -p "$(sed -n "s/^$port=//p" "$DIR/conf/settings")" "$user@127.0.0.1" "$@"
@@ -44,8 +46,33 @@ cluster_user() {
       [ -r "$DIR/keys/${1:-}.totp" ] || die "There is nobody called '${1:-}' on this cluster."
       oathtool --totp --base32 "$(cat "$DIR/keys/$1.totp")"
       ;;
-    *) die "user add NAME ACCOUNT [--coordinator] | user key NAME [--set] 'ssh-ed25519 …' | user totp NAME" ;;
+    expire | unexpire) inside "${verb}_password" "$@" ;;
+    *) die "user add NAME ACCOUNT [--coordinator] | user key NAME [--set] 'ssh-ed25519 …' | user totp|expire|unexpire NAME" ;;
   esac
+}
+
+cluster_push() {
+  find_mode
+  case ${1:-list} in
+    approve | deny) inside answer_push "$@" ;;
+    list) inside list_pushes ;;
+    *) die "push approve NAME | push deny NAME | push list" ;;
+  esac
+}
+
+cluster_robot() {
+  find_mode
+  inside robot "$@"
+}
+
+cluster_hostkey() {
+  find_mode
+  inside hostkey "$@"
+}
+
+cluster_sshd() {
+  find_mode
+  inside sshd_fault "$@"
 }
 
 cluster_state() {
@@ -66,5 +93,7 @@ cluster_selftest() {
   . "$CODE/selftest/run.sh"
   # shellcheck source=/dev/null
   . "$CODE/selftest/checks.sh"
+  # shellcheck source=/dev/null
+  . "$CODE/selftest/logins.sh"
   run_selftest "$@"
 }

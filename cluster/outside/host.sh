@@ -9,7 +9,7 @@ NOTES=$HOME_INSIDE/host # what release_host needs to know
 CHANGES="  users $(grep -v '^#' "$CODE/conf/people.tsv" | cut -f1 | paste -sd' ') and their groups, homes in /home
   folders /harbour, /scratch, /project, /localscratch, /run/sshd
   a marked block at the top of /etc/hosts (it makes this machine's name resolve to 127.0.0.1)
-  files in /etc/slurm, /etc/pam.d (harbour-sshd, harbour-sshd-mfa), /etc/profile.d (zz-harbour.sh)"
+  files in /etc/slurm, /etc/pam.d (harbour-sshd*), /etc/profile.d (zz-harbour.sh)"
 # Only ours if they were not there before.
 MAYBE_OURS=(/scratch /project /localscratch /run/sshd /etc/slurm /etc/subuid- /etc/subgid- /etc/passwd- /etc/shadow-
   /etc/group- /etc/gshadow-)
@@ -65,7 +65,7 @@ release_host() {
   for path in /etc/slurm/*; do
     if [[ $(readlink "$path") == "$HOME_INSIDE"/* ]]; then rm -f "$path"; fi
   done
-  rm -f /etc/pam.d/harbour-sshd /etc/pam.d/harbour-sshd-mfa /etc/profile.d/zz-harbour.sh
+  rm -f /etc/pam.d/harbour-sshd /etc/pam.d/harbour-sshd-* /etc/profile.d/zz-harbour.sh
   while read -r path; do
     rm -rf --one-file-system "$path"
   done <"$NOTES/absent"

@@ -39,7 +39,8 @@ cluster_up() {
   # Clusters start one after the other: a block of ports is only visibly taken once daemons listen on it.
   exec 8</
   flock 8
-  if ! is_running; then write_settings "$(choose_number)"; fi
+  # one that runs keeps its ports, but may have been started when there were fewer kinds of them
+  if is_running; then write_settings "$(cat "$DIR/number")"; else write_settings "$(choose_number)"; fi
   echo "Starting cluster harbour in $DIR"
   step "copying the code and making a private root" make_world
   step "configuration and munge" inside start_munge
@@ -47,7 +48,7 @@ cluster_up() {
   step "slurmdbd" inside start_slurmdbd
   step "slurmctld and the nodes" inside start_slurm
   step "accounts and limits" inside load_accounts
-  step "ssh servers" inside start_sshd
+  step "ssh servers and the key page" inside start_sshd
   step "history (SEED_DAYS=${SEED_DAYS:-30})" inside seed_history
   step "waiting for all nodes" inside nodes_ready
   inside describe
@@ -73,6 +74,15 @@ copy_code() {
   mkdir -p "$DIR/code"
   cp -r --remove-destination "$CODE/." "$DIR/code/"
   chmod -R u=rwX,go=rX "$DIR/code"
+  compile_pam
+}
+
+compile_pam() {
+  local source=$CODE/pam/pam_harbour.c module=$DIR/lib/pam_harbour.so
+  [ ! "$module" -nt "$source" ] || return 0
+  mkdir -p "$DIR/lib"
+  cc -shared -fPIC -O1 -Wall -Wextra -o "$module.new" "$source" -lpam -loath
+  mv "$module.new" "$module" # an sshd may be using the old one
 }
 
 make_world() {

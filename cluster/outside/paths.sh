@@ -7,7 +7,8 @@
 
 HOME_INSIDE=/harbour
 PACKAGES=(slurm-wlm slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server openssh-client
-  libpam-google-authenticator oathtool lmod python3 python3-venv python3-numpy iproute2 procps)
+  libpam-google-authenticator oathtool lmod python3 python3-venv python3-numpy iproute2 procps
+  gcc libc6-dev libpam0g-dev liboath-dev tcsh fish)
 
 check_machine() {
   [ "$(uname -s)" = Linux ] ||

@@ -43,6 +43,10 @@ PORT_MFA=$((first + 1))
 PORT_CTLD=$((first + 2))
 PORT_DBD=$((first + 3))
 PORT_NODES=$((first + 4))
+PORT_DUO=$((first + 11))
+PORT_PASSWORD=$((first + 12))
+PORT_ROBOT=$((first + 13))
+PORT_KEYPAGE=$((first + 14))
 OUTSIDE_DIR='${DIR//\'/\'\\\'\'}'
 CALLER=${SUDO_UID:-0}:${SUDO_GID:-0}
 X

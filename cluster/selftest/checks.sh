@@ -53,7 +53,7 @@ step_runs() { contains "$(c exec squeue -h -s -j "$1" -o %i)" "$1.0"; }
 sftp_to() { # PORTNAME ASKPASS COMMANDS
   local port
   port=$(sed -n "s/^$1=//p" "$DIR/conf/settings")
-  SSH_ASKPASS="$CODE/tools/askpass" SSH_ASKPASS_REQUIRE=$2 ASKPASS_SECRET=$DIR/keys/alice.totp \
+  SSH_ASKPASS="$CODE/tools/askpass" SSH_ASKPASS_REQUIRE=$2 ASKPASS_PERSON=$DIR/keys/alice \
     sftp -q -F none -o IdentitiesOnly=yes -i "$DIR/keys/alice" -o UserKnownHostsFile="$DIR/keys/known_hosts" \
     -P "$port" alice@127.0.0.1 <<<"$3"
 }
@@ -111,7 +111,9 @@ assert os.stat(sys.argv[1]).st_mode & 0o777 == 0o600
 assert people["asmith"]["pi"] and not people["alice"]["pi"] and people[sys.argv[2]]["pi"]
 assert people["alice"]["accounts"] == ["def-smith", "rrg-smith", "def-jones"]
 assert all(os.path.exists(user["private_key"]) and user["totp_secret"] for user in people.values())
-assert cluster["host_keys"][0]["fingerprint"].startswith("SHA256:") and set(cluster["ports"]) == {"key", "mfa"}
+assert cluster["host_keys"][0]["fingerprint"].startswith("SHA256:") and len(cluster["ports"]) == 6
+assert all(user["password"] and len(user["duo_passcode"]) == 6 for user in people.values())
+assert people["fin"]["shell"] == "/usr/bin/fish" and people["bob"]["shell"] == "/bin/bash"
 X
 }
 

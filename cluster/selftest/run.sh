@@ -95,6 +95,16 @@ run_selftest() {
   expect "public keys" check_keys
   expect "one-time codes" check_codes
   expect "coordinator ends a member's job" check_coordinator
+  expect "Duo, by passcode and phone call" check_duo
+  expect "Duo, by push" check_push
+  expect "one-time code and password" check_password
+  expect "a password that must be changed" check_expired
+  expect "robot" check_robot
+  expect "jump through one port to another" check_jump
+  expect "tcsh, fish and a talkative bash" check_shells
+  expect "key page" check_keypage
+  expect "ssh servers that hang, drop, die" check_faults
+  expect "host keys that change" check_host_keys
   expect "cluster.json" check_json
   expect "status" c status
   if [ -z "$was_up" ]; then c down; fi

@@ -17,7 +17,7 @@ for name, share, organisation, *more in accounts:
     print(f"Account - '{name}':Description='{name}':Organization='{organisation}':Fairshare={share}{settings}")
 for account, *_ in accounts:
     print(f"Parent - '{account}'")
-    for user, memberships, _ in people:
+    for user, memberships, *_ in people:
         names = [name.rstrip("*") for name in memberships.split(",")]
         led = [name.rstrip("*") for name in memberships.split(",") if name.endswith("*")]
         coordinator = f":Coordinator='{','.join(led)}'" if led else ""

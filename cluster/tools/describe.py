@@ -5,6 +5,7 @@ import os
 import subprocess
 
 HOME = "/harbour"
+SSH_PORTS = ["key", "mfa", "duo", "password", "robot"]
 
 
 def run(*command):
@@ -32,7 +33,7 @@ def host_key(kind):
 
 
 def person(row, outside):
-    name, accounts, full_name = row.split("\t")
+    name, accounts, full_name, *shell = row.split("\t")
     return {
         "name": name,
         "full_name": full_name,
@@ -42,6 +43,9 @@ def person(row, outside):
         "private_key": f"{outside}/keys/{name}",
         "public_key": read(f"{HOME}/keys/{name}.pub"),
         "totp_secret": read(f"{HOME}/keys/{name}.totp"),
+        "password": read(f"{HOME}/keys/{name}.password"),
+        "duo_passcode": read(f"{HOME}/keys/{name}.duo"),
+        "shell": shell[0] if shell else "/bin/bash",
     }
 
 
@@ -49,7 +53,7 @@ def main():
     settings = dict(line.split("=", 1) for line in read(f"{HOME}/conf/settings").splitlines())
     outside = settings["OUTSIDE_DIR"][1:-1].replace("'\\''", "'")
     owner = tuple(int(part) for part in settings["CALLER"].split(":"))
-    ports = {"key": int(settings["PORT_KEY"]), "mfa": int(settings["PORT_MFA"])}
+    ports = {kind: int(settings[f"PORT_{kind.upper()}"]) for kind in SSH_PORTS}
     users = [person(row, outside) for row in read(f"{HOME}/people.tsv").splitlines()]
     partitions = [line.split()[0].split("=")[1] for line in read(f"{HOME}/conf/slurm.conf").splitlines()
                   if line.startswith("PartitionName=")]
@@ -59,11 +63,12 @@ def main():
         "slurm_version": run("slurmctld", "-V").split()[1],
         "mode": settings["MODE"],
         "host": "127.0.0.1",
-        "ports": ports,
+        "ports": {**ports, "keypage": int(settings["PORT_KEYPAGE"])},
         "host_keys": keys,
         "users": users,
         "partitions": partitions,
         "accounts": sorted({account for user in users for account in user["accounts"]}),
+        "robot": {"wrappers": f"{HOME}/code/allowed_commands", "keys": f"{HOME}/robot/keys"},
         "dir": outside,
     }, indent=2) + "\n", owner)
     write(f"{HOME}/keys/known_hosts",
