@@ -7,21 +7,23 @@ COPY . .
 RUN cargo build --release --locked --bin portolan
 
 FROM debian:12-slim
-# openssh-client: clusters are reached with the ordinary ssh. ca-certificates: `portolan doctor` looks at the
-# portal's own certificate.
+# openssh-client: clusters are reached with the ordinary ssh. util-linux: its setsid gives each connection a session of
+# its own. ca-certificates: `portolan doctor` looks at the portal's own certificate.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates openssh-client \
+    && apt-get install -y --no-install-recommends ca-certificates openssh-client util-linux \
     && rm -rf /var/lib/apt/lists/*
 # A fixed number, so that a folder mounted from the host can be given to it: chown 10001:10001.
 RUN useradd --system --uid 10001 --home-dir /var/lib/portolan --shell /usr/sbin/nologin portolan \
-    && install -d -m 0700 -o portolan -g portolan /var/lib/portolan
+    && install -d -m 0700 -o portolan -g portolan /var/lib/portolan /run/portolan
 COPY --from=build /build/target/release/portolan /usr/local/bin/portolan
 
 USER portolan
 WORKDIR /var/lib/portolan
 VOLUME /var/lib/portolan
 # Inside a container, loopback cannot be reached from outside. Put a proxy with TLS in front of both ports.
+# Sockets of connections to clusters are no use to the next container, so they are not in the volume.
 ENV PORTOLAN_DATA_DIR=/var/lib/portolan \
+    PORTOLAN_RUN_DIR=/run/portolan \
     PORTOLAN_PORTAL_LISTEN=0.0.0.0:8080 \
     PORTOLAN_BOARDS_LISTEN=0.0.0.0:8081
 EXPOSE 8080 8081

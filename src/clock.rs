@@ -25,6 +25,11 @@ impl UnixTime {
         jiff::Timestamp::from_second(self.0).map_or_else(|_| String::new(), |t| t.to_string())
     }
 
+    /// The day in UTC: `2026-11-16`.
+    pub fn day(self) -> String {
+        self.iso().chars().take(10).collect()
+    }
+
     /// For people, where no script can make it relative: `16 Nov 2026, 09:12 UTC`.
     pub fn words(self) -> String {
         jiff::Timestamp::from_second(self.0)

@@ -19,6 +19,11 @@ pub use public_url::PublicUrl;
 pub struct Config {
     /// Where the database and the master key live.
     pub data_dir: PathBuf,
+    /// Where the sockets of connections to clusters live; `run` in the data folder if not set.
+    pub run_dir: Option<PathBuf>,
+    /// This program, which ssh starts to ask questions. Not a setting: found out at the start.
+    #[serde(skip, default = "this_program")]
+    pub program: PathBuf,
     /// The portal itself.
     pub portal: Origin,
     /// The separate origin on which dashboards are shown.
@@ -105,6 +110,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data_dir: PathBuf::from("portolan-data"),
+            run_dir: None,
+            program: this_program(),
             portal: Origin::local("localhost", 8080),
             boards: Origin::local("127.0.0.1", 8081),
             metrics: Metrics { listen: loopback(8082) },
@@ -203,8 +210,21 @@ impl Config {
         Ok(config)
     }
 
+    /// Where the sockets of connections to clusters live, as a full path: ssh runs in another folder.
+    pub fn run_dir(&self) -> PathBuf {
+        let dir = self.run_dir.clone().unwrap_or_else(|| self.data_dir.join("run"));
+        std::path::absolute(&dir).unwrap_or(dir)
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let invalid = |message: String| Err(ConfigError::Invalid(message));
+        check_run_dir(&self.run_dir())?;
+        if std::path::absolute(&self.data_dir).is_ok_and(|data| data.starts_with(self.run_dir())) {
+            return invalid(
+                "run_dir must be a folder of its own: it must not be, or hold, the data folder."
+                    .into(),
+            );
+        }
         if !self.metrics.listen.ip().is_loopback() {
             return invalid(format!(
                 "metrics.listen is {}, but that listener shows inner figures without a sign-in. Use a loopback address such as 127.0.0.1:8082.",
@@ -227,6 +247,23 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Names of sockets are limited to 108 bytes, and ssh reads some characters of a path as commands of its own.
+fn check_run_dir(dir: &Path) -> Result<(), ConfigError> {
+    const LONGEST: usize = 64;
+    let text = dir.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if text.len() > LONGEST || !text.chars().all(plain) {
+        return Err(ConfigError::Invalid(format!(
+            "The run folder {text} cannot hold sockets: its path must have at most {LONGEST} characters, and only letters, digits and / . _ -. Set run_dir to another folder, for example /run/portolan."
+        )));
+    }
+    Ok(())
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("portolan"))
 }
 
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {

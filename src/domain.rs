@@ -45,6 +45,41 @@ id!(
     /// A cluster this portal knows.
     ClusterId
 );
+id!(
+    /// An SSH key of a person.
+    KeyId
+);
+
+/// Where a connection leads and what a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LineRole {
+    /// The login host: everything a person can do.
+    Login,
+    /// The automation ("robot") host: a few commands, without a second factor.
+    Robot,
+}
+
+impl LineRole {
+    /// As stored and as sent by forms.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::Robot => "robot",
+        }
+    }
+}
+
+impl FromStr for LineRole {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "login" => Ok(Self::Login),
+            "robot" => Ok(Self::Robot),
+            _ => Err(NameError("Choose the login host or the automation host.")),
+        }
+    }
+}
 
 /// What a person is in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +214,7 @@ impl fmt::Display for Label {
 }
 
 /// Characters that break lines, cannot be seen, or make text look like something else.
-fn is_trick(c: char) -> bool {
+pub fn is_trick(c: char) -> bool {
     const INVISIBLE: &[char] = &[
         '\u{AD}', '\u{61C}', '\u{115F}', '\u{1160}', '\u{180E}', '\u{2800}', '\u{3164}',
         '\u{FEFF}', '\u{FFA0}',
@@ -190,7 +225,7 @@ fn is_trick(c: char) -> bool {
 }
 
 /// A short name for use in addresses and commands: `fir`, `demo-mfa`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slug(String);
 
 impl Slug {
@@ -245,10 +280,58 @@ impl FromStr for HostName {
     }
 }
 
+/// A person's user name on a cluster: safe to hand to `ssh`, whatever shell reads it later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteUser(String);
+
+impl RemoteUser {
+    /// Longest accepted name.
+    pub const MAX: usize = 64;
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RemoteUser {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(NameError("Enter the user name that you have on the cluster."));
+        }
+        if text.len() > Self::MAX {
+            return Err(NameError("Use at most 64 characters."));
+        }
+        let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            || !text.chars().all(good)
+        {
+            return Err(NameError(
+                "Enter only the user name: letters without accents, digits, dots, dashes and underscores, not beginning with a dash. It is not your e-mail address.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn user_names_on_clusters_cannot_look_like_options() {
+        for bad in ["", "-oProxyCommand=x", "a b", "a\nb", "a@b", "x;y", "$(id)", "é", "%h", ".x"]
+        {
+            assert!(bad.parse::<RemoteUser>().is_err(), "{bad:?}");
+        }
+        for good in ["alice", " alice ", "a.b-c_d", "_x", "s1234"] {
+            assert_eq!(good.parse::<RemoteUser>().unwrap().as_str(), good.trim());
+        }
+    }
 
     #[test]
     fn sign_in_names_are_folded_and_checked() {

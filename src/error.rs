@@ -36,6 +36,9 @@ pub enum AppError {
     /// 409: it would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
+    /// 409: the person's keychain is closed; signing in again opens it.
+    #[error("keychain closed")]
+    Locked,
     /// 503: another program holds the database, or too many people sign in at once.
     #[error("database busy")]
     Busy,
@@ -74,6 +77,7 @@ impl From<AuthError> for AppError {
             AuthError::Denied => Self::Denied,
             AuthError::LastAdmin => Self::LastAdmin,
             AuthError::SignInRanOut => Self::NotSignedIn("/".into()),
+            AuthError::Locked => Self::Locked,
             // Forms answer these next to the field; reaching this point is a fault of ours.
             other => Self::Internal(other.to_string()),
         }

@@ -24,14 +24,16 @@ pub async fn run(app: AppState) {
     }
 }
 
-/// Deletes sessions that ran out and activity that is older than it should be kept.
+/// Deletes sessions that ran out, and what is older than it should be kept: activity and tries to connect.
 pub async fn tidy(app: &AppState) {
     let result = async {
         let sessions = app.auth.sweep_sessions().await?;
         let until = app.clock.now().plus(-i64::from(app.config.activity.keep_days) * 86_400);
         let mut tx = app.store.write().await?;
-        let entries = store::activity::sweep(&mut tx, until).await?;
+        let entries = store::activity::sweep(&mut tx, until).await?
+            + store::lines::sweep_connects(&mut tx, until).await?;
         store::commit(tx).await?;
+        app.store.scrub().await?;
         Ok::<_, crate::auth::AuthError>((sessions, entries))
     };
     match result.await {

@@ -3,18 +3,20 @@
 //! The rooms and who may use whom (nothing points back; `tests/it/house.rs` guards it):
 //!
 //! ```text
-//! main → cli → app → web → auth → store, vault
+//! main → cli → app → web → cluster → auth → store, vault
+//!                          cluster → ssh (how it is reached), slurm (what it says), sites (what it is like)
 //!              app → housekeeping, health, telemetry
-//!              cli → ssh (scanning host keys)
 //! ```
 //!
-//! `store` is the only room that names `sqlx`, `web` the only one that names `axum` and `askama`.
+//! `store` is the only room that names `sqlx`, `web` the only one that names `axum` and `askama`, `ssh` the only one
+//! that names `openssh`.
 //! `domain` and `clock` are words that everyone shares.
 
 pub mod app;
 pub mod auth;
 pub mod cli;
 pub mod clock;
+pub mod cluster;
 pub mod config;
 pub mod domain;
 pub mod entropy;
@@ -23,6 +25,8 @@ pub mod health;
 pub mod housekeeping;
 pub mod outgoing;
 pub mod probe;
+pub mod sites;
+pub mod slurm;
 pub mod ssh;
 pub mod store;
 pub mod telemetry;

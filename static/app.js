@@ -9,7 +9,7 @@
   ];
   const byId = (id) => document.getElementById(id);
 
-  // ---- Times: <time datetime data-relative> reads "3 minutes ago"; data-relative="short" reads "3 min ago" ----
+  // ---- Times: <time datetime data-relative> reads "3 minutes ago"; "short" reads "3 min ago", "clock" reads "09:12" ----
 
   const STEPS = [
     ["year", 31536000, "y"], ["month", 2592000, "mo"], ["day", 86400, "d"],
@@ -29,12 +29,21 @@
     return words.format(seconds < 0 ? count : -count, unit);
   }
 
+  const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+  function clockText(then) {
+    const isToday = new Date(then).toDateString() === new Date().toDateString();
+    return isToday ? hours.format(then) : `${days.format(then)}, ${hours.format(then)}`;
+  }
+
   function refreshTimes(root = document) {
     for (const time of all("time[data-relative]", root)) {
       const then = Date.parse(time.dateTime);
       if (Number.isNaN(then)) continue;
       const seconds = (Date.now() - then) / 1000;
-      const text = relativeText(seconds, time.dataset.relative === "short");
+      const form = time.dataset.relative;
+      const text = form === "clock" ? clockText(then) : relativeText(seconds, form === "short");
       if (time.textContent !== text) time.textContent = text;
       time.closest(".fresh")?.classList.toggle("is-stale", seconds > STALE_SECONDS);
     }
@@ -230,13 +239,33 @@
   document.addEventListener("htmx:timeout", () =>
     showProblem("Portolan took too long to answer. Please try again."));
 
+  // The button that was pressed is busy, not its neighbours.
+  const pressed = (event) => event.detail.requestConfig?.triggeringEvent?.submitter;
+  document.addEventListener("htmx:beforeRequest", (event) => pressed(event)?.setAttribute("aria-busy", "true"));
+  document.addEventListener("htmx:afterRequest", (event) => pressed(event)?.removeAttribute("aria-busy"));
+
+  // Whoever works in a part that is renewed stays in it, and is not thrown back to the top of the page.
+  let wasInside = false;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    wasInside = Boolean(event.detail.target?.contains(document.activeElement));
+  });
+  function keepFocus(root) {
+    if (!wasInside || document.activeElement !== document.body) return;
+    all("[data-keep-focus]", root)[0]?.focus({ preventScroll: true });
+  }
+
   // htmx:load comes for every piece of new content, out-of-band ones included.
+  // What has been said is not said again when only figures beside it are new.
+  let lastSaid = all("[data-announce]")[0]?.dataset.announce;
   document.addEventListener("htmx:load", (event) => {
     const root = event.detail.elt;
     if (root === document.body) return;
     enhance(root);
+    keepFocus(root);
     const said = all("[data-announce]", root)[0];
-    if (said) announce(said.dataset.announce || said.textContent.trim());
+    if (!said || said.dataset.announce === lastSaid) return;
+    lastSaid = said.dataset.announce;
+    announce(lastSaid || said.textContent.trim());
   });
 
   // The stream of events ends a session everywhere at once.

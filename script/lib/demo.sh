@@ -32,6 +32,12 @@ stop_portal() {
   rm -f "$DEMO/portal.pid"
 }
 
+# A stopped portal leaves its connections to its next start. Whoever ends the demo does not want that.
+hang_up() {
+  [ -x "$PROGRAM" ] && [ -e "$DEMO/portal/portolan.db" ] || return 0
+  demo_portolan hang-up >>"$STEP_LOG" 2>&1 || echo "Some connections may still be open. See $STEP_LOG" >&2
+}
+
 # start_demo PORT: PORT may be empty, which means: as before, or 8080.
 start_demo() {
   local wanted=$1 before
@@ -47,7 +53,7 @@ start_demo() {
   if ! portal_pid >/dev/null; then
     write_settings "$wanted"
     make_people
-    know_clusters
+    step "telling the portal about its clusters" know_clusters
     step "starting the portal" start_portal
   fi
   write_facts
@@ -71,9 +77,13 @@ program_changed() {
 }
 
 write_settings() {
+  local run_dir
+  run_dir=$(short_run_dir)
+  [ -z "$run_dir" ] || run_dir="run_dir = \"$run_dir\""
   cat >"$DEMO/portolan.toml" <<TOML
 # port $1
 data_dir = "$DEMO/portal"
+$run_dir
 [portal]
 listen = "127.0.0.1:$1"
 [boards]
@@ -81,6 +91,19 @@ listen = "127.0.0.1:$(($1 + 1))"
 [metrics]
 listen = "127.0.0.1:$(($1 + 2))"
 TOML
+}
+
+# Sockets need a short path of plain characters. Where the data folder has none, they live in a private folder in /tmp,
+# the same one each time, so that connections are found again.
+short_run_dir() {
+  local own=$DEMO/portal/run kept
+  if [ ${#own} -le 64 ] && [[ $own =~ ^[A-Za-z0-9/._-]+$ ]]; then return 0; fi
+  kept=$(cat "$DEMO/run_dir" 2>/dev/null || true)
+  if [ -z "$kept" ] || [ ! -O "$kept" ]; then
+    kept=$(mktemp -d /tmp/portolan-demo-XXXXXX)
+    echo "$kept" >"$DEMO/run_dir"
+  fi
+  echo "$kept"
 }
 
 start_portal() {
@@ -144,36 +167,20 @@ print("-".join(secrets.choice(words) for _ in range(3)) + "-" + str(secrets.rand
 PY
 }
 
-# The portal pins the host keys it finds in the cluster's own description.
+# One cluster of the portal for each way to sign in, described as a centre would be. Whatever an earlier demo knew of
+# them is brought up to date: ports and host keys may have changed since, but people's user names stay.
 know_clusters() {
-  local name title kind
-  while IFS='|' read -r name title kind; do
-    know_cluster "$name" "$title" "$kind"
-  done <<'TABLE'
-harbour|Harbour (demo cluster)|key
-harbour-mfa|Harbour with one-time codes|mfa
-TABLE
+  local name file print verb keys=()
+  while read -r print; do keys+=(--host-key "$print"); done < <(cluster_prints)
+  python3 "$REPO/script/lib/demo_sites.py" "$REPO/sites/demo.toml" "$DEMO/cluster/cluster.json" "$DEMO/sites" |
+    while read -r name file; do
+      verb=add
+      if demo_portolan cluster export "$name" >/dev/null 2>&1; then verb=change; fi
+      demo_portolan cluster "$verb" "$name" --file "$file" "${keys[@]}"
+    done
 }
 
-know_cluster() {
-  local port prints=() print
-  port=$(cluster_fact "['ports']['$3']")
-  while read -r print; do prints+=(--host-key "$print"); done < <(cluster_fact_prints)
-  if demo_portolan cluster list | grep -qE "^$1 .*:$port\$"; then return 0; fi
-  step "telling the portal about $2" add_cluster "$1" --host 127.0.0.1 --port "$port" --title "$2" "${prints[@]}"
-}
-
-# The cluster may have moved to another port: what was known of it goes first.
-add_cluster() {
-  demo_portolan cluster remove "$1" || true
-  demo_portolan cluster add "$@"
-}
-
-cluster_fact() {
-  python3 -c "import json, sys; print(json.load(open(sys.argv[1]))$1)" "$DEMO/cluster/cluster.json"
-}
-
-cluster_fact_prints() {
+cluster_prints() {
   python3 -c 'import json, sys
 for key in json.load(open(sys.argv[1]))["host_keys"]: print(key["fingerprint"])' "$DEMO/cluster/cluster.json"
 }
@@ -181,7 +188,8 @@ for key in json.load(open(sys.argv[1]))["host_keys"]: print(key["fingerprint"])'
 write_facts() {
   PORTAL=$(portal_address portal) BOARDS=$(portal_address boards) METRICS=$(portal_address metrics) \
     python3 - "$DEMO" <<'PY'
-import json, os, sys
+import json, os, sys, tomllib
+from pathlib import Path
 demo = sys.argv[1]
 people = []
 for line in open(f"{demo}/people.tsv", encoding="utf-8"):
@@ -189,13 +197,18 @@ for line in open(f"{demo}/people.tsv", encoding="utf-8"):
     people.append({"name": name, "display_name": shown, "password": password, "group": group, "role": role,
                    "admin": bool(admin)})
 cluster = json.load(open(f"{demo}/cluster/cluster.json"))
+sites = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(demo, "sites").glob("*.toml"))]
+hosts = [{"name": site["name"], "title": site["title"], "host": site["login"]["host"], "port": site["login"]["port"],
+          "asks": site["login"]["accepts"][0]} for site in sites]
 facts = {
     "portal_url": os.environ["PORTAL"], "boards_url": os.environ["BOARDS"],
     "metrics_url": os.environ["METRICS"] + "/metrics", "people": people,
     "settings": f"{demo}/portolan.toml", "log": f"{demo}/portal.log",
     "cluster": {"dir": f"{demo}/cluster", "name": cluster["name"], "slurm_version": cluster["slurm_version"],
-                "hosts": [{"name": "harbour", "host": cluster["host"], "port": cluster["ports"]["key"]},
-                          {"name": "harbour-mfa", "host": cluster["host"], "port": cluster["ports"]["mfa"]}]},
+                "key_page": f"http://{cluster['host']}:{cluster['ports']['keypage']}/",
+                "robot_port": cluster["ports"]["robot"], "hosts": hosts,
+                "people": [{key: user[key] for key in ("name", "password", "duo_passcode", "totp_secret")}
+                           for user in cluster["users"]]},
 }
 draft = f"{demo}/demo.json.new"
 with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -215,8 +228,22 @@ for person in facts["people"]:
     role += ", administrator of the portal" if person["admin"] else ""
     print(f"  {person['name']:<12} {person['password']:<32} {person['display_name']}, {role}")
 cluster = facts["cluster"]
-ports = " and ".join(f"{host['port']} ({'with one-time code' if 'mfa' in host['name'] else 'key only'})" for host in cluster["hosts"])
-print(f"\nBehind it: Slurm {cluster['slurm_version']}, reached over ssh on the ports {ports}.")
-print("To look around there yourself: script/cluster --dir var/demo/cluster ssh alice")
+alice = next(person for person in cluster["people"] if person["name"] == "alice")
+staff = "script/cluster --dir var/demo/cluster"
+how = {
+    ("key",): "nothing more is asked",
+    ("key", "code"): f"a code: {staff} user totp alice",
+    ("key", "duo"): f"the passcode {alice['duo_passcode']}; or the push, and then: {staff} push approve alice",
+    ("code", "password"): f"no key; a code as above, then the password {alice['password']}",
+}
+print(f"""
+To try a connection, sign in as alice, open Clusters and choose one. Her user name there is alice, too. Create the key
+and paste its public half into the demo's key page, {cluster['key_page']} , then press Connect.
+""")
+for host in cluster["hosts"]:
+    print(f"  {host['title']:<30} {how[tuple(host['asks'])]}")
+print(f"""
+The others have accounts there under their own names; var/demo/demo.json has their codes and passwords.
+Behind it: Slurm {cluster['slurm_version']}. To look around there yourself: {staff} ssh alice""")
 PY
 }

@@ -91,6 +91,42 @@ events! {
     ClusterAdded = "cluster.added", "Added a cluster";
     /// A cluster was removed.
     ClusterRemoved = "cluster.removed", "Removed a cluster";
+    /// A cluster's settings were changed.
+    ClusterChanged = "cluster.changed", "Changed a cluster's settings";
+    /// A cluster was taken out of use.
+    ClusterRetired = "cluster.retired", "Took a cluster out of use";
+    /// A cluster was taken back into use.
+    ClusterRestored = "cluster.restored", "Took a cluster back into use";
+    /// A cluster's host keys were pinned.
+    HostKeysPinned = "cluster.host-keys", "Pinned the host keys of a cluster";
+    /// A cluster's host showed another key than the pinned ones.
+    HostKeyAlarm = "cluster.host-key-alarm", "A cluster's host key had changed; connections stopped";
+    /// An administrator found the alarm to be false.
+    HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Ended a host key alarm without changing the keys";
+    /// A key was made.
+    KeyMade = "key.made", "Made an SSH key";
+    /// A key was imported.
+    KeyImported = "key.imported", "Imported an SSH key";
+    /// A new key took the old one's place.
+    KeyReplaced = "key.replaced", "Replaced an SSH key";
+    /// A key was deleted.
+    KeyDeleted = "key.deleted", "Deleted an SSH key";
+    /// A key may be used while its owner is away.
+    KeyUnattendedOn = "key.unattended-on", "Allowed unattended use of an SSH key";
+    /// It no longer may.
+    KeyUnattendedOff = "key.unattended-off", "Ended unattended use of an SSH key";
+    /// Keys were lost with a password.
+    KeysLost = "key.lost", "SSH keys were deleted because the password was replaced";
+    /// A person told their user name on a cluster.
+    UserNamed = "line.user", "Set a user name on a cluster";
+    /// A connection was opened.
+    Connected = "line.connected", "Connected to a cluster";
+    /// A sign-in at a cluster failed.
+    ConnectFailed = "line.failed", "A connection to a cluster failed";
+    /// A connection was closed by its owner.
+    Disconnected = "line.disconnected", "Disconnected from a cluster";
+    /// The master key was changed.
+    MasterKeyRotated = "portal.master-key", "Changed the master key";
     /// A backup was put back.
     Restored = "portal.restored", "Restored the portal from a backup";
 }

@@ -26,6 +26,8 @@ pub enum Bucket {
     CodeBrowser(String, String),
     /// Wrong answers of someone who is signed in (their current password, say).
     Confirmation(i64),
+    /// Keys that someone brings along; opening one may take seconds.
+    Import(i64),
 }
 
 impl Bucket {
@@ -35,6 +37,7 @@ impl Bucket {
             Self::Address(_) => (30.0, 10.0),
             Self::AccountFrom(..) => (8.0, 30.0),
             Self::Account(_) => (40.0, 60.0),
+            Self::Import(_) => (40.0, 20.0),
             Self::Code(_) => (10.0, 120.0),
             Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => {
                 (10.0, 30.0)

@@ -173,6 +173,7 @@ impl Auth {
         let link = self.open_link(Purpose::Setup, token, visitor).await?;
         password::check(&new.password, &new.name)?;
         let hash = self.hash_password(&new.password).await?;
+        let ready = self.ready_new_password(&new.password).await?;
         let mut tx = self.store.write().await?;
         if store::people::count(&mut tx).await? > 0 {
             return Err(AuthError::Link(LinkProblem::Used));
@@ -181,7 +182,7 @@ impl Auth {
         self.use_link(&mut tx, &link, person).await?;
         let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
         record(&mut tx, &actor, Event::SetUp, About::default(), self.clock.now()).await?;
-        let browser = self.first_session(&mut tx, person, visitor).await?;
+        let browser = self.first_session(&mut tx, person, &ready, visitor).await?;
         store::commit(tx).await?;
         Ok(browser)
     }
@@ -196,11 +197,12 @@ impl Auth {
         let link = self.open_link(Purpose::Join, token, visitor).await?;
         password::check(&new.password, &new.name)?;
         let hash = self.hash_password(&new.password).await?;
+        let ready = self.ready_new_password(&new.password).await?;
         let mut tx = self.store.write().await?;
         let person = self.add_person(&mut tx, new, &hash, false).await?;
         let actor = Actor { id: Some(person), ..Actor::stranger(new.name.as_str(), visitor) };
         self.enter_group(&mut tx, &link, person, &actor).await?;
-        let browser = self.first_session(&mut tx, person, visitor).await?;
+        let browser = self.first_session(&mut tx, person, &ready, visitor).await?;
         store::commit(tx).await?;
         Ok(browser)
     }
@@ -221,13 +223,15 @@ impl Auth {
         Ok(true)
     }
 
-    /// Uses a reset link: sets the new password and ends every session.
+    /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the
+    /// old password opened them, and that is what makes them safe from whoever makes such links.
+    /// How many keys were lost.
     pub async fn reset_password(
         &self,
         token: &str,
         new: &SecretString,
         visitor: &Visitor,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let link = self.open_link(Purpose::Reset, token, visitor).await?;
         let person = link.person().ok_or(AuthError::NotFound)?;
         let whose = store::people::get(&mut *self.store.read().await?, person)
@@ -241,11 +245,17 @@ impl Auth {
         self.use_link(&mut tx, &link, person).await?;
         store::people::set_password(&mut tx, person, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person, None).await?;
+        let lost = self.lose_keys(&mut tx, person).await?;
         let about = About { person: Some(person), ..About::default() };
-        record(&mut tx, &Actor::person(&whose, visitor), Event::PasswordReset, about, now).await?;
+        let actor = Actor::person(&whose, visitor);
+        record(&mut tx, &actor, Event::PasswordReset, about, now).await?;
+        if lost > 0 {
+            let about = About { person: Some(person), ..About::default() };
+            record(&mut tx, &actor, Event::KeysLost, about, now).await?;
+        }
         store::commit(tx).await?;
         self.announce(Ended::Person(person, None));
-        Ok(())
+        Ok(lost)
     }
 
     pub(super) async fn add_person(

@@ -14,12 +14,15 @@ use crate::vault::{Vault, VaultError};
 
 pub mod activity;
 pub mod groups;
+mod keyring;
+pub mod keys;
 pub mod known_browser;
 pub mod limits;
 pub mod links;
 pub mod password;
 pub mod people;
 pub mod policy;
+mod rotation;
 pub mod second_factor;
 pub mod sessions;
 pub mod sign_in;
@@ -33,6 +36,9 @@ const HASHES_AT_ONCE: usize = 2;
 
 /// Passwords that may wait for their turn. Whoever comes later is told to try again: a flood must not pile up.
 const HASHES_WAITING: usize = 64;
+
+/// Imported keys opened at the same time; whoever comes meanwhile is told to try again. Never in the way of sign-ins.
+const IMPORTS_AT_ONCE: usize = 2;
 
 /// Sessions kept in memory: more people than any lab has.
 const MOST_SESSIONS_KNOWN: usize = 4096;
@@ -104,6 +110,15 @@ pub enum AuthError {
     /// It would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
+    /// Their keychain is closed: they must sign in again.
+    #[error("keychain closed")]
+    Locked,
+    /// A new key waits already.
+    #[error("a new key waits already")]
+    KeyWaiting,
+    /// The new key has not opened a connection yet.
+    #[error("the new key is not proven")]
+    KeyUnproven,
     /// Too many passwords wait to be checked.
     #[error("overloaded")]
     Overloaded,
@@ -137,7 +152,9 @@ pub struct Auth {
     lifetimes: config::Sessions,
     hashing: Arc<Semaphore>,
     hash_queue: Arc<Semaphore>,
+    importing: Arc<Semaphore>,
     ended: broadcast::Sender<Ended>,
+    keyring: Arc<keyring::Keyring>,
     /// Sessions by the hash of their cookie; `None` for a cookie that opens nothing.
     signed_in: Arc<Cache<[u8; 32], Option<Arc<sessions::SignedIn>>>>,
 }
@@ -153,7 +170,9 @@ impl Auth {
             lifetimes,
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
             hash_queue: Arc::new(Semaphore::new(HASHES_WAITING)),
+            importing: Arc::new(Semaphore::new(IMPORTS_AT_ONCE)),
             ended: broadcast::channel(64).0,
+            keyring: Arc::default(),
             signed_in: Arc::new(Cache::new(MOST_SESSIONS_KNOWN)),
         }
     }

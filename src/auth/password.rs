@@ -4,6 +4,7 @@ use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::limits::Bucket;
 use super::{Auth, AuthError, Result, place_of};
 use crate::domain::{PersonId, SignInName};
 use crate::vault::Purpose;
@@ -130,7 +131,27 @@ impl Auth {
         .await
     }
 
-    async fn hashing<T: Send + 'static>(
+    /// Opens a key that someone brings along, away from the threads that serve requests. It may be made to take
+    /// seconds, so it has places of its own, and each person a limited number of tries.
+    pub async fn opening_key<T: Send + 'static>(
+        &self,
+        person: PersonId,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let bucket = [Bucket::Import(person.0)];
+        self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        let place =
+            self.importing.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
+        let counted = move || {
+            let _held = place;
+            work()
+        };
+        let system = |error: tokio::task::JoinError| AuthError::System(error.to_string());
+        tokio::task::spawn_blocking(counted).await.map_err(system)
+    }
+
+    /// Slow work with passwords, away from the threads that serve requests.
+    pub(super) async fn hashing<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {

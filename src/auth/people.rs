@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 
 use super::activity::{About, Actor, Event, record};
+use super::keyring::ReadyPassword;
 use super::links::NewPerson;
 use super::sessions::SignedIn;
 use super::{Action, Auth, AuthError, Ended, Result, Visitor, password};
@@ -53,11 +54,14 @@ impl Auth {
         let name: SignInName = who.person.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check(new, &name)?;
         self.confirm_password(who.person.id, current).await?;
-        self.replace_password(&who.person, new, Some(who), &Actor::person(&who.person, visitor))
-            .await
+        let old = self.ready_password(Some(who.person.id), current).await?;
+        let chain = self.ready_new_password(new).await?;
+        let actor = Actor::person(&who.person, visitor);
+        self.replace_password(&who.person, new, Some((who, old, chain)), &actor).await
     }
 
-    /// Whoever may run commands on the machine sets a password; every browser is signed out.
+    /// Whoever may run commands on the machine sets a password; every browser is signed out. The person's SSH keys
+    /// are lost: only the old password opened them.
     pub async fn set_password(
         &self,
         actor: &Actor,
@@ -73,13 +77,21 @@ impl Auth {
         &self,
         person: &Person,
         new: &SecretString,
-        keep: Option<&SignedIn>,
+        keep: Option<(&SignedIn, ReadyPassword, ReadyPassword)>,
         actor: &Actor,
     ) -> Result<()> {
         let sealed = self.seal_password(person.id, new).await?;
         let now = self.clock.now();
-        let keep = keep.map(|who| who.session);
         let mut tx = self.store.write().await?;
+        let keep = if let Some((who, old, new)) = keep {
+            if let Some(chain) = self.open_chain(&mut tx, person.id, &old).await? {
+                self.store_chain(&mut tx, person.id, &new, &chain).await?;
+            }
+            Some(who.session)
+        } else {
+            self.lose_keys(&mut tx, person.id).await?;
+            None
+        };
         store::people::set_password(&mut tx, person.id, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person.id, keep).await?;
         store::links::revoke_resets(&mut tx, person.id, now).await?;
@@ -125,6 +137,7 @@ impl Auth {
                 refuse_last_admin(&mut tx, &whose).await?;
                 store::people::set_disabled(&mut tx, person, Some(now)).await?;
                 store::sessions::end_all(&mut tx, person, None).await?;
+                store::lines::want_none(&mut tx, person).await?;
                 store::links::revoke_of_person(&mut tx, person, now).await?;
                 Event::PersonDisabled
             }
@@ -133,6 +146,7 @@ impl Auth {
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         if state == AccountState::Disabled {
+            self.keyring.forget(person);
             self.announce(Ended::Person(person, None));
         }
         Ok(())

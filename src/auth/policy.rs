@@ -19,6 +19,10 @@ pub struct Viewer {
 pub enum Action {
     /// One's own home page, account, devices and activity.
     UseOwnAccount,
+    /// Clusters, one's own connections to them and one's own keys.
+    UseClusters,
+    /// Adding, changing and retiring clusters; deciding about host keys.
+    ManageClusters,
     /// The list of all people, and switching accounts on and off.
     ManagePeople,
     /// Everybody's activity, and its export.
@@ -44,13 +48,14 @@ impl Viewer {
     /// The decision.
     pub fn may(&self, action: Action) -> Result<(), Denied> {
         let allowed = match action {
-            Action::UseOwnAccount => true,
+            Action::UseOwnAccount | Action::UseClusters => true,
             Action::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
             // A PI brings members in; who else leads the group is the administrators' decision.
             Action::Invite(group, Role::Member) | Action::SeeInvitations(group) => {
                 self.is_admin || self.role_in(group) == Some(Role::Pi)
             }
             Action::ManagePeople
+            | Action::ManageClusters
             | Action::SeeAllActivity
             | Action::ManageGroups
             | Action::Invite(_, Role::Pi)
@@ -68,7 +73,7 @@ impl Viewer {
 impl super::Auth {
     /// Decides once more, inside the transaction that will act: between a page's first look and the write lock,
     /// rights may have ended. Whoever runs commands on the portal's machine may do everything.
-    pub(super) async fn authorise(
+    pub async fn authorise(
         &self,
         db: &mut store::Connection,
         actor: &super::activity::Actor,
@@ -100,8 +105,8 @@ mod tests {
     #[test]
     fn the_table_of_rights() {
         use Action::{
-            Invite, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity, SeeGroup,
-            SeeInvitations, UseOwnAccount,
+            Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity,
+            SeeGroup, SeeInvitations, UseClusters, UseOwnAccount,
         };
         let people = [
             viewer(true, &[]),
@@ -113,6 +118,8 @@ mod tests {
         let table = [
             //                                admin  pi     member other  nobody
             (UseOwnAccount, /*             */ [true, true, true, true, true]),
+            (UseClusters, /*               */ [true, true, true, true, true]),
+            (ManageClusters, /*            */ [true, false, false, false, false]),
             (ManagePeople, /*              */ [true, false, false, false, false]),
             (SeeAllActivity, /*            */ [true, false, false, false, false]),
             (ManageGroups, /*              */ [true, false, false, false, false]),

@@ -159,10 +159,16 @@ impl Auth {
             let is_long_past = found.totp_last_step > step + 2;
             return Err(if is_long_past { AuthError::ClockBehind } else { AuthError::UsedCode });
         }
-        if store::recovery_codes::use_up(db, person, &self.sign_code(person, code), now).await? {
-            let actor = Actor::person(&found.person, visitor);
-            record(db, &actor, Event::RecoveryCodeUsed, About::default(), now).await?;
-            return Ok("with a recovery code");
+        let mut hashes = vec![self.sign_code(person, code)];
+        for retired in self.retired_signing_keys(db).await? {
+            hashes.push(retired.sign(code_message(person, code).as_bytes()));
+        }
+        for hash in hashes {
+            if store::recovery_codes::use_up(db, person, &hash, now).await? {
+                let actor = Actor::person(&found.person, visitor);
+                record(db, &actor, Event::RecoveryCodeUsed, About::default(), now).await?;
+                return Ok("with a recovery code");
+            }
         }
         Err(AuthError::WrongCode)
     }
@@ -173,8 +179,7 @@ impl Auth {
 
     /// What is kept of a code: useless without the master key, and bound to its owner.
     fn sign_code(&self, person: PersonId, code: &str) -> [u8; 32] {
-        let message = format!("{} {}", place_of(person), plain(code));
-        self.vault.sign(Purpose::RecoveryCode, message.as_bytes())
+        self.vault.sign(Purpose::RecoveryCode, code_message(person, code).as_bytes())
     }
 
     fn open_secret(&self, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
@@ -218,6 +223,10 @@ fn recovery_codes() -> Result<Vec<String>> {
             Ok(format!("{}-{}", &letters[..5], &letters[5..]))
         })
         .collect()
+}
+
+fn code_message(person: PersonId, code: &str) -> String {
+    format!("{} {}", place_of(person), plain(code))
 }
 
 /// A code as it is compared: however it was typed.

@@ -8,6 +8,7 @@ use super::{Auth, AuthError, Ended, Result, Viewer, Visitor};
 use crate::clock::UnixTime;
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
+use crate::vault::ChainKey;
 
 /// A session's last use is written at most this often, in seconds: a page view should not be a disk write.
 const TOUCH_EVERY: i64 = 60;
@@ -27,6 +28,8 @@ pub struct SignedIn {
     pub memberships: Vec<store::groups::Membership>,
     /// Their rights.
     pub viewer: Viewer,
+    /// The key of their keychain, sealed for this browser's cookie.
+    chain: Option<Vec<u8>>,
 }
 
 impl Auth {
@@ -49,9 +52,23 @@ impl Auth {
         // The time goes on while the database stays as it is.
         let now = self.clock.now();
         let idle = i64::from(self.lifetimes.idle_hours) * 3600;
-        Ok(found.as_ref().clone().filter(|who| {
+        let holds = found.as_ref().clone().filter(|who| {
             !who.person.is_disabled && now < who.expires_at && now.since(who.last_seen_at) < idle
-        }))
+        });
+        if let Some(who) = &holds {
+            self.reopen_keychain(who, cookie);
+        }
+        Ok(holds)
+    }
+
+    /// The portal was restarted since this browser signed in: its cookie opens the keychain again.
+    fn reopen_keychain(&self, who: &SignedIn, cookie: &str) {
+        if let Some(sealed) = &who.chain
+            && self.keyring.get(who.person.id).is_none()
+            && let Some(chain) = self.chain_from_token(cookie, sealed)
+        {
+            self.keyring.hold(who.person.id, chain);
+        }
     }
 
     async fn read_session(&self, hash: &[u8; 32]) -> Result<Option<Arc<SignedIn>>> {
@@ -70,6 +87,7 @@ impl Auth {
             person: session.person,
             memberships,
             viewer,
+            chain: session.chain,
         })))
     }
 
@@ -90,16 +108,19 @@ impl Auth {
         &self,
         db: &mut store::Connection,
         person: PersonId,
+        chain: Option<&ChainKey>,
         visitor: &Visitor,
     ) -> Result<Token> {
         let now = self.clock.now();
         let token = Token::generate()?;
+        let sealed = chain.map(|chain| self.chain_for_token(token.as_str(), chain)).transpose()?;
         let session = NewSession {
             token_hash: token.hash(),
             person,
             expires_at: now.plus(i64::from(self.lifetimes.absolute_days) * 86_400),
             address: &visitor.address.to_string(),
             user_agent: &visitor.user_agent,
+            chain: sealed.as_deref(),
         };
         store::sessions::add(db, &session, now).await?;
         Ok(token)
@@ -120,6 +141,7 @@ impl Auth {
             .await?;
         }
         store::commit(tx).await?;
+        self.close_keychain_if_gone(who.person.id).await?;
         self.announce(Ended::Session(who.session));
         Ok(())
     }
@@ -145,15 +167,17 @@ impl Auth {
         )
         .await?;
         store::commit(tx).await?;
+        self.close_keychain_if_gone(who.person.id).await?;
         self.announce(Ended::Session(device));
         Ok(())
     }
 
-    /// Signs every browser of the person out, this one included.
+    /// Signs every browser of the person out, this one included, and closes their connections to clusters.
     pub async fn sign_out_everywhere(&self, who: &SignedIn, visitor: &Visitor) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
+        store::lines::want_none(&mut tx, who.person.id).await?;
         record(
             &mut tx,
             &Actor::person(&who.person, visitor),
@@ -163,6 +187,7 @@ impl Auth {
         )
         .await?;
         store::commit(tx).await?;
+        self.keyring.forget(who.person.id);
         self.announce(Ended::Person(who.person.id, None));
         Ok(())
     }

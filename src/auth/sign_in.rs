@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 
 use super::activity::{About, Actor, Event, record};
+use super::keyring::{Chain, ReadyPassword};
 use super::limits::{Bucket, network};
 use super::token::{self, Token};
 use super::{Auth, AuthError, Result, Visitor};
@@ -57,7 +58,8 @@ impl Auth {
         match found {
             Some(found) if right && !found.person.is_disabled => {
                 self.limits.give_back(&buckets, self.clock.now());
-                self.after_password(&found, visitor).await
+                let ready = self.ready_password(Some(found.person.id), password).await?;
+                self.after_password(&found, &ready, visitor).await
             }
             found => {
                 self.note_failure(&name, found.map(|found| found.person.id), visitor).await?;
@@ -68,21 +70,36 @@ impl Auth {
 
     /// The password was right a moment ago. While it was checked, it may have been changed, the account switched off
     /// or a second factor turned on: what counts is how things are under the write lock.
-    async fn after_password(&self, checked: &Credentials, visitor: &Visitor) -> Result<Progress> {
+    async fn after_password(
+        &self,
+        checked: &Credentials,
+        ready: &ReadyPassword,
+        visitor: &Visitor,
+    ) -> Result<Progress> {
         let mut tx = self.store.write().await?;
         let now = store::people::credentials(&mut tx, checked.person.id).await?;
         let unchanged = |now: &Credentials| {
             !now.person.is_disabled && now.password_sealed == checked.password_sealed
         };
         let found = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
+        let chain = self.open_chain(&mut tx, found.person.id, ready).await?;
         if found.person.has_totp {
             let token = Token::generate()?;
+            let sealed =
+                chain.map(|chain| self.chain_for_token(token.as_str(), &chain)).transpose()?;
             let until = self.clock.now().plus(CODE_WITHIN);
-            store::sessions::add_pending(&mut tx, &token.hash(), found.person.id, until).await?;
+            store::sessions::add_pending(
+                &mut tx,
+                &token.hash(),
+                found.person.id,
+                sealed.as_deref(),
+                until,
+            )
+            .await?;
             store::commit(tx).await?;
             return Ok(Progress::NeedsCode(token));
         }
-        let browser = self.finish(&mut tx, &found, "", visitor).await?;
+        let browser = self.finish(&mut tx, &found, chain, "", visitor).await?;
         store::commit(tx).await?;
         Ok(Progress::Done(browser))
     }
@@ -111,7 +128,11 @@ impl Auth {
             Ok(how) => {
                 self.limits.give_back(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
-                let browser = self.finish(&mut tx, &found, how, visitor).await?;
+                let chain = pending
+                    .chain
+                    .as_deref()
+                    .and_then(|sealed| self.chain_from_token(waiting, sealed));
+                let browser = self.finish(&mut tx, &found, chain, how, visitor).await?;
                 store::commit(tx).await?;
                 Ok(Progress::Done(browser))
             }
@@ -145,11 +166,15 @@ impl Auth {
         &self,
         db: &mut store::Connection,
         found: &Credentials,
+        chain: Option<Chain>,
         how: &str,
         visitor: &Visitor,
     ) -> Result<SignedInBrowser> {
         let person = &found.person;
-        let session = self.begin_session(db, person.id, visitor).await?;
+        let session = self.begin_session(db, person.id, chain.as_deref(), visitor).await?;
+        if let Some(chain) = chain {
+            self.keyring.hold(person.id, chain);
+        }
         let about = About { person: Some(person.id), detail: how, ..About::default() };
         record(db, &Actor::person(person, visitor), Event::SignedIn, about, self.clock.now())
             .await?;
@@ -161,9 +186,14 @@ impl Auth {
         &self,
         db: &mut store::Connection,
         person: PersonId,
+        ready: &ReadyPassword,
         visitor: &Visitor,
     ) -> Result<SignedInBrowser> {
-        let session = self.begin_session(db, person, visitor).await?;
+        let chain = self.open_chain(db, person, ready).await?;
+        let session = self.begin_session(db, person, chain.as_deref(), visitor).await?;
+        if let Some(chain) = chain {
+            self.keyring.hold(person, chain);
+        }
         let made = store::people::credentials(db, person).await?.ok_or(AuthError::NotFound)?;
         Ok(SignedInBrowser { session, mark: self.mark_browser(&made)? })
     }

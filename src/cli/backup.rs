@@ -79,7 +79,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
             key_file.display()
         );
     }
-    let vault = Vault::new(app::master_key(&config.data_dir)?);
+    let vault = Vault::new(app::master_key::master_key(&config.data_dir)?);
     if found.key_check.is_none_or(|check| check != app::key_check(&vault)) {
         bail!(
             "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."

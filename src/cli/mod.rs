@@ -25,6 +25,7 @@ mod cluster;
 mod doctor;
 mod invite;
 mod serve;
+mod upkeep;
 mod user;
 
 /// Portolan: a web portal to your group's Slurm clusters.
@@ -48,7 +49,7 @@ enum Command {
     User(user::UserCommand),
     /// Make an invitation link into a group.
     Invite(invite::InviteArgs),
-    /// Clusters the portal knows: add, list, remove.
+    /// Clusters the portal knows: add, change, list, export, remove.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
     /// Examine this installation and say in words what is wrong and how to mend it.
@@ -57,6 +58,15 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Put a backup back. The portal must be stopped.
     Restore(backup::RestoreArgs),
+    /// Change the master key: everything sealed is sealed again under a new one. The portal must be stopped.
+    ///
+    /// Nobody notices: passwords, one-time codes, recovery codes and SSH keys work as before. Killed half-way, the next
+    /// start finishes it or says what to do.
+    RotateMasterKey,
+    /// Close the connections to clusters that a stopped portal left open for its next start.
+    ///
+    /// Before a machine is given away or reinstalled, say. People connect anew afterwards, with their second factor.
+    HangUp,
 }
 
 /// Where a new password comes from.
@@ -84,6 +94,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Cluster(command) => cluster::run(config, command).await,
             Command::Backup(args) => backup::backup(config, args).await,
             Command::Restore(args) => backup::restore(config, args).await,
+            Command::RotateMasterKey => upkeep::rotate_master_key(config).await,
+            Command::HangUp => upkeep::hang_up(config).await,
             Command::Doctor(_) => Ok(()),
         }
     })?;
@@ -111,6 +123,11 @@ fn keep_files_private() {
 
 /// Opens an installation that must be there: a command given without its settings must not make a new one.
 async fn open_existing(config: Config) -> anyhow::Result<AppState> {
+    refuse_missing(&config)?;
+    open(config).await
+}
+
+fn refuse_missing(config: &Config) -> anyhow::Result<()> {
     let database = config.data_dir.join(crate::app::files::DATABASE);
     if !database.exists() {
         bail!(
@@ -118,7 +135,7 @@ async fn open_existing(config: Config) -> anyhow::Result<AppState> {
             config.data_dir.display()
         );
     }
-    open(config).await
+    Ok(())
 }
 
 /// Opens the installation, making it if it is missing.

@@ -17,7 +17,7 @@ use crate::store;
 pub(super) enum UserCommand {
     /// Add an account.
     Add(AddArgs),
-    /// Set a new password; every session of the account ends.
+    /// Set a new password; every session of the account ends, and its SSH keys are deleted.
     Passwd {
         /// The name they sign in with.
         name: SignInName,
@@ -98,13 +98,17 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
     match command {
         UserCommand::Add(args) => add(&app, args).await,
         UserCommand::Passwd { name, password } => {
-            find(&app, &name).await?;
+            let person = find(&app, &name).await?;
             let password = password.read()?;
+            let keys = store::keys::of_person(&mut *app.store.read().await?, person.id).await?;
             app.auth
                 .set_password(&actor, &name, &password)
                 .await
                 .context("The password was not changed")?;
             say!("The password of {name} is changed. Every session of theirs was ended.");
+            if !keys.is_empty() {
+                say!("Their SSH keys are deleted: only the old password opened them.");
+            }
             Ok(())
         }
         UserCommand::Disable { name } => {

@@ -34,6 +34,11 @@ const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
     key("data_dir", Kind::Text, "Folder of the database and the master key."),
+    key(
+        "run_dir",
+        Kind::Text,
+        "Folder of the sockets of connections to clusters; a short path. The folder run in the data folder if not set.",
+    ),
     key("portal.listen", Kind::Text, "Address and port the portal listens on."),
     key("portal.public_url", Kind::Text, "Address people type to reach the portal."),
     key("boards.listen", Kind::Text, "Address and port the dashboards' origin listens on."),
@@ -72,7 +77,8 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
-const NOT_SETTINGS: &[&str] = &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY"];
+const NOT_SETTINGS: &[&str] =
+    &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY", "PORTOLAN_ASKPASS_SOCKET"];
 
 /// The demo cluster's scripts have variables of their own.
 const OF_SCRIPTS: &str = "PORTOLAN_CLUSTER_";

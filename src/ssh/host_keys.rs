@@ -31,8 +31,11 @@ impl HostKey {
         let (kind, body) = (words.next()?, words.next()?);
         let known =
             kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-");
-        (known && STANDARD.decode(body).is_ok())
-            .then(|| Self { kind: kind.to_owned(), body: body.to_owned() })
+        // The body begins with the length of the type's name, then the name itself.
+        let inside = STANDARD.decode(body).ok()?;
+        let length = u32::try_from(kind.len()).ok()?.to_be_bytes();
+        let named = inside.strip_prefix(&length)?.starts_with(kind.as_bytes());
+        (known && named).then(|| Self { kind: kind.to_owned(), body: body.to_owned() })
     }
 
     /// As stored and as put into a known-hosts file.

@@ -1,11 +1,11 @@
-//! Tables `clusters` and `cluster_host_keys`.
+//! Tables `clusters` and `host_keys`.
 
 use super::{Connection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, HostName, Label, Slug};
 
 /// A cluster this portal knows.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Cluster {
     /// Which.
     #[sqlx(try_from = "i64")]
@@ -19,53 +19,152 @@ pub struct Cluster {
     /// Port of its SSH server.
     #[sqlx(try_from = "i64")]
     pub port: u16,
+    /// What it is like, as JSON; empty if nothing more is known.
+    pub site: String,
+    retired_at: Option<i64>,
+    alarm_at: Option<i64>,
+    /// What its host showed instead of the pinned keys.
+    pub alarm: String,
 }
 
-/// Stores a cluster with its pinned host keys.
+impl Cluster {
+    /// Since when it is out of use.
+    pub fn retired(&self) -> Option<UnixTime> {
+        self.retired_at.map(UnixTime)
+    }
+
+    /// Since when its host key is in doubt.
+    pub fn alarmed(&self) -> Option<UnixTime> {
+        self.alarm_at.map(UnixTime)
+    }
+}
+
+/// What an administrator decides of a cluster.
+pub struct Description<'a> {
+    /// Name for people.
+    pub title: &'a Label,
+    /// Login host.
+    pub host: &'a HostName,
+    /// Its port.
+    pub port: u16,
+    /// What it is like, as JSON.
+    pub site: &'a str,
+}
+
+/// A pinned host key: of which host, and the line `ssh-ed25519 AAAA…`.
+pub type Pin = (String, String);
+
+macro_rules! columns {
+    () => {
+        "SELECT id, slug, title, host, port, site, retired_at, alarm_at, alarm FROM clusters "
+    };
+}
+
+/// Stores a cluster.
 pub async fn add(
     db: &mut Connection,
     slug: &Slug,
-    title: &Label,
-    (host, port): (&HostName, u16),
-    host_keys: &[String],
+    what: &Description<'_>,
     now: UnixTime,
 ) -> Result<ClusterId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO clusters (slug, title, host, port, created_at) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        "INSERT INTO clusters (slug, title, host, port, site, created_at) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
     )
     .bind(slug.as_str())
-    .bind(title.as_str())
-    .bind(host.as_str())
-    .bind(i64::from(port))
+    .bind(what.title.as_str())
+    .bind(what.host.as_str())
+    .bind(i64::from(what.port))
+    .bind(what.site)
     .bind(now.0)
-    .fetch_one(&mut *db)
+    .fetch_one(db)
     .await?;
-    for line in host_keys {
+    Ok(ClusterId(id))
+}
+
+/// Changes what is known of a cluster.
+pub async fn describe(db: &mut Connection, id: ClusterId, what: &Description<'_>) -> Result<()> {
+    sqlx::query("UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1")
+        .bind(id.0)
+        .bind(what.title.as_str())
+        .bind(what.host.as_str())
+        .bind(i64::from(what.port))
+        .bind(what.site)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Replaces the pinned host keys of a cluster.
+pub async fn pin(db: &mut Connection, id: ClusterId, pins: &[Pin], now: UnixTime) -> Result<()> {
+    sqlx::query("DELETE FROM host_keys WHERE cluster_id = $1").bind(id.0).execute(&mut *db).await?;
+    for (hop, line) in pins {
         sqlx::query(
-            "INSERT INTO cluster_host_keys (cluster_id, line, pinned_at) VALUES ($1, $2, $3)",
+            "INSERT INTO host_keys (cluster_id, hop, line, pinned_at) VALUES ($1, $2, $3, $4)",
         )
-        .bind(id)
+        .bind(id.0)
+        .bind(hop)
         .bind(line)
         .bind(now.0)
         .execute(&mut *db)
         .await?;
     }
-    Ok(ClusterId(id))
+    Ok(())
 }
 
-/// All clusters, by name.
-pub async fn list(db: &mut Connection) -> Result<Vec<Cluster>> {
-    Ok(sqlx::query_as("SELECT id, slug, title, host, port FROM clusters ORDER BY title")
-        .fetch_all(db)
-        .await?)
-}
-
-/// The pinned host keys of a cluster, as `ssh-ed25519 AAAA…` lines.
-pub async fn host_keys(db: &mut Connection, id: ClusterId) -> Result<Vec<String>> {
-    Ok(sqlx::query_scalar("SELECT line FROM cluster_host_keys WHERE cluster_id = $1 ORDER BY line")
+/// The pinned host keys of a cluster.
+pub async fn pins(db: &mut Connection, id: ClusterId) -> Result<Vec<Pin>> {
+    Ok(sqlx::query_as("SELECT hop, line FROM host_keys WHERE cluster_id = $1 ORDER BY hop, line")
         .bind(id.0)
         .fetch_all(db)
         .await?)
+}
+
+/// The pinned host keys of its login host, as `ssh-ed25519 AAAA…` lines.
+pub async fn host_keys(db: &mut Connection, id: ClusterId) -> Result<Vec<String>> {
+    let pins = pins(db, id).await?;
+    Ok(pins.into_iter().filter(|(hop, _)| hop == "login").map(|(_, line)| line).collect())
+}
+
+/// All clusters, by name; those out of use last.
+pub async fn list(db: &mut Connection) -> Result<Vec<Cluster>> {
+    Ok(sqlx::query_as(concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title"))
+        .fetch_all(db)
+        .await?)
+}
+
+/// The cluster with this short name.
+pub async fn by_slug(db: &mut Connection, slug: &str) -> Result<Option<Cluster>> {
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE slug = $1")).bind(slug).fetch_optional(db).await?)
+}
+
+/// One cluster.
+pub async fn get(db: &mut Connection, id: ClusterId) -> Result<Option<Cluster>> {
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// Takes a cluster out of use, or back into it.
+pub async fn set_retired(db: &mut Connection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
+    sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(at.map(|at| at.0))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Sounds the alarm about a cluster's host key, or ends it.
+pub async fn set_alarm(
+    db: &mut Connection,
+    id: ClusterId,
+    alarm: Option<(UnixTime, &str)>,
+) -> Result<()> {
+    sqlx::query("UPDATE clusters SET alarm_at = $2, alarm = $3 WHERE id = $1")
+        .bind(id.0)
+        .bind(alarm.map(|(at, _)| at.0))
+        .bind(alarm.map_or("", |(_, text)| text))
+        .execute(db)
+        .await?;
+    Ok(())
 }
 
 /// Forgets a cluster. False if there is none of that name.

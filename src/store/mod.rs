@@ -14,9 +14,12 @@ mod cache;
 pub mod clusters;
 pub mod facts;
 pub mod groups;
+pub mod keys;
+pub mod lines;
 pub mod links;
 pub mod people;
 pub mod recovery_codes;
+pub mod sealed;
 pub mod sessions;
 
 use cache::Revisions;
@@ -78,6 +81,9 @@ pub enum StoreError {
     /// The schema could not be brought up to date.
     #[error("the schema could not be brought up to date")]
     Migration(#[from] sqlx::migrate::MigrateError),
+    /// A column holds what it cannot hold.
+    #[error("the database holds something impossible in {0}")]
+    Malformed(&'static str),
     /// The file is not a Portolan database.
     #[error("{0} is not a Portolan database")]
     Foreign(PathBuf),
@@ -129,6 +135,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true)
+            // What was deleted is overwritten: old keys must not be found on a stolen disk.
+            .pragma("secure_delete", "ON")
             .optimize_on_close(true, None);
         let write =
             SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
@@ -162,6 +170,21 @@ impl Store {
             other => other?,
         };
         Ok(Transaction { inner, revisions: self.revisions.clone() })
+    }
+
+    /// Leaves nothing of what was deleted in the write-ahead log, as far as no reader holds it.
+    pub async fn scrub(&self) -> Result<()> {
+        let mut db = self.write.acquire().await?;
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *db).await?;
+        Ok(())
+    }
+
+    /// Writes the whole file anew, so that nothing of what was replaced stays in it.
+    pub async fn rewrite(&self) -> Result<()> {
+        let mut db = self.write.acquire().await?;
+        sqlx::query("VACUUM").execute(&mut *db).await?;
+        drop(db);
+        self.scrub().await
     }
 
     /// Closes all connections, folding the write-ahead log into the file.

@@ -16,6 +16,8 @@ pub struct Session {
     /// End in any case.
     #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
+    /// The key of the person's keychain, sealed for this browser's cookie.
+    pub chain: Option<Vec<u8>>,
     /// Whose.
     #[sqlx(flatten)]
     pub person: people::Person,
@@ -51,6 +53,8 @@ pub struct NewSession<'a> {
     pub address: &'a str,
     /// What the browser calls itself.
     pub user_agent: &'a str,
+    /// The key of the person's keychain, sealed for the cookie.
+    pub chain: Option<&'a [u8]>,
 }
 
 /// A sign-in that waits for its one-time code.
@@ -61,6 +65,8 @@ pub struct Pending {
     pub person_id: PersonId,
     /// Wrong codes so far.
     pub tries: i64,
+    /// The key of the person's keychain, sealed for the waiting cookie.
+    pub chain: Option<Vec<u8>>,
 }
 
 /// Stores a session.
@@ -70,8 +76,8 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<SessionId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent)
-         VALUES ($1, $2, $3, $3, $4, $5, $6) RETURNING id",
+        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, chain)
+         VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
     )
     .bind(&session.token_hash[..])
     .bind(session.person.0)
@@ -79,6 +85,7 @@ pub async fn add(
     .bind(session.expires_at.0)
     .bind(session.address)
     .bind(session.user_agent)
+    .bind(session.chain)
     .fetch_one(db)
     .await?;
     Ok(SessionId(id))
@@ -87,7 +94,7 @@ pub async fn add(
 /// The session behind a cookie, with its person.
 pub async fn find(db: &mut Connection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
     Ok(sqlx::query_as(concat!(
-        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, ",
+        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.chain, ",
         people::columns!(),
         " FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.token_hash = $1"
     ))
@@ -114,6 +121,23 @@ pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Devi
     )
     .bind(person.0)
     .fetch_all(db)
+    .await?)
+}
+
+/// Whether a person is signed in anywhere: a session that has neither run out nor been idle for too long.
+pub async fn is_present(
+    db: &mut Connection,
+    person: PersonId,
+    idle_since: UnixTime,
+    now: UnixTime,
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM sessions WHERE person_id = $1 AND expires_at > $2 AND last_seen_at > $3)",
+    )
+    .bind(person.0)
+    .bind(now.0)
+    .bind(idle_since.0)
+    .fetch_one(db)
     .await?)
 }
 
@@ -167,13 +191,15 @@ pub async fn add_pending(
     db: &mut Connection,
     token_hash: &[u8; 32],
     person: PersonId,
+    chain: Option<&[u8]>,
     expires_at: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO pending_sign_ins (token_hash, person_id, expires_at) VALUES ($1, $2, $3)",
+        "INSERT INTO pending_sign_ins (token_hash, person_id, chain, expires_at) VALUES ($1, $2, $3, $4)",
     )
     .bind(&token_hash[..])
     .bind(person.0)
+    .bind(chain)
     .bind(expires_at.0)
     .execute(&mut *db)
     .await?;
@@ -195,7 +221,7 @@ pub async fn find_pending(
     now: UnixTime,
 ) -> Result<Option<Pending>> {
     Ok(sqlx::query_as(
-        "SELECT person_id, tries FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
+        "SELECT person_id, tries, chain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
     )
     .bind(&token_hash[..])
     .bind(now.0)

@@ -10,9 +10,13 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+mod keychain;
 mod master_key;
+mod rotation;
 
+pub use keychain::{ChainKey, SALT_LEN, SealedKey, SealedKeyRef, Stretched, stretch};
 pub use master_key::{MasterKey, MasterKeyError};
+pub use rotation::SigningKey;
 
 use crate::entropy;
 
@@ -35,6 +39,14 @@ pub enum Purpose {
     DoctorProbe,
     /// A fixed value that tells whether this master key belongs to this database.
     KeyCheck,
+    /// Outer layer of a keychain key that a password opens.
+    ChainByPassword,
+    /// Outer layer of a keychain key that a session opens.
+    ChainBySession,
+    /// The key of a private key whose owner lets the portal use it while they are away.
+    UnattendedKey,
+    /// A signing key of an earlier master key, kept so that its signatures still count.
+    FormerSigningKey,
 }
 
 impl Purpose {
@@ -47,6 +59,10 @@ impl Purpose {
             Self::KnownBrowser => b"portolan/1/known-browser",
             Self::DoctorProbe => b"portolan/1/doctor-probe",
             Self::KeyCheck => b"portolan/1/key-check",
+            Self::ChainByPassword => b"portolan/1/chain-by-password",
+            Self::ChainBySession => b"portolan/1/chain-by-session",
+            Self::UnattendedKey => b"portolan/1/unattended-key",
+            Self::FormerSigningKey => b"portolan/1/former-signing-key",
         }
     }
 }
@@ -62,6 +78,9 @@ pub enum VaultError {
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
+    /// A password could not be stretched, for want of memory.
+    #[error("stretching a password failed: {0}")]
+    Stretching(argon2::Error),
 }
 
 /// Seals and opens values under one master key.

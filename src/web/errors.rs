@@ -72,7 +72,7 @@ const fn status(error: &AppError) -> StatusCode {
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
         AppError::Link(_) => StatusCode::GONE,
-        AppError::LastAdmin => StatusCode::CONFLICT,
+        AppError::LastAdmin | AppError::Locked => StatusCode::CONFLICT,
         AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -108,6 +108,10 @@ fn words(error: &AppError) -> Words {
         ),
         AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", wait(*seconds))),
         AppError::Link(problem) => link_words(*problem),
+        AppError::Locked => (
+            "Your key is locked",
+            "Your SSH key opens with your password when you sign in, and this browser signed in before that was possible. Sign out, sign in again and try once more. Nothing was changed.".into(),
+        ),
         AppError::LastAdmin => (
             "The portal needs an administrator",
             "This is the last administrator who can sign in. Make someone else an administrator first. Nothing was changed.".into(),
@@ -171,7 +175,8 @@ pub struct Asker {
     pub flash: Option<Flash>,
     sent: cookies::Sent,
     theme: Theme,
-    is_htmx: bool,
+    /// Whether htmx asks for a part of a page that is open.
+    pub is_htmx: bool,
     takes_json: bool,
 }
 

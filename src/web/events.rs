@@ -1,4 +1,5 @@
-//! One stream of events per open page (server-sent events): tells it at once when its session has ended.
+//! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
+//! one of the person's connections has changed.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -49,10 +50,21 @@ fn until_signed_out(
     place: OpenStream,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let ended = app.auth.watch_ended();
-    stream::unfold(Some((app, me, cookie, ended, place)), |state| async move {
-        let (app, me, cookie, mut ended, _place) = state?;
+    let lines = app.lines.watch();
+    stream::unfold(Some((app, me, cookie, ended, lines, place)), |state| async move {
+        let (app, me, cookie, mut ended, mut lines, place) = state?;
         loop {
             let over = tokio::select! {
+                changed = lines.recv() => match changed {
+                    Ok(key) if key.person == me.person.id => {
+                        // One event for the page of that cluster; lists listen to the same stream by its prefix.
+                        let event = Event::default().event(format!("line-{}", key.cluster)).data("changed");
+                        return Some((Ok(event), Some((app, me, cookie, ended, lines, place))));
+                    }
+                    Err(RecvError::Closed) => return None,
+                    // Those of others, or too many to remember: pages also look by themselves.
+                    Ok(_) | Err(RecvError::Lagged(_)) => continue,
+                },
                 () = app.stop.cancelled() => return None,
                 told = ended.recv() => match told {
                     Ok(ended) => ended.concerns(me.person.id, me.session),

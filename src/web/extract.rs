@@ -54,6 +54,8 @@ pub struct Context {
     pub theme: Theme,
     /// A message left by the page before.
     pub flash: Option<Flash>,
+    /// Whether htmx asks for a part of a page that is open.
+    pub is_fragment: bool,
 }
 
 impl Me {
@@ -77,8 +79,11 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
         let app = AppState::from_ref(state);
+        // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
+        let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
         match Sent::of(&parts.headers).get(&app, Kind::Session) {
-            Some(cookie) => Ok(Self(app.auth.whose(cookie).await?)),
+            Some(cookie) if is_person => Ok(Self(app.auth.whose(cookie).await?)),
+            Some(cookie) => Ok(Self(app.auth.peek(cookie).await?)),
             None => Ok(Self(None)),
         }
     }
@@ -121,6 +126,7 @@ impl Context {
             visitor: visitor(parts, &app.config.proxy.trusted),
             theme: sent.get(app, Kind::Theme).map(Theme::parse).unwrap_or_default(),
             flash: sent.get(app, Kind::Flash).and_then(Flash::from_word),
+            is_fragment: parts.headers.contains_key("hx-request"),
             app: app.clone(),
             sent,
             jar: CookieJar::new(),

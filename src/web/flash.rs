@@ -39,6 +39,7 @@ flashes! {
     SignInRanOut = "ran-out", "warning", "That took too long or too many codes were wrong. Please begin again with your password.";
     PasswordChanged = "password-changed", "ok", "Your password is changed. Every other device was signed out.";
     PasswordReset = "password-reset", "ok", "Your new password is set. Sign in with it.";
+    PasswordResetKeysLost = "password-reset-keys-lost", "warning", "Your new password is set. Your SSH key was deleted with the old password, as it opened with nothing else: sign in, then make a new key and register it with your clusters.";
     NameChanged = "name-changed", "ok", "Your name is changed.";
     DeviceEnded = "device-ended", "ok", "That device is signed out.";
     SecondFactorOff = "second-factor-off", "warning", "The second factor is off. Your password alone now opens your account.";
@@ -53,6 +54,30 @@ flashes! {
     PersonDisabled = "person-disabled", "ok", "The account is switched off and every session of it was ended.";
     PersonEnabled = "person-enabled", "ok", "The account can sign in again.";
     AdminChanged = "admin-changed", "ok", "The administrator rights are changed.";
+    Disconnected = "disconnected", "ok", "The connection is closed.";
+    NoUserName = "no-user-name", "warning", "First enter your user name on this cluster.";
+    NoKey = "no-key", "warning", "First make or import a key.";
+    ClusterClosed = "cluster-closed", "warning", "Nobody can connect to this cluster at present.";
+    TooManyConnects = "too-many-connects", "warning", "There were too many tries to connect to this cluster in the last hour. Centres lock out addresses that try too often, so the portal waits. Try again later.";
+    KeyMade = "key-made", "ok", "Your key is made. Now tell your clusters about its public half.";
+    WrapperInstalled = "wrapper-installed", "ok", "portolan-commands is in your home folder on the cluster, ready to be named in the line.";
+    WrapperNotInstalled = "wrapper-not-installed", "warning", "portolan-commands could not be put into your home folder on the cluster. Connect first, look whether there is room, and try again.";
+    RobotKeyMade = "robot-key-made", "ok", "The key is made. Register it only with the restrictions of the line below in front of it.";
+    KeyImported = "key-imported", "ok", "Your key is kept, sealed. Its public half must be registered with your clusters.";
+    NewKeyMade = "new-key-made", "ok", "The new key waits. Register its public half with your clusters and test it; the old one works until then.";
+    KeyReplaced = "key-replaced", "ok", "The new key is in use and the old one is deleted. Remove the old one from your clusters' key pages too.";
+    KeyDeleted = "key-deleted", "ok", "The key is deleted. Remove it from your clusters' key pages too.";
+    KeyUnproven = "key-unproven", "warning", "The new key has not opened a connection yet. Test it with a cluster first, so that you do not lock yourself out.";
+    KeyWaiting = "key-waiting", "warning", "There is a new key waiting already. Use it or discard it first.";
+    UnattendedOn = "unattended-on", "ok", "The portal may now use this key while you are away.";
+    UnattendedOff = "unattended-off", "ok", "The portal uses this key only while you are signed in.";
+    ClusterAdded = "cluster-added", "ok", "The cluster is added and its host keys are pinned. People can now connect to it.";
+    ClusterChanged = "cluster-changed", "ok", "The settings are saved.";
+    ClusterRetired = "cluster-retired", "ok", "The cluster is out of use and every connection to it was closed.";
+    ClusterRestored = "cluster-restored", "ok", "The cluster is in use again.";
+    ClusterRemoved = "cluster-removed", "ok", "The cluster is forgotten.";
+    HostKeysPinned = "host-keys-pinned", "ok", "The host keys are pinned. People connect anew.";
+    AlarmEnded = "alarm-ended", "ok", "The alarm is over; the pinned keys stay as they were.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

@@ -1,4 +1,5 @@
-//! The home page: what to do first, one's groups, and the clusters this portal knows.
+//! The home page: what to do first, one's connections and one's groups. Nothing here asks a cluster: what is shown
+//! is in memory, or was read since the last write.
 
 use std::sync::Arc;
 
@@ -9,9 +10,16 @@ use super::extract::{Context, Me};
 use super::page::{Page, Section, show};
 use crate::app::AppState;
 use crate::auth::Action;
+use crate::clock::UnixTime;
+use crate::cluster::Status;
+use crate::domain::{ClusterId, LineRole, PersonId};
 use crate::store::clusters::Cluster;
 use crate::store::groups::Membership;
+use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
+
+/// So many clusters are shown; the rest is on the page of all clusters.
+const MOST_CLUSTERS: usize = 6;
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -20,7 +28,9 @@ struct HomePage {
     greeting: String,
     steps: Vec<Step>,
     memberships: Vec<Membership>,
-    facts: Arc<Facts>,
+    connections: Vec<Connection>,
+    /// How many clusters are not shown.
+    more: usize,
     is_admin: bool,
 }
 
@@ -28,11 +38,32 @@ struct HomePage {
 struct Step {
     title: &'static str,
     text: &'static str,
-    href: &'static str,
+    href: String,
     action: &'static str,
     is_done: bool,
     /// done, next (the first that is not) or later.
     state: &'static str,
+}
+
+impl Step {
+    /// What is done needs no explanation.
+    const fn text_now(&self) -> &'static str {
+        if self.is_done { "" } else { self.text }
+    }
+}
+
+/// A cluster and one's connection to it.
+struct Connection {
+    cluster: ClusterId,
+    slug: String,
+    title: String,
+    kind: &'static str,
+    label: &'static str,
+    /// As whom; empty if nobody has said.
+    user: String,
+    since: Option<UnixTime>,
+    /// Whether one click may bring it back.
+    can_reconnect: bool,
 }
 
 /// What every home page shows, whoever looks.
@@ -44,14 +75,26 @@ pub struct Facts {
     pub is_set_up: bool,
 }
 
+/// What is noted of people's connections.
+pub type Ways = store::Cache<PersonId, Vec<WayTo>>;
+
+/// What is noted of a connection to a cluster's login host.
+pub struct WayTo {
+    cluster: ClusterId,
+    user: String,
+    was_connected: bool,
+}
+
 /// What every home page shows, from memory where nothing was written since.
 pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
     app.home
         .get(&app.store, &(), async || {
             let mut db = app.store.read().await?;
             let people = store::people::count(&mut db).await?;
+            let mut clusters = store::clusters::list(&mut db).await?;
+            clusters.retain(|cluster| cluster.retired().is_none());
             Ok(Facts {
-                clusters: store::clusters::list(&mut db).await?,
+                clusters,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
                 has_people: people > 1,
                 is_set_up: people > 0,
@@ -60,25 +103,78 @@ pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
         .await
 }
 
+/// Someone's connections, likewise.
+async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, StoreError> {
+    app.home_ways
+        .get(&app.store, &person, async || {
+            let mut db = app.store.read().await?;
+            let lines = store::lines::of_person(&mut db, person).await?;
+            let login = lines.into_iter().filter(|line| line.key().role == LineRole::Login);
+            Ok(login
+                .map(|line| WayTo {
+                    cluster: line.cluster_id,
+                    was_connected: line.connected_at().is_some(),
+                    user: line.remote_user,
+                })
+                .collect())
+        })
+        .await
+}
+
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
     me.may(Action::UseOwnAccount)?;
-    let facts = known(&context.app).await?;
+    let app = &context.app;
+    let facts = known(app).await?;
+    let ways = ways(app, me.0.person.id).await?;
     let is_admin = me.may(Action::ManageGroups).is_ok();
     let steps = if is_admin {
-        admin_steps(facts.has_group, facts.has_people, me.0.person.has_totp)
+        admin_steps(&facts, me.0.person.has_totp)
     } else {
-        member_steps(!me.0.memberships.is_empty(), me.0.person.has_totp)
+        let was_connected = ways.iter().any(|way| way.was_connected);
+        member_steps(!me.0.memberships.is_empty(), &facts, was_connected, me.0.person.has_totp)
     };
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
+    let connections = connections(app, me.0.person.id, &facts, &ways);
     show(&HomePage {
         page: Page::for_person(&context, &me.0, "Home", Section::Home),
         greeting: format!("Hello {first_name}"),
         steps: in_order(steps),
         memberships: me.0.memberships.clone(),
-        facts,
+        more: facts.clusters.len() - connections.len(),
+        connections,
         is_admin,
     })
+}
+
+/// One's connections, those that one uses first.
+fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) -> Vec<Connection> {
+    let way_to = |cluster: &Cluster| ways.iter().find(|way| way.cluster == cluster.id);
+    let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, way_to(one))).collect();
+    clusters.sort_by_key(|(_, way)| way.is_none());
+    clusters.truncate(MOST_CLUSTERS);
+    let connection = |(cluster, way): (&Cluster, Option<&WayTo>)| {
+        let key = LineKey { person, cluster: cluster.id, role: LineRole::Login };
+        let status = app.lines.status(key);
+        let (kind, label) = match (&status, way) {
+            _ if cluster.alarmed().is_some() => ("failed", "Stopped"),
+            (Status::Up(_), _) => ("ok", "Connected"),
+            (Status::Opening(_), _) => ("waiting", "Connecting"),
+            (Status::Down, Some(_)) => ("neutral", "Not connected"),
+            (Status::Down, None) => ("neutral", "Not set up"),
+        };
+        Connection {
+            cluster: cluster.id,
+            slug: cluster.slug.clone(),
+            title: cluster.title.clone(),
+            kind,
+            label,
+            user: way.map(|way| way.user.clone()).unwrap_or_default(),
+            since: if let Status::Up(up) = &status { Some(up.since) } else { None },
+            can_reconnect: label == "Not connected" && way.is_some_and(|way| way.was_connected),
+        }
+    };
+    clusters.into_iter().map(connection).collect()
 }
 
 /// Marks the first open step as the next one; nothing is left to show when all are done.
@@ -96,52 +192,59 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-fn admin_steps(has_group: bool, has_people: bool, has_totp: bool) -> Vec<Step> {
+fn admin_steps(facts: &Facts, has_totp: bool) -> Vec<Step> {
     vec![
-        Step {
-            title: "Set up the portal",
-            text: "",
-            href: "",
-            action: "",
-            is_done: true,
-            state: "",
-        },
+        done("Set up the portal"),
         Step {
             title: "Create your group",
             text: "Give your lab a name. People, and later jobs and figures, belong to it.",
-            href: "/groups",
+            href: "/groups".into(),
             action: "Create a group",
-            is_done: has_group,
+            is_done: facts.has_group,
+            state: "",
+        },
+        Step {
+            title: "Add a cluster",
+            text: "Choose it from a list of known centres, or give its host name.",
+            href: "/clusters/new".into(),
+            action: "Add a cluster",
+            is_done: !facts.clusters.is_empty(),
             state: "",
         },
         Step {
             title: "Invite your people",
             text: "You get a link for each of them. With it they make their own account.",
-            href: "/groups",
+            href: "/groups".into(),
             action: "Invite someone",
-            is_done: has_people,
+            is_done: facts.has_people,
             state: "",
         },
         protect(has_totp),
     ]
 }
 
-fn member_steps(has_group: bool, has_totp: bool) -> Vec<Step> {
-    let mut steps = vec![Step {
-        title: "Make your account",
-        text: "",
-        href: "",
-        action: "",
-        is_done: true,
-        state: "",
-    }];
+fn member_steps(has_group: bool, facts: &Facts, was_connected: bool, has_totp: bool) -> Vec<Step> {
+    let mut steps = vec![done("Make your account")];
     if !has_group {
         steps.push(Step {
             title: "Join your group",
             text: "Ask the leader of your group for an invitation link and open it in this browser.",
-            href: "",
+            href: String::new(),
             action: "",
             is_done: false,
+            state: "",
+        });
+    }
+    if let Some(first) = facts.clusters.first() {
+        steps.push(Step {
+            title: "Connect to a cluster",
+            text: "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
+            href: match facts.clusters.len() {
+                1 => format!("/clusters/{}", first.slug),
+                _ => "/clusters".into(),
+            },
+            action: "Connect",
+            is_done: was_connected,
             state: "",
         });
     }
@@ -149,11 +252,15 @@ fn member_steps(has_group: bool, has_totp: bool) -> Vec<Step> {
     steps
 }
 
-const fn protect(is_done: bool) -> Step {
+const fn done(title: &'static str) -> Step {
+    Step { title, text: "", href: String::new(), action: "", is_done: true, state: "" }
+}
+
+fn protect(is_done: bool) -> Step {
     Step {
         title: "Protect your account",
         text: "Add a second factor: a code from your phone. Then your password alone opens nothing.",
-        href: "/account/second-factor",
+        href: "/account/second-factor".into(),
         action: "Set it up",
         is_done,
         state: "",

@@ -80,6 +80,9 @@ async fn around(State(app): State<AppState>, request: Request, next: Next) -> Re
     };
     let answer = errors::render(&app, &asker, answer).await;
     let mut answer = spend_flash(&app, &asker, answer);
+    if asker.is_htmx {
+        lead_the_page(&mut answer);
+    }
     add_headers(answer.headers_mut(), url);
     answer.headers_mut().insert(errors::REQUEST_ID, asker.request_id.clone());
     measure(&method, route.as_ref(), answer.status(), started);
@@ -149,13 +152,30 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
 }
 
-/// A message is shown once: the page that showed it takes the cookie back.
+/// htmx follows a redirect by itself and would put the whole next page into a part of the open one.
+/// It is told to lead the page there instead.
+fn lead_the_page(answer: &mut Response) {
+    if !answer.status().is_redirection() {
+        return;
+    }
+    let Some(to) = answer.headers_mut().remove(header::LOCATION) else { return };
+    // The sign-in page leads back to the page that is open, not to its part: that page asks for itself.
+    let (name, value) = if to.as_bytes().starts_with(b"/sign-in") {
+        ("hx-refresh", HeaderValue::from_static("true"))
+    } else {
+        ("hx-redirect", to)
+    };
+    answer.headers_mut().insert(HeaderName::from_static(name), value);
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+}
+
+/// A message is shown once: the page that showed it takes the cookie back. Parts of pages do not show it.
 fn spend_flash(app: &AppState, asker: &Asker, answer: Response) -> Response {
     let is_page = answer
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if asker.flash.is_some() && is_page {
+    if asker.flash.is_some() && is_page && !asker.is_htmx {
         return (cookies::clear(CookieJar::new(), app, Kind::Flash), answer).into_response();
     }
     answer

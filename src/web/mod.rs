@@ -11,6 +11,7 @@ mod account;
 mod activity;
 mod assets;
 mod boards;
+mod clusters;
 mod cookies;
 mod devices;
 mod errors;
@@ -23,6 +24,7 @@ mod health;
 mod home;
 mod invitations;
 mod join;
+mod keys;
 mod layers;
 mod once;
 mod page;
@@ -37,7 +39,7 @@ mod styleguide;
 mod theme;
 mod visitor;
 
-pub use home::Facts as HomeFacts;
+pub use home::{Facts as HomeFacts, Ways as HomeWays};
 pub use streams::Streams;
 
 /// What every handler answers with.
@@ -64,6 +66,42 @@ pub fn portal(app: AppState) -> Router {
         .route("/account/devices/{id}/end", post(devices::end))
         .route("/account/devices/end-all", post(devices::end_all))
         .route("/account/activity", get(activity::own))
+        .route("/account/key", get(keys::get).post(keys::make))
+        .route("/account/key/import", post(keys::import))
+        .route("/account/key/replace", post(keys::replace))
+        .route("/account/key/{id}/delete", post(keys::delete))
+        .route("/account/key/{id}/unattended", post(keys::unattended))
+        .route("/clusters", get(clusters::list::get).post(clusters::host_keys::add))
+        .route("/clusters/new", get(clusters::admin::new).post(clusters::admin::check))
+        .route("/clusters/new/edit", post(clusters::admin::edit))
+        .route("/clusters/import", post(clusters::admin::import))
+        .route("/clusters/{slug}", get(clusters::way_in::get))
+        .route("/clusters/{slug}/panel", get(clusters::connect::panel))
+        .route("/clusters/{slug}/user", post(clusters::connect::user))
+        .route("/clusters/{slug}/connect", post(clusters::connect::connect))
+        .route("/clusters/{slug}/answer", post(clusters::connect::answer))
+        .route("/clusters/{slug}/give-up", post(clusters::connect::give_up))
+        .route("/clusters/{slug}/disconnect", post(clusters::connect::disconnect))
+        .route("/clusters/{slug}/test-key", post(clusters::connect::test_key))
+        .route("/clusters/{slug}/automation", get(clusters::automation::get))
+        .route("/clusters/{slug}/automation/install", post(clusters::automation::install))
+        .route("/clusters/{slug}/automation/test", post(clusters::automation::test))
+        .route("/clusters/{slug}/automation/disconnect", post(clusters::automation::disconnect))
+        .route(
+            "/clusters/{slug}/settings",
+            get(clusters::admin::settings).post(clusters::admin::change),
+        )
+        .route("/clusters/{slug}/file", post(clusters::admin::change_file))
+        .route("/clusters/{slug}/export", get(clusters::admin::export))
+        .route("/clusters/{slug}/retire", post(clusters::admin::retire))
+        .route("/clusters/{slug}/restore", post(clusters::admin::restore))
+        .route("/clusters/{slug}/remove", post(clusters::admin::remove))
+        .route(
+            "/clusters/{slug}/host-keys",
+            get(clusters::host_keys::get).post(clusters::host_keys::pin),
+        )
+        .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
+        .route("/automation/portolan-commands", get(clusters::automation::wrapper))
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))

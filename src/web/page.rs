@@ -73,6 +73,8 @@ pub struct Message {
 pub enum Section {
     /// The home page.
     Home,
+    /// Clusters and one's connections to them.
+    Clusters,
     /// Groups.
     Groups,
     /// People (administrators).
@@ -131,7 +133,10 @@ impl Page {
 fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
     let item =
         |label, href, icon, belongs| NavItem { label, href, icon, current: section == belongs };
-    let mut items = vec![item("Home", "/", "home", Section::Home)];
+    let mut items = vec![
+        item("Home", "/", "home", Section::Home),
+        item("Clusters", "/clusters", "cluster", Section::Clusters),
+    ];
     if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {
         items.push(item("Groups", "/groups", "people", Section::Groups));
     }

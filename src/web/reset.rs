@@ -43,9 +43,11 @@ pub async fn post(
 ) -> Answer {
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context.app.auth.reset_password(&token, &form.password, &context.visitor).await {
-            Ok(()) => {
+            Ok(lost) => {
                 sign_in::end_older(&context, me.as_deref()).await?;
-                return Ok(sign_in::leave(context, Flash::PasswordReset));
+                let flash =
+                    if lost > 0 { Flash::PasswordResetKeysLost } else { Flash::PasswordReset };
+                return Ok(sign_in::leave(context, flash));
             }
             Err(error) => problems_of(error)?,
         }

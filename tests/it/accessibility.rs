@@ -10,7 +10,8 @@ const AUDIT: &str = include_str!("support/audit.js");
 const LONG: &str =
     "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaftschaferswessens";
 
-async fn audit(browser: &Browser, place: &str) {
+/// Looks at the page that is open, light and dark.
+pub async fn audit(browser: &Browser, place: &str) {
     for theme in ["light", "dark"] {
         browser.prefer(theme).await;
         let problems = browser.run(AUDIT).await;

@@ -1,10 +1,12 @@
 //! The portal and the real test cluster: adding it, pinning its host key, noticing a change.
 
+use portolan::sites::{self, Jump, Robot, Site};
+use portolan::store::clusters::Description;
 use portolan::store::{self, Store};
 
-use crate::support::PASSWORD;
 use crate::support::cluster::Cluster;
 use crate::support::program::{Installation, stderr, stdout};
+use crate::support::{Client, PASSWORD};
 
 fn with_admin() -> Installation {
     let installation = Installation::new();
@@ -25,7 +27,7 @@ fn a_cluster_is_added_only_with_a_fingerprint_that_it_shows() {
     let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let output = installation.run(&[&add[..], &["--host-key", wrong]].concat());
     assert!(stderr(&output).contains("None of the host keys"), "{}", stderr(&output));
-    assert_eq!(stdout(&installation.run(&["cluster", "list"])), "");
+    assert!(stdout(&installation.run(&["cluster", "list"])).contains("No cluster is known yet"));
 
     let output = installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -53,6 +55,203 @@ fn hosts_and_names_that_are_none_are_refused() {
     assert!(!installation.run(&["cluster", "add", "Bad Name", "--host", "a"]).status.success());
 }
 
+/// A description of the test cluster with all its hosts, as a file.
+fn description(installation: &Installation, change: impl FnOnce(&mut Site)) -> String {
+    let cluster = Cluster::get();
+    let mut site =
+        sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
+    site.title = "Harbour".into();
+    site.login.port = cluster.port("key");
+    site.login.fingerprints = vec![cluster.fingerprint().parse().unwrap()];
+    change(&mut site);
+    let path = installation.dir.path().join("site.toml");
+    std::fs::write(&path, site.to_toml().unwrap()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn robot(fingerprints: &[&str]) -> Robot {
+    let fingerprints = fingerprints.iter().map(|print| print.parse().unwrap()).collect();
+    let hosts = vec!["127.0.0.1".parse().unwrap()];
+    Robot { hosts, port: Cluster::get().port("robot"), fingerprints, ..Robot::default() }
+}
+
+#[test]
+fn published_keys_need_no_naming_and_a_file_goes_round() {
+    let (cluster, installation) = (Cluster::get(), with_admin());
+    let file = description(&installation, |site| site.robot = Some(robot(&[])));
+    let added = installation.run(&["cluster", "add", "harbour", "--file", &file]);
+    assert!(added.status.success(), "{}", stderr(&added));
+    let said = stdout(&added);
+    assert!(said.contains(&format!("{}, as published", cluster.fingerprint())), "{said}");
+    assert!(said.contains("No host key of the automation host"), "{said}");
+    let list = stdout(&installation.run(&["cluster", "list"]));
+    assert!(list.contains("automation host 127.0.0.1") && list.contains("no host key"), "{list}");
+    let doctor = stdout(&installation.run(&["doctor"]));
+    assert!(doctor.contains("Harbour, automation host: no host key is pinned"), "{doctor}");
+
+    let exported = stdout(&installation.run(&["cluster", "export", "harbour"]));
+    let copy = installation.dir.path().join("copy.toml");
+    std::fs::write(&copy, &exported).unwrap();
+    let add = ["cluster", "add", "other", "--title", "Another", "--file", copy.to_str().unwrap()];
+    let added = installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat());
+    assert!(added.status.success(), "{}", stderr(&added));
+    let again = stdout(&installation.run(&["cluster", "export", "other"]));
+    let expected = exported
+        .replace("name = \"harbour\"", "name = \"other\"")
+        .replace("title = \"Harbour\"", "title = \"Another\"");
+    assert_eq!(again, expected);
+    let doctor = stdout(&installation.run(&["doctor"]));
+    assert!(doctor.contains("Another, automation host: answers with its pinned"), "{doctor}");
+}
+
+#[test]
+fn other_keys_than_the_published_ones_are_never_pinned_by_the_way() {
+    let (cluster, installation) = (Cluster::get(), with_admin());
+    let other = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let file = description(&installation, |site| {
+        site.login.fingerprints = vec![other.parse().unwrap()];
+    });
+    let add = ["cluster", "add", "harbour", "--file", &file];
+    for more in [&[][..], &["--trust-shown"]] {
+        let output = installation.run(&[&add[..], more].concat());
+        assert!(!output.status.success(), "{more:?}");
+        assert!(stderr(&output).contains("Someone may stand in between"), "{}", stderr(&output));
+        assert!(stdout(&output).contains("publishes other ones"), "{}", stdout(&output));
+    }
+    // The list in the file may be old: an administrator who knows better says so by name.
+    let added = installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat());
+    assert!(added.status.success(), "{}", stderr(&added));
+    let doctor = stdout(&installation.run(&["doctor"]));
+    assert!(doctor.contains("not among those that its centre publishes"), "{doctor}");
+
+    let file = description(&installation, |site| {
+        site.login.fingerprints.clear();
+        site.robot = Some(robot(&[other]));
+    });
+    let add = ["cluster", "add", "second", "--file", &file, "--trust-shown"];
+    let added = installation.run(&add);
+    assert!(added.status.success(), "{}", stderr(&added));
+    assert!(stdout(&added).contains("No host key of the automation host"), "{}", stdout(&added));
+}
+
+#[test]
+fn presets_come_with_the_program_and_from_the_data_folder() {
+    let (cluster, installation) = (Cluster::get(), with_admin());
+    let add = |args: &[&str]| installation.run(&[&["cluster", "add", "here"], args].concat());
+    for (preset, words) in [
+        ("cedar", "Fir took its place"),
+        ("cedar.computecanada.ca", "Presets to use now: fir"),
+        ("narvall", "Did you mean narval?"),
+        ("zzz", "There are: "),
+        ("generic", "--host HOST"),
+    ] {
+        let output = add(&["--preset", preset]);
+        assert!(stderr(&output).contains(words), "{preset}: {}", stderr(&output));
+    }
+    assert!(stderr(&add(&[])).contains("--host HOST"));
+    assert!(stderr(&add(&["--file", "/no/such/file"])).contains("could not be read"));
+
+    let folder = installation.data().join("sites");
+    std::fs::create_dir(&folder).unwrap();
+    let port = cluster.port("key");
+    let own = format!(
+        "name = \"mine\"\ntitle = \"Our own\"\n[login]\nhost = \"127.0.0.1\"\nport = {port}\n"
+    );
+    std::fs::write(folder.join("mine.toml"), own).unwrap();
+    std::fs::write(folder.join("broken.toml"), "name = \"broken\"\ntitel = \"x\"\n").unwrap();
+    let output = add(&["--preset", "broken"]);
+    assert!(stderr(&output).contains("titel"), "{}", stderr(&output));
+    let output = add(&["--preset", "mine", "--host-key", "login ssh-ed25519 %%%"]);
+    assert!(stderr(&output).contains("Give a fingerprint"), "{}", stderr(&output));
+    let output = add(&["--preset", "mine", "--trust-shown"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&installation.run(&["cluster", "list"])).contains("Our own"));
+    let own = stdout(&installation.run(&["cluster", "export", "here"]));
+    assert!(own.contains("name = \"here\"") && own.contains("Our own"), "{own}");
+}
+
+/// A host behind a jump host cannot be asked from here: its key is given whole.
+#[tokio::test]
+async fn a_host_behind_another_is_pinned_by_hand() {
+    let (cluster, installation) = (Cluster::get(), with_admin());
+    let closed = installation.ports[0];
+    let file = description(&installation, |site| {
+        site.login.port = closed;
+        let host = "127.0.0.1".parse().unwrap();
+        site.login.jump = Some(Jump { host, port: cluster.port("key") });
+    });
+    let add = ["cluster", "add", "far", "--file", &file, "--host-key", cluster.fingerprint()];
+    let output = installation.run(&add);
+    assert!(stderr(&output).contains("stands behind a jump host"), "{}", stderr(&output));
+    let key = format!("login {}", cluster.host_keys()[0]);
+    let output = installation.run(&[&add[..], &["--host-key", &key]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let doctor = stdout(&installation.run(&["doctor"]));
+    for words in ["Harbour, jump host: answers with its pinned", "it stands behind a jump host"] {
+        assert!(doctor.contains(words), "{doctor}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_people_told_and_closes_what_leads_elsewhere() {
+    let (cluster, installation) = (Cluster::get(), with_admin());
+    let file = description(&installation, |_| ());
+    assert!(installation.run(&["cluster", "add", "harbour", "--file", &file]).status.success());
+    let server = installation.serve().await;
+    let ada = Client::new(&installation.url());
+    ada.sign_in("ada", PASSWORD).await;
+    ada.prepare("harbour", "bob").await;
+    ada.connect("harbour").await;
+
+    let change =
+        |args: &[&str]| installation.run(&[&["cluster", "change", "harbour"], args].concat());
+    assert!(stdout(&change(&["--file", &file])).contains("as you wish already"));
+    let title = change(&["--title", "Harbour of the North"]);
+    assert!(title.status.success(), "{}", stderr(&title));
+    assert!(ada.get("/clusters").await.text().contains("Harbour of the North"));
+    let port = cluster.port("mfa").to_string();
+    let output = change(&["--port", &port]);
+    assert!(stderr(&output).contains("Another portal is running"), "{}", stderr(&output));
+
+    assert!(server.stop("TERM").success());
+    assert!(stdout(&installation.run(&["doctor"])).contains("1 is open."));
+    let output = change(&["--port", &port]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&installation.run(&["doctor"])).contains("None is open."));
+    let server = installation.serve().await;
+    let page = ada.get("/clusters/harbour").await;
+    assert!(page.text().contains("<strong>bob</strong>"), "{}", page.text());
+    drop(server);
+}
+
+#[tokio::test]
+async fn connections_outlive_the_portal_until_someone_hangs_up() {
+    let installation = with_admin();
+    let file = description(&installation, |_| ());
+    assert!(installation.run(&["cluster", "add", "harbour", "--file", &file]).status.success());
+    assert!(stdout(&installation.run(&["hang-up"])).contains("No connection was open"));
+    let server = installation.serve().await;
+    let ada = Client::new(&installation.url());
+    ada.sign_in("ada", PASSWORD).await;
+    ada.prepare("harbour", "carol").await;
+    ada.connect("harbour").await;
+    let output = installation.run(&["hang-up"]);
+    assert!(stderr(&output).contains("Another portal is running"), "{}", stderr(&output));
+
+    assert!(server.stop("TERM").success());
+    let server = installation.serve().await;
+    let panel = ada.get("/clusters/harbour/panel").await;
+    assert!(panel.text().contains("panel-up"), "still there: {}", panel.text());
+    assert!(server.stop("KILL").code().is_none());
+    assert!(stdout(&installation.run(&["doctor"])).contains("1 is open."));
+    let bystander = installation.data().join("run/photos");
+    std::fs::create_dir_all(&bystander).unwrap();
+    let output = installation.run(&["hang-up"]);
+    assert!(stdout(&output).contains("1 connection is closed."), "{}", stdout(&output));
+    assert!(stdout(&installation.run(&["doctor"])).contains("None is open."));
+    assert!(bystander.exists(), "what is not a connection's is left alone");
+}
+
 #[tokio::test]
 async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
     let (cluster, installation) = (Cluster::get(), with_admin());
@@ -62,12 +261,11 @@ async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
     let mut tx = store.write().await.unwrap();
     let (slug, title, host) =
         ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
-    let place = (&host, cluster.port("mfa"));
-    store::clusters::add(&mut tx, &slug, &title, place, &[other], crate::support::app::START)
-        .await
-        .unwrap();
+    let what = Description { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
+    let now = crate::support::app::START;
+    let id = store::clusters::add(&mut tx, &slug, &what, now).await.unwrap();
+    store::clusters::pin(&mut tx, id, &[("login".into(), other)], now).await.unwrap();
     store::commit(tx).await.unwrap();
-    store.close().await;
 
     let output = installation.run(&["doctor"]);
     assert!(!output.status.success());
@@ -76,6 +274,23 @@ async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
         said.contains("the host key has CHANGED") && said.contains(cluster.fingerprint()),
         "{said}"
     );
+
+    let alarm = async |alarm, retired| {
+        let mut tx = store.write().await.unwrap();
+        store::clusters::set_alarm(&mut tx, id, alarm).await.unwrap();
+        store::clusters::set_retired(&mut tx, id, retired).await.unwrap();
+        store::commit(tx).await.unwrap();
+    };
+    alarm(Some((now, "127.0.0.1 showed SHA256:x")), None).await;
+    let doctor = stdout(&installation.run(&["doctor"]));
+    assert!(doctor.contains("STOPPED since") && doctor.contains("showed SHA256:x"), "{doctor}");
+    let list = stdout(&installation.run(&["cluster", "list"]));
+    assert!(list.contains("STOPPED since") && list.contains("showed SHA256:x"), "{list}");
+    alarm(None, Some(now)).await;
+    let doctor = stdout(&installation.run(&["doctor"]));
+    assert!(doctor.contains("out of use, so it was not asked"), "{doctor}");
+    assert!(stdout(&installation.run(&["cluster", "list"])).contains("OUT OF USE since"));
+    store.close().await;
 }
 
 #[test]

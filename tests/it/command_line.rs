@@ -7,6 +7,8 @@ use crate::support::app::new_person;
 use crate::support::program::{Installation, mode, stderr, stdout};
 use crate::support::{Client, PASSWORD};
 
+mod rotation;
+
 fn chmod(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }

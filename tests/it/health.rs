@@ -143,10 +143,13 @@ async fn stopping_waits_for_requests_under_way() {
     slow.read_exact(&mut go_on).await.unwrap();
     assert!(go_on.starts_with(b"HTTP/1.1 100 Continue"), "the portal is reading the form");
 
+    let mut idle = TcpStream::connect(&address).await.unwrap();
+    let question = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    idle.write_all(question.as_bytes()).await.unwrap();
+    idle.read_exact(&mut [0; 15]).await.unwrap();
     portal.app.stop.cancel();
-    while TcpStream::connect(&address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    // A connection with nothing under way ends as soon as the portal has begun to stop.
+    idle.read_to_end(&mut Vec::new()).await.unwrap();
     slow.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     slow.read_to_string(&mut answer).await.unwrap();

@@ -43,6 +43,7 @@ fn crates_stay_in_their_rooms() {
         ("axum_extra::", "web"),
         ("askama::", "web"),
         ("openssh::", "ssh"),
+        ("openssh_mux_client::", "ssh"),
     ];
     for path in files("src", ".rs") {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -50,6 +51,17 @@ fn crates_stay_in_their_rooms() {
             let outside = text.contains(word) && room(&path) != home;
             assert!(!outside, "{} names {word}, which belongs to src/{home}", path.display());
         }
+    }
+}
+
+/// Only the verbs of `cluster` reach a cluster, so that everything is bounded, counted and allowed there.
+#[test]
+fn remote_commands_are_made_in_one_room() {
+    for path in files("src", ".rs") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let outside =
+            text.contains("RemoteCommand") && !["ssh", "cluster"].contains(&room(&path).as_str());
+        assert!(!outside, "{} makes a remote command", path.display());
     }
 }
 
@@ -65,6 +77,9 @@ fn nothing_points_back() {
         ("vault", &["entropy"]),
         ("store", SHARED),
         ("ssh", SHARED),
+        ("slurm", &[]),
+        ("cluster", &["auth", "clock", "domain", "entropy", "sites", "slurm", "ssh", "store"]),
+        ("sites", &["domain"]),
         ("auth", &["clock", "domain", "entropy", "config", "store", "vault"]),
         ("error", &["auth", "store"]),
         ("telemetry", &["config"]),
@@ -75,8 +90,8 @@ fn nothing_points_back() {
         (
             "web",
             &[
-                "app", "auth", "clock", "config", "domain", "error", "health", "probe", "store",
-                "vault",
+                "app", "auth", "clock", "cluster", "config", "domain", "error", "health", "probe",
+                "sites", "ssh", "store", "vault",
             ],
         ),
         (
@@ -84,8 +99,10 @@ fn nothing_points_back() {
             &[
                 "auth",
                 "clock",
+                "cluster",
                 "config",
                 "entropy",
+                "sites",
                 "store",
                 "vault",
                 "telemetry",

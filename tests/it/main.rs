@@ -7,19 +7,37 @@
 )]
 
 mod accessibility;
+mod accessibility_clusters;
 mod activity;
 mod attacks;
 mod browser;
+mod browser_connect;
 mod cluster;
+mod cluster_names;
 mod command_line;
+mod connections;
 mod events;
 mod faults;
 mod groups;
 mod health;
+mod host_key_alarm;
 mod house;
 mod invitations;
+mod key_import;
+mod key_rotation;
+mod leaving;
+mod line_faults;
+mod login_shells;
+mod other_peoples_lines;
+mod patience;
 mod people;
+mod questions;
+mod restarts;
+mod robots;
+mod sealed_rows;
+mod sealing;
 mod second_factor;
+mod secrets;
 mod sessions;
 mod set_up;
 mod sign_in;

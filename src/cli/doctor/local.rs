@@ -1,4 +1,4 @@
-//! What can be examined without asking anyone: folder, key, database, clock, disk, ssh client.
+//! What can be examined without asking anyone: folder, key, database, clock, disk.
 
 use std::path::Path;
 
@@ -9,9 +9,6 @@ use crate::config::Config;
 use crate::health::{CLOCK_SLACK, DISK_LOW, free_space};
 use crate::store;
 use crate::vault::Vault;
-
-/// `SSH_ASKPASS_REQUIRE`, by which one-time codes reach the browser, came with this version.
-const OLDEST_SSH: (u32, u32) = (8, 4);
 
 pub(super) fn data_dir(config: &Config) -> Finding {
     const WHAT: &str = "Data folder";
@@ -52,7 +49,7 @@ pub(super) fn master_key(config: &Config, findings: &mut Vec<Finding>) -> Option
         findings.push(finding);
         return None;
     }
-    match app::master_key(&config.data_dir) {
+    match app::master_key::master_key(&config.data_dir) {
         Ok(key) => {
             let place = match source {
                 KeySource::Environment => "from PORTOLAN_MASTER_KEY".to_owned(),
@@ -83,17 +80,43 @@ pub(super) async fn database(config: &Config, vault: Option<&Vault>, findings: &
         )),
         Ok(found) => {
             let belongs = match (vault, &found.key_check) {
-                (Some(vault), Some(check)) => *check == app::key_check(vault),
-                _ => true,
+                (Some(vault), Some(check)) => Some(*check == app::key_check(vault)),
+                _ => None,
             };
-            findings.push(if belongs {
-                Finding::good(WHAT, format!("It is whole and holds {} account(s).", found.people))
-            } else {
+            findings.push(if belongs == Some(false) {
                 Finding::bad(WHAT, "It was sealed under another master key. Put the right key back.")
+            } else {
+                Finding::good(WHAT, format!("It is whole and holds {} account(s).", found.people))
             });
+            findings.extend(belongs.and_then(|belongs| next_key(config, belongs)));
             findings.push(clock(&path).await);
         }
     }
+}
+
+/// What the next master key in the data folder means: it is there only while the key is being changed.
+fn next_key(config: &Config, belongs: bool) -> Option<Finding> {
+    const WHAT: &str = "Next key";
+    let path = config.data_dir.join(files::NEXT_MASTER_KEY);
+    if !path.exists() {
+        return None;
+    }
+    let path = path.display();
+    Some(if belongs {
+        Finding::warning(
+            WHAT,
+            format!(
+                "{path} is left over from a change of the master key, and the database does not need it. Delete it."
+            ),
+        )
+    } else {
+        Finding::warning(
+            WHAT,
+            format!(
+                "{path} may be the right key: a change of the master key was not finished. Start the portal; it goes on from there, or says where to put the key."
+            ),
+        )
+    })
 }
 
 async fn clock(path: &Path) -> Finding {
@@ -134,31 +157,6 @@ pub(super) fn disk(config: &Config) -> Finding {
     }
 }
 
-pub(super) async fn ssh_client() -> Finding {
-    const WHAT: &str = "SSH client";
-    let Ok(output) = tokio::process::Command::new("ssh").arg("-V").output().await else {
-        return Finding::bad(
-            WHAT,
-            "The program ssh is missing. Install it: apt-get install openssh-client",
-        );
-    };
-    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    match version(&text) {
-        Some(version) if version >= OLDEST_SSH => Finding::good(WHAT, text),
-        Some(_) => {
-            Finding::bad(WHAT, format!("{text} is too old. OpenSSH 8.4 or newer is needed."))
-        }
-        None => Finding::warning(WHAT, format!("It does not say that it is OpenSSH: '{text}'.")),
-    }
-}
-
-/// From `OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17` to (9, 2).
-fn version(text: &str) -> Option<(u32, u32)> {
-    let (major, rest) = text.strip_prefix("OpenSSH_")?.split_once('.')?;
-    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
 pub(super) fn privileges() -> Option<Finding> {
     rustix::process::geteuid().is_root().then(|| {
         Finding::warning(
@@ -166,16 +164,4 @@ pub(super) fn privileges() -> Option<Finding> {
             "The doctor runs as root. Run the portal as a user of its own (see docs/ADMIN.md), and the doctor as that user.",
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::version;
-
-    #[test]
-    fn versions_of_ssh_are_read() {
-        assert_eq!(version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"), Some((9, 2)));
-        assert_eq!(version("OpenSSH_10.0p2, OpenSSL"), Some((10, 0)));
-        assert_eq!(version("Dropbear v2022"), None);
-    }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::config::Config;
 
 mod clusters;
+mod connections;
 mod local;
 mod portal;
 
@@ -76,7 +77,7 @@ async fn examine(file: Option<&Path>) -> Vec<Finding> {
     let vault = local::master_key(&config, &mut findings);
     local::database(&config, vault.as_ref(), &mut findings).await;
     findings.push(local::disk(&config));
-    findings.push(local::ssh_client().await);
+    findings.extend(connections::examine(&config).await);
     findings.extend(local::privileges());
     findings.extend(clusters::examine(&config).await);
     findings.extend(portal::examine(&config, vault.as_ref()).await);

@@ -21,6 +21,8 @@ pub struct TestApp {
     pub boards_url: String,
     pub metrics_url: String,
     server: JoinHandle<anyhow::Result<()>>,
+    /// Kept, so that nobody else takes the ports while the portal is restarted.
+    sockets: [std::net::TcpListener; 3],
     _data: Arc<tempfile::TempDir>,
 }
 
@@ -33,7 +35,7 @@ impl TestApp {
     /// An empty portal with other settings.
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let data = Arc::new(tempfile::tempdir().unwrap());
-        let sockets = [bind().await, bind().await, bind().await];
+        let sockets = [0; 3].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [portal, boards, metrics] =
             sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let mut config = Config {
@@ -41,16 +43,17 @@ impl TestApp {
             portal: Origin::local("localhost", portal),
             boards: Origin::local("127.0.0.1", boards),
             proxy: Proxy::default(),
+            // ssh starts the program to ask questions; this process is the test.
+            program: super::program::PROGRAM.into(),
             ..Config::default()
         };
         config.metrics.listen.set_port(metrics);
         change(&mut config);
         let clock = Clock::manual(START);
         let app = App::open(config, clock.clone()).await.unwrap();
-        let [portal_socket, boards_socket, metrics_socket] = sockets;
-        let listeners = Listeners::new(portal_socket, boards_socket, metrics_socket);
         Self {
-            server: tokio::spawn(serve(app.clone(), listeners)),
+            server: tokio::spawn(serve(app.clone(), listen(&sockets))),
+            sockets,
             app,
             clock,
             url: format!("http://localhost:{portal}"),
@@ -58,6 +61,27 @@ impl TestApp {
             metrics_url: format!("http://127.0.0.1:{metrics}"),
             _data: data,
         }
+    }
+
+    /// Stops the portal and starts it again on the same data and ports; connections stay.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        self.start_again().await;
+    }
+
+    /// Stops the portal. [`TestApp::start_again`] goes on with the same data and ports.
+    pub async fn stop(&mut self) {
+        self.app.stop.cancel();
+        (&mut self.server).await.unwrap().unwrap();
+    }
+
+    /// Starts a portal that was stopped.
+    pub async fn start_again(&mut self) {
+        let config = self.app.config.clone();
+        self.app = App::open(config, self.clock.clone()).await.unwrap();
+        self.server = tokio::spawn(serve(self.app.clone(), listen(&self.sockets)));
+        // It answers only once it has taken over what was left to it.
+        assert_eq!(self.visitor().get("/healthz").await.status, 200);
     }
 
     /// A portal with its first administrator, who is signed in.
@@ -151,14 +175,21 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         let died = self.server.is_finished() && !self.app.stop.is_cancelled();
         self.app.stop.cancel();
+        super::program::end_masters(&self.app.config.run_dir());
         if !std::thread::panicking() {
             assert!(!died, "the portal died during the test");
         }
     }
 }
 
-async fn bind() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").await.unwrap()
+/// Listeners on sockets that stay ours.
+fn listen(sockets: &[std::net::TcpListener; 3]) -> Listeners {
+    let [portal, boards, metrics] = sockets.each_ref().map(|socket| {
+        let socket = socket.try_clone().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        TcpListener::from_std(socket).unwrap()
+    });
+    Listeners::new(portal, boards, metrics)
 }
 
 /// The form of a new person.

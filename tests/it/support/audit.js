@@ -46,7 +46,19 @@ for (const control of document.querySelectorAll("a[href], button, summary")) {
   if (!name) problems.push(`a ${control.localName} without a name`);
   const box = control.getBoundingClientRect();
   const isInline = control.localName === "a" && getComputedStyle(control).display === "inline";
-  if (!isInline && (box.width < 24 || box.height < 24)) problems.push(`"${name.slice(0, 40)}" is only ${box.width}×${box.height}`);
+  // Fingers need more than a mouse.
+  const needed = innerWidth < 500 && control.matches(".btn, .btn-icon, main summary") ? 44 : 24;
+  if (!isInline && (box.width < 24 || box.height < needed)) problems.push(`"${name.slice(0, 40)}" is only ${box.width}×${box.height}`);
+}
+let level = 1;
+for (const heading of document.querySelectorAll("main :is(h1, h2, h3, h4)")) {
+  if (!isShown(heading)) continue;
+  const now = Number(heading.localName[1]);
+  if (now > level + 1) problems.push(`"${heading.textContent.slice(0, 40)}" is an h${now} after an h${level}`);
+  level = now;
+}
+for (const list of document.querySelectorAll(".steps")) {
+  if (list.querySelectorAll(":scope > [aria-current=step]").length > 1) problems.push("two steps are the next one");
 }
 const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
 for (const id of new Set(ids.filter((id, i) => ids.indexOf(id) !== i))) problems.push(`id ${id} is there twice`);

@@ -34,14 +34,7 @@ impl Drop for Browser {
 impl Browser {
     /// A fresh browser, as wide as a desk (1280) or a phone (390).
     pub async fn open(url: &str, width: u32) -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("chromedriver: run script/test, which installs it");
-        let port = driver_port(&mut driver).await;
+        let (driver, port) = driver().await;
         let profile = tempfile::tempdir().unwrap();
         let window = ClientBuilder::new(hyper_util_connector())
             .capabilities(capabilities(width, profile.path()))
@@ -65,13 +58,37 @@ impl Browser {
 
     /// Presses the button with exactly these words.
     pub async fn press(&self, words: &str) {
-        let path = format!("//main//*[self::button or self::a][normalize-space(.)='{words}']");
+        let path = format!(
+            "//main//*[self::button or self::a or self::summary][normalize-space(.)='{words}']"
+        );
         let button = self.window.wait().for_element(Locator::XPath(&path)).await;
         button
             .unwrap_or_else(|error| panic!("no button '{words}': {error}"))
             .click()
             .await
             .unwrap();
+    }
+
+    /// Presses the button whose words begin so, in the row of a list that begins with this title.
+    pub async fn press_in_row(&self, title: &str, words: &str) {
+        let path = format!(
+            "//main//li[.//a[normalize-space(.)='{title}']]\
+             //*[self::button or self::a][starts-with(normalize-space(.), '{words}')]"
+        );
+        let button = self.window.wait().for_element(Locator::XPath(&path)).await;
+        button
+            .unwrap_or_else(|error| panic!("no '{words}' beside '{title}': {error}"))
+            .click()
+            .await
+            .unwrap();
+    }
+
+    /// Fills in the form of a new person and sends it.
+    pub async fn fill_new_person(&self, name: &str) {
+        for (field, value) in super::app::new_person(name) {
+            self.fill(field, value).await;
+        }
+        self.press("Make my account").await;
     }
 
     /// The first element that fits, waiting for it.
@@ -122,15 +139,33 @@ fn hyper_util_connector() -> hyper_util::client::legacy::connect::HttpConnector 
     hyper_util::client::legacy::connect::HttpConnector::new()
 }
 
-async fn driver_port(driver: &mut Child) -> u16 {
+/// Starts the driver. It takes a free IPv4 port and then wants the same number for IPv6; where another program has
+/// that one, it ends, and another number has to be tried.
+async fn driver() -> (Child, u16) {
+    for _ in 0..5 {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver: run script/test, which installs it");
+        if let Some(port) = driver_port(&mut driver).await {
+            return (driver, port);
+        }
+    }
+    panic!("chromedriver ended five times without naming its port");
+}
+
+async fn driver_port(driver: &mut Child) -> Option<u16> {
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
     let port = async {
         while let Some(line) = lines.next_line().await.unwrap() {
             if let Some((_, rest)) = line.split_once("started successfully on port ") {
-                return rest.trim_end_matches('.').parse().unwrap();
+                return Some(rest.trim_end_matches('.').parse().unwrap());
             }
         }
-        panic!("chromedriver ended without naming its port");
+        None
     };
     let port =
         tokio::time::timeout(Duration::from_secs(30), port).await.expect("chromedriver to start");

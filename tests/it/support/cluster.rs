@@ -20,9 +20,33 @@ impl Cluster {
         Self { facts: serde_json::from_str(&text).unwrap() }
     }
 
-    /// A port: `key` or `mfa`.
+    /// A port: `key`, `mfa`, `duo`, `password`, `robot` or `keypage`.
     pub fn port(&self, kind: &str) -> u16 {
         u16::try_from(self.facts["ports"][kind].as_u64().unwrap()).unwrap()
+    }
+
+    /// What `cluster.json` says of a person.
+    pub fn person(&self, name: &str) -> &serde_json::Value {
+        let people = self.facts["users"].as_array().unwrap();
+        people.iter().find(|person| person["name"] == name).unwrap()
+    }
+
+    /// The lines of its host keys, `ssh-ed25519 AAAA…`.
+    pub fn host_keys(&self) -> Vec<String> {
+        let keys = self.facts["host_keys"].as_array().unwrap();
+        keys.iter().map(|key| key["line"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Installs a public key as the centre's key page does.
+    pub fn install_key(&self, user: &str, line: &str) {
+        let output = self.script(&["user", "key", user, line]);
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// The one-time code of this moment.
+    pub fn code(&self, user: &str) -> String {
+        let output = self.script(&["user", "totp", user]);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     /// The fingerprint of its host key.
@@ -30,11 +54,22 @@ impl Cluster {
         self.facts["host_keys"][0]["fingerprint"].as_str().unwrap()
     }
 
+    /// Its folder; on its own hosts it is `/harbour`.
+    pub fn dir(&self) -> PathBuf {
+        self.facts["dir"].as_str().unwrap().into()
+    }
+
+    /// How many processes on the cluster have exactly this command line.
+    pub fn count_processes(&self, line: &str) -> usize {
+        let found = self.script(&["exec", "pgrep", "-fxc", line]);
+        String::from_utf8(found.stdout).unwrap().trim().parse().unwrap()
+    }
+
     /// Runs `script/cluster`.
     pub fn script(&self, args: &[&str]) -> Output {
-        let dir = self.facts["dir"].as_str().unwrap();
         Command::new(root().join("script/cluster"))
-            .args(["--dir", dir])
+            .arg("--dir")
+            .arg(self.dir())
             .args(args)
             .output()
             .unwrap()

@@ -4,7 +4,11 @@ pub mod app;
 pub mod browser;
 pub mod client;
 pub mod cluster;
+pub mod lines;
+pub mod needles;
 pub mod program;
+pub mod relay;
+pub mod server;
 pub mod totp;
 
 pub use app::TestApp;

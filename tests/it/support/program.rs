@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The built program.
@@ -14,11 +15,9 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// A new, empty one. The ports were free a moment ago.
+    /// A new, empty one.
     pub fn new() -> Self {
-        let sockets = [0; 3].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = sockets.map(|socket| socket.local_addr().unwrap().port());
-        Self { dir: tempfile::tempdir().unwrap(), ports }
+        Self { dir: tempfile::tempdir().unwrap(), ports: [0; 3].map(|_| free_port()) }
     }
 
     /// The data folder.
@@ -127,10 +126,42 @@ impl Server {
     }
 }
 
+impl Drop for Installation {
+    fn drop(&mut self) {
+        end_masters(&self.data().join("run"));
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A port that is free and stays so until somebody binds it: below those that the system gives to connections.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Other test runs begin elsewhere.
+        let step = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id() * 97);
+        let port = u16::try_from(10_000 + step % 10_000).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Ends the connections that a portal has left for its next start.
+pub fn end_masters(run_dir: &Path) {
+    for entry in std::fs::read_dir(run_dir).into_iter().flatten().flatten() {
+        let pid = std::fs::read_to_string(entry.path().join("pid")).unwrap_or_default();
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let ours = entry.path().join("m");
+        if command.split(|byte| *byte == 0).any(|word| word == ours.as_os_str().as_encoded_bytes())
+        {
+            let _ = Command::new("kill").arg(pid).status();
+        }
     }
 }
 

@@ -1,0 +1,64 @@
+//! The data folder and the run folder: made if missing, closed to everybody else, used by one portal at a time.
+
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::files;
+
+/// Makes the data folder if it is missing and insists that nobody else can look into it.
+pub fn prepare_data_dir(dir: &Path) -> anyhow::Result<()> {
+    prepare(dir, "data folder")
+}
+
+/// The same for the folder of the connections' sockets: whoever reaches one of them is its owner.
+pub fn prepare_run_dir(dir: &Path) -> anyhow::Result<()> {
+    prepare(dir, "run folder")
+}
+
+fn prepare(dir: &Path, what: &str) -> anyhow::Result<()> {
+    if !dir.exists() {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .with_context(|| format!("The {what} {} could not be made", dir.display()))?;
+    }
+    let meta = std::fs::metadata(dir)
+        .with_context(|| format!("The {what} {} could not be read", dir.display()))?;
+    if !meta.is_dir() {
+        bail!("The {what} {} is not a folder.", dir.display());
+    }
+    if meta.mode() & 0o077 != 0 {
+        bail!(
+            "The {what} {} can be entered by other users of this machine (mode {:03o}). Mend it with: chmod 700 {}",
+            dir.display(),
+            meta.mode() & 0o777,
+            dir.display()
+        );
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        bail!(
+            "The {what} {} belongs to another user (number {}). Run the portal as that user, or mend it with chown.",
+            dir.display(),
+            meta.uid()
+        );
+    }
+    Ok(())
+}
+
+/// Takes the lock that says "a portal runs on this folder"; held until the value is dropped.
+pub fn lock_data_dir(dir: &Path) -> anyhow::Result<std::fs::File> {
+    let path = dir.join(files::LOCK);
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)?;
+    if file.try_lock().is_err() {
+        bail!("Another portal is running on the data folder {}. Stop it first.", dir.display());
+    }
+    Ok(file)
+}

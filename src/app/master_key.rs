@@ -1,0 +1,161 @@
+//! Where the master key comes from, and whether it belongs to this database.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use super::files;
+use crate::store::{self, Store};
+use crate::vault::{MasterKey, Purpose, Vault};
+
+/// Where the master key comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// `PORTOLAN_MASTER_KEY`.
+    Environment,
+    /// A systemd credential or the key file.
+    File(PathBuf),
+}
+
+/// Where the master key comes from in this environment.
+pub fn key_source(data_dir: &Path) -> KeySource {
+    if std::env::var_os("PORTOLAN_MASTER_KEY").is_some() {
+        return KeySource::Environment;
+    }
+    let credential = std::env::var_os("CREDENTIALS_DIRECTORY")
+        .map(|dir| PathBuf::from(dir).join("portolan-master-key"))
+        .filter(|path| path.exists());
+    KeySource::File(credential.unwrap_or_else(|| data_dir.join(files::MASTER_KEY)))
+}
+
+/// Reads the master key; makes one if there is neither a key nor a database.
+pub fn master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
+    let path = match key_source(data_dir) {
+        KeySource::Environment => {
+            let text =
+                zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
+            return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY was not accepted");
+        }
+        KeySource::File(path) => path,
+    };
+    if !path.exists() {
+        if data_dir.join(files::DATABASE).exists() {
+            bail!(
+                "There is a database but no master key at {}. Put the key back from where you keep it; without it, what is sealed in the database cannot be opened.",
+                path.display()
+            );
+        }
+        return make_master_key(&path);
+    }
+    refuse_readable_key(&path, data_dir)?;
+    read(&path)
+}
+
+fn read(path: &Path) -> anyhow::Result<MasterKey> {
+    let text = zeroize::Zeroizing::new(
+        std::fs::read_to_string(path)
+            .with_context(|| format!("{} could not be read", path.display()))?,
+    );
+    MasterKey::parse(&text).with_context(|| format!("{} was not accepted", path.display()))
+}
+
+/// A key file must be closed to everyone else. What systemd hands over as a credential is closed by its folder,
+/// and newer versions give the service's own group the right to read it.
+fn refuse_readable_key(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
+    let mode = std::fs::metadata(path)?.mode() & 0o777;
+    let forbidden = if path.starts_with(data_dir) { 0o077 } else { 0o027 };
+    if mode & forbidden != 0 {
+        bail!(
+            "The master key {} can be read by other users of this machine (mode {mode:03o}). Mend it with: chmod 600 {}",
+            path.display(),
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Written under another name first: a key file is whole or not there.
+fn make_master_key(path: &Path) -> anyhow::Result<MasterKey> {
+    let key = MasterKey::generate()?;
+    let draft = path.with_extension("key.draft");
+    write(&draft, &key)?;
+    std::fs::rename(&draft, path)?;
+    tracing::info!(path = %path.display(), "Made a new master key. Keep a copy of it somewhere safe, apart from the backups");
+    Ok(key)
+}
+
+/// Writes a key to a new file that only we can read.
+pub(super) fn write(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
+    let _ = std::fs::remove_file(path);
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(key.to_text().as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()?;
+    // Its name too: after a power cut the database may belong to this key already.
+    if let Some(folder) = path.parent() {
+        std::fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Name of the fact that tells which master key a database belongs to.
+pub const KEY_CHECK: &str = "key-check";
+
+/// The value that a database keeps of its master key.
+pub fn key_check(vault: &Vault) -> [u8; 32] {
+    vault.sign(Purpose::KeyCheck, b"this database")
+}
+
+/// The vault of this database; refuses to work on one that was sealed under another master key.
+/// A change of the master key that was cut short after the database had changed is finished here.
+pub(super) async fn open_vault(
+    master: MasterKey,
+    data_dir: &Path,
+    store: &Store,
+) -> anyhow::Result<Vault> {
+    let vault = Vault::new(master);
+    let check = key_check(&vault);
+    let mut tx = store.write().await?;
+    match store::facts::get(&mut tx, KEY_CHECK).await? {
+        None => {
+            store::facts::set(&mut tx, KEY_CHECK, &check).await?;
+            store::commit(tx).await?;
+            Ok(vault)
+        }
+        Some(known) if known == check => Ok(vault),
+        Some(known) => {
+            drop(tx);
+            finish_change(data_dir, &known)
+        }
+    }
+}
+
+/// The database belongs to the next key already: takes it into use where we may.
+fn finish_change(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
+    let next = data_dir.join(files::NEXT_MASTER_KEY);
+    let vault = read(&next).ok().map(Vault::new).filter(|vault| key_check(vault) == *known);
+    let Some(vault) = vault else {
+        bail!(
+            "This master key does not belong to this database. Put the right key back; nothing was changed."
+        );
+    };
+    let KeySource::File(path) = key_source(data_dir) else {
+        bail!(
+            "The master key was changed. The new one is in {}: put it where the portal gets its key from.",
+            next.display()
+        );
+    };
+    if !path.starts_with(data_dir) {
+        bail!(
+            "The master key was changed. The new one is in {}: put it into {}.",
+            next.display(),
+            path.display()
+        );
+    }
+    std::fs::rename(&next, &path)?;
+    tracing::info!("Finished a change of the master key that had been cut short");
+    Ok(vault)
+}

@@ -1,0 +1,213 @@
+//! What is shared by all requests, how it starts and how it stops.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::cluster::{Lines, Parts};
+use crate::config::Config;
+use crate::sites::Site;
+use crate::store::{Cache, Store};
+use crate::vault::Vault;
+use crate::{entropy, housekeeping, telemetry, web};
+
+mod data_dir;
+pub mod master_key;
+mod rotation;
+
+pub use data_dir::{lock_data_dir, prepare_data_dir, prepare_run_dir};
+pub use master_key::{KEY_CHECK, KeySource, key_check, key_source};
+pub use rotation::rotate;
+
+/// How long requests and streams may take to finish once the portal was told to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The file names inside the data folder.
+pub mod files {
+    /// The database.
+    pub const DATABASE: &str = "portolan.db";
+    /// The master key.
+    pub const MASTER_KEY: &str = "master.key";
+    /// The next master key, while it is being changed.
+    pub const NEXT_MASTER_KEY: &str = "master.key.new";
+    /// Locked while a portal runs on this folder.
+    pub const LOCK: &str = "portolan.lock";
+    /// Folder of the administrator's own presets.
+    pub const SITES: &str = "sites";
+}
+
+/// Shared by all requests.
+pub struct App {
+    /// The settings.
+    pub config: Config,
+    /// Accounts and rights.
+    pub auth: Auth,
+    /// The database.
+    pub store: Store,
+    /// Sealing.
+    pub vault: Vault,
+    /// The time.
+    pub clock: Clock,
+    /// People's connections to clusters.
+    pub lines: Lines,
+    /// What is known of sites: ours, then the administrator's own.
+    pub presets: Vec<Site>,
+    /// Figures about the portal itself.
+    pub metrics: PrometheusHandle,
+    /// What every home page shows.
+    pub home: Cache<(), web::HomeFacts>,
+    /// What it shows of each person's connections.
+    pub home_ways: web::HomeWays,
+    /// Open event streams.
+    pub streams: web::Streams,
+    /// Names this run of the program in request ids.
+    run: u32,
+    requests: AtomicU64,
+    /// Cancelled when the portal stops: every stream and task ends with it.
+    pub stop: CancellationToken,
+    /// Background tasks, awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+/// What handlers get.
+pub type AppState = Arc<App>;
+
+impl App {
+    /// Opens the data folder and puts the parts together.
+    pub async fn open(config: Config, clock: Clock) -> anyhow::Result<AppState> {
+        prepare_data_dir(&config.data_dir)?;
+        // Before the database: a key is made only where there is no database yet.
+        let master = master_key::master_key(&config.data_dir)?;
+        let database = config.data_dir.join(files::DATABASE);
+        let store = Store::open(&database).await.context("The database could not be opened")?;
+        let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
+        let auth = Auth::new(store.clone(), vault.clone(), clock.clone(), config.sessions.clone());
+        let metrics = telemetry::metrics().map_err(anyhow::Error::msg)?;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let lines = Lines::new(Parts {
+            auth: auth.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            run: config.run_dir(),
+            program: config.program.clone(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        });
+        Ok(Arc::new(Self {
+            lines,
+            presets: all_presets(&config.data_dir.join(files::SITES)),
+            config,
+            auth,
+            store,
+            vault,
+            clock,
+            metrics,
+            home: Cache::new(1),
+            home_ways: Cache::new(1000),
+            streams: web::Streams::default(),
+            run: u32::from_ne_bytes(entropy::bytes()?),
+            requests: AtomicU64::new(1),
+            stop,
+            tasks,
+        }))
+    }
+}
+
+impl App {
+    /// A name for the next request, by which it is found in the log.
+    pub fn next_request_id(&self) -> String {
+        format!("{:08x}-{}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The three listeners, bound but not yet answering.
+pub struct Listeners {
+    portal: TcpListener,
+    boards: TcpListener,
+    metrics: TcpListener,
+}
+
+impl Listeners {
+    /// Listeners that were bound elsewhere (tests let the system choose the ports).
+    pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
+        Self { portal, boards, metrics }
+    }
+
+    /// Binds all three, or none.
+    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            portal: bind("portal.listen", config.portal.listen).await?,
+            boards: bind("boards.listen", config.boards.listen).await?,
+            metrics: bind("metrics.listen", config.metrics.listen).await?,
+        })
+    }
+}
+
+async fn bind(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("{name}: nothing can listen on {address}. Is another program using that port?")
+    })
+}
+
+/// Serves until [`App::stop`] is cancelled, then lets requests and streams finish.
+pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
+    // Not before: commands need no sockets, and may run before the system has made a place for them.
+    prepare_run_dir(&app.config.run_dir())?;
+    app.lines.adopt().await.context("The connections of the run before could not be read")?;
+    app.tasks.spawn(app.lines.clone().keep());
+    app.tasks.spawn(housekeeping::run(app.clone()));
+    let servers = [
+        (listeners.portal, web::portal(app.clone())),
+        (listeners.boards, web::boards(&app)),
+        (listeners.metrics, web::private(app.clone())),
+    ]
+    .map(|(listener, router)| {
+        let stop = app.stop.clone();
+        app.tasks.spawn(async move { web::serve(listener, router, stop).await })
+    });
+    app.stop.cancelled().await;
+    app.tasks.close();
+    let drained = tokio::time::timeout(DRAIN, app.tasks.wait()).await;
+    if drained.is_err() {
+        tracing::warn!("Some requests did not finish in {} s and were cut off", DRAIN.as_secs());
+    }
+    app.store.close().await;
+    for server in servers {
+        if server.is_finished() {
+            server.await.context("A listener failed")?.context("A listener failed")?;
+        }
+    }
+    Ok(())
+}
+
+/// Our presets and those that an administrator has put into the data folder; theirs count where names are the same.
+fn all_presets(folder: &Path) -> Vec<Site> {
+    let mut presets = crate::sites::presets().to_vec();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "toml") {
+            continue;
+        }
+        let site = std::fs::read_to_string(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| Site::from_toml(&text).map_err(|error| error.to_string()));
+        match site {
+            Ok(site) => {
+                presets.retain(|ours| ours.name != site.name);
+                presets.push(site);
+            }
+            Err(error) => tracing::warn!(path = %path.display(), "A preset was left out: {error}"),
+        }
+    }
+    presets
+}

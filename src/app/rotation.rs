@@ -1,0 +1,49 @@
+//! Changing the master key. At any moment one of the two keys on disk belongs to the database, so that a kill at any
+//! step leaves something that the next start can finish.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::master_key::{self, KEY_CHECK, KeySource, key_check, key_source};
+use super::{App, files};
+use crate::store;
+use crate::vault::{MasterKey, Vault};
+
+/// What came out of it.
+pub struct Rotated {
+    /// How many sealed values were moved.
+    pub moved: usize,
+    /// The new key, if it must be put somewhere by hand.
+    pub by_hand: Option<std::path::PathBuf>,
+}
+
+/// Makes a new master key and moves everything to it. The portal must be stopped.
+pub async fn rotate(app: &App, data_dir: &Path) -> anyhow::Result<Rotated> {
+    let next = data_dir.join(files::NEXT_MASTER_KEY);
+    let key = MasterKey::generate()?;
+    // On disk before anything is sealed under it.
+    master_key::write(&next, &key)
+        .context("The new key could not be written; nothing was changed")?;
+    let vault = Vault::new(key);
+    let mut tx = app.store.write().await?;
+    let moved = match app.auth.move_to(&mut tx, &vault).await {
+        Ok(moved) => moved,
+        Err(error) => {
+            let _ = std::fs::remove_file(&next);
+            return Err(error).context("Nothing was changed");
+        }
+    };
+    store::facts::set(&mut tx, KEY_CHECK, &key_check(&vault)).await?;
+    store::commit(tx).await.context("Nothing was changed")?;
+    // Values under the old key must not stay behind in the file.
+    app.store.rewrite().await?;
+    let by_hand = match key_source(data_dir) {
+        KeySource::File(path) if path.starts_with(data_dir) => {
+            std::fs::rename(&next, &path)?;
+            None
+        }
+        _ => Some(next),
+    };
+    Ok(Rotated { moved, by_hand })
+}

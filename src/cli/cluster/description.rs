@@ -1,0 +1,88 @@
+//! What a cluster is like, from the command line: a preset or a file, and what the administrator says besides.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use crate::app::{AppState, files};
+use crate::domain::{HostName, Label, Slug};
+use crate::sites::{self, Host, Lookup, Name, Site};
+
+#[derive(Debug, Args)]
+pub(super) struct DescriptionArgs {
+    /// A centre that the portal knows, such as fir or saga, or a file of your own in the folder sites of the data
+    /// folder.
+    #[arg(long, conflicts_with = "file")]
+    preset: Option<String>,
+    /// A description in a file, as `cluster export` and the cluster's page of settings write it.
+    #[arg(long)]
+    file: Option<PathBuf>,
+    /// The login host.
+    #[arg(long)]
+    host: Option<HostName>,
+    /// The port of its SSH server; 22 if nothing says otherwise.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// The name people see.
+    #[arg(long)]
+    title: Option<Label>,
+}
+
+impl DescriptionArgs {
+    /// The description: of the preset, the file or `otherwise`, with what was given besides.
+    pub(super) fn read(self, app: &AppState, name: &Slug, otherwise: Site) -> anyhow::Result<Site> {
+        let mut site = match (&self.preset, &self.file) {
+            (Some(preset), _) => named(app, preset)?,
+            (None, Some(file)) => from_file(file)?,
+            (None, None) => otherwise,
+        };
+        site.name = Name(name.clone());
+        if let Some(host) = self.host {
+            site.login.host = Some(Host(host));
+        }
+        if let Some(port) = self.port {
+            site.login.port = port;
+        }
+        if let Some(title) = self.title {
+            title.as_str().clone_into(&mut site.title);
+        }
+        if site.login.host.is_none() {
+            bail!("Give the host that people sign in to: --host HOST, or --preset or --file.");
+        }
+        site.check()?;
+        Ok(site)
+    }
+}
+
+fn from_file(path: &Path) -> anyhow::Result<Site> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{} could not be read", path.display()))?;
+    Site::from_toml(&text).with_context(|| format!("{} was not accepted", path.display()))
+}
+
+/// The administrator's own presets come first, as on the portal's pages.
+fn named(app: &AppState, text: &str) -> anyhow::Result<Site> {
+    if let Some(site) = app.presets.iter().find(|site| site.name.as_str() == text) {
+        return Ok(site.clone());
+    }
+    // A file that cannot be read is left out of the list. Whoever asks for it wants to know why.
+    let own = app.config.data_dir.join(files::SITES).join(text).with_extension("toml");
+    if text.parse::<Slug>().is_ok() && own.exists() {
+        return from_file(&own);
+    }
+    match sites::lookup(text) {
+        Lookup::Site(site) => Ok(site.clone()),
+        Lookup::Retired(gone) => {
+            let instead: Vec<&str> = gone.instead.iter().map(Name::as_str).collect();
+            bail!("{} Presets to use now: {}", gone.sentence, instead.join(", "))
+        }
+        Lookup::Unknown { nearest: Some(name) } => {
+            bail!("There is no preset called {text}. Did you mean {name}?")
+        }
+        Lookup::Unknown { nearest: None } => {
+            let names: Vec<&str> = app.presets.iter().map(|site| site.name.as_str()).collect();
+            bail!("There is no preset called {text}. There are: {}", names.join(", "))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which host keys are pinned: those that the centre publishes, and those that the administrator names.
+
+use std::str::FromStr;
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::cluster::administration::{Scanned, scan};
+use crate::cluster::known::hops;
+use crate::sites::{Fingerprint, Site};
+use crate::ssh::host_keys::HostKey;
+use crate::store::clusters::Pin;
+
+#[derive(Debug, Args)]
+pub(super) struct HostKeyArgs {
+    /// A fingerprint that the centre publishes (SHA256:…), or a whole key with its host in front ('login ssh-ed25519
+    /// AAAA…'; also jump and robot) where the host cannot be asked from here. May be given several times. Keys that
+    /// the preset knows as published need not be named.
+    #[arg(long, value_name = "FINGERPRINT")]
+    host_key: Vec<Named>,
+    /// Pin whatever the hosts show now, without comparing. Only where nobody can stand in between, such as on this
+    /// very machine. Does not help against a host that shows other keys than the published ones.
+    #[arg(long)]
+    trust_shown: bool,
+}
+
+/// A host key as an administrator names it.
+#[derive(Debug, Clone)]
+enum Named {
+    /// By its fingerprint.
+    Print(Fingerprint),
+    /// As it is, and of which host.
+    Whole(&'static str, HostKey),
+}
+
+impl FromStr for Named {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(print) = text.parse() {
+            return Ok(Self::Print(print));
+        }
+        let whole = text.split_once(char::is_whitespace).and_then(|(hop, key)| {
+            let hop = [hops::LOGIN, hops::JUMP, hops::ROBOT].into_iter().find(|of| *of == hop)?;
+            Some(Self::Whole(hop, HostKey::parse(key)?))
+        });
+        whole.ok_or("Give a fingerprint (SHA256: and 43 letters and digits), or a key such as 'login ssh-ed25519 AAAA…'.")
+    }
+}
+
+/// Where a host stands on the way, for people.
+pub(super) fn hop_words(hop: &str) -> &'static str {
+    match hop {
+        hops::JUMP => "jump host",
+        hops::ROBOT => "automation host",
+        _ => "login host",
+    }
+}
+
+impl HostKeyArgs {
+    /// Whether anything was said about keys.
+    pub(super) const fn are_given(&self) -> bool {
+        self.trust_shown || !self.host_key.is_empty()
+    }
+
+    /// Asks every host of the site for its keys and gives those to pin, or says what is missing.
+    pub(super) async fn choose(&self, site: &Site) -> anyhow::Result<Vec<Pin>> {
+        let mut pins = Vec::new();
+        for host in scan(site).await {
+            let keys = self.of_host(&host);
+            if keys.is_empty() {
+                self.explain(&host, site)?;
+            }
+            for key in keys {
+                let published = if host.is_published(&key) { ", as published" } else { "" };
+                let (what, print) = (hop_words(host.hop), key.fingerprint());
+                say!("{what} {}: {} {print}{published}", host.host.as_str(), key.kind());
+                pins.push((host.hop.to_owned(), key.line()));
+            }
+        }
+        Ok(pins)
+    }
+
+    /// The keys of one host that are believed.
+    fn of_host(&self, host: &Scanned) -> Vec<HostKey> {
+        let trusted = self.trust_shown && host.published.is_empty();
+        let named = |key: &HostKey| {
+            let print = key.fingerprint();
+            self.host_key
+                .iter()
+                .any(|name| matches!(name, Named::Print(wanted) if wanted.as_str() == print))
+        };
+        let believed = |key: &&HostKey| trusted || host.is_published(key) || named(key);
+        let mut keys: Vec<HostKey> =
+            host.shown.iter().flatten().filter(believed).cloned().collect();
+        for name in &self.host_key {
+            if let Named::Whole(hop, key) = name
+                && *hop == host.hop
+                && !keys.contains(key)
+            {
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+
+    /// Why no key of a host is believed. Only the automation host may do without for now.
+    fn explain(&self, host: &Scanned, site: &Site) -> anyhow::Result<()> {
+        let (what, name) = (hop_words(host.hop), host.host.as_str());
+        let is_optional = host.hop == hops::ROBOT;
+        match &host.shown {
+            Ok(keys) => {
+                say!("{what} {name} shows these host keys:");
+                for key in keys {
+                    say!("  {:<22} {}", key.kind(), key.fingerprint());
+                }
+            }
+            Err(_) if is_optional => {}
+            Err(_) if host.hop == hops::LOGIN && site.login.jump.is_some() => bail!(
+                "{name} cannot be asked from here, as it stands behind a jump host. Ask it from there with ssh-keyscan, compare the fingerprints, and give its keys: --host-key 'login ssh-ed25519 AAAA…'. Nothing was changed."
+            ),
+            Err(error) => bail!("{error}. Nothing was changed."),
+        }
+        if host.differs() {
+            say!("Its centre publishes other ones: {}", host.published.join(", "));
+        }
+        if is_optional {
+            say!(
+                "No host key of the automation host {name} is pinned, so unattended work has to wait. Pin one later, on the cluster's page of host keys."
+            );
+            return Ok(());
+        }
+        if host.differs() {
+            bail!(
+                "Someone may stand in between. Do not go on before you know why {name} shows other keys than the published ones. Nothing was changed."
+            );
+        }
+        if self.are_given() {
+            bail!(
+                "None of the host keys that {name} shows has a fingerprint that you gave. Do not connect to it before you know why. Nothing was changed."
+            );
+        }
+        bail!(
+            "Nothing was changed yet. Compare them with what the centre publishes, then run the command again with --host-key and the right fingerprint."
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! One try to connect, as the person's page sees it.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use secrecy::SecretString;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::sites::prompts::{Kind, Prompt, clean_text};
+use crate::ssh::opening::{Answers, Stage};
+
+/// Most characters of a server's notices on a page.
+const MOST_NOTICES: usize = 4000;
+
+/// Questions that are remembered, to tell a new one from one that is asked again.
+const MOST_REMEMBERED: usize = 20;
+
+/// What a try is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To connect and stay connected.
+    Connect,
+    /// To see whether a new key works; closed again at once.
+    TestNewKey,
+}
+
+/// How far a try got.
+#[derive(Debug, Clone)]
+pub enum Progress {
+    /// Others are signing in at the same host; this one waits for its turn.
+    Waiting,
+    /// On the way to the host.
+    Reaching,
+    /// The server asks something.
+    Asked {
+        /// The how many-th question.
+        number: u32,
+        /// The question.
+        prompt: Prompt,
+        /// What the server said besides.
+        notices: String,
+        /// It asks the same as before: the last answer was not accepted.
+        again: bool,
+    },
+    /// The answer is with the server.
+    Checking {
+        /// The person has been sent a request on their phone.
+        push: bool,
+    },
+    /// Connected; looking around.
+    Learning,
+    /// It is over.
+    Over,
+}
+
+/// One try to connect.
+pub struct Attempt {
+    /// What it is for.
+    pub purpose: Purpose,
+    progress: watch::Sender<Progress>,
+    answers: OnceLock<Answers>,
+    cancel: CancellationToken,
+    /// The questions before.
+    earlier: Mutex<Vec<Prompt>>,
+}
+
+impl Attempt {
+    /// A new one.
+    pub fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            progress: watch::Sender::new(Progress::Reaching),
+            answers: OnceLock::new(),
+            cancel: CancellationToken::new(),
+            earlier: Mutex::default(),
+        }
+    }
+
+    /// How far it got.
+    pub fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// Tells of each step.
+    pub fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Answers a question. False if it is no longer asked, or the answer cannot be sent.
+    pub async fn answer(&self, number: u32, text: SecretString) -> bool {
+        use secrecy::ExposeSecret as _;
+        let Some(answers) = self.answers.get() else { return false };
+        let Progress::Asked { number: asked, prompt, .. } = self.progress() else { return false };
+        if asked != number {
+            return false;
+        }
+        let push = prompt.is_push(text.expose_secret());
+        if !answers.give(number, text).await {
+            return false;
+        }
+        // The next step of the server may be here already; then this is past.
+        self.progress.send_if_modified(|progress| {
+            let current = matches!(progress, Progress::Asked { number: now, .. } if *now == number);
+            if current {
+                *progress = Progress::Checking { push };
+            }
+            current
+        });
+        true
+    }
+
+    /// Gives it up.
+    pub fn give_up(&self) {
+        self.cancel.cancel();
+        if let Some(answers) = self.answers.get() {
+            answers.give_up();
+        }
+    }
+
+    /// Is over when it was given up.
+    pub(super) const fn given_up(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    pub(super) fn take_answers(&self, answers: Answers) {
+        if self.cancel.is_cancelled() {
+            answers.give_up();
+        }
+        let _ = self.answers.set(answers);
+    }
+
+    pub(super) fn set(&self, progress: Progress) {
+        self.progress.send_replace(progress);
+    }
+
+    /// What ssh reports, in terms of the page.
+    pub(super) fn follow(&self, stage: &Stage) {
+        match stage {
+            Stage::Reaching => self.set(Progress::Reaching),
+            // The page's own step says more; it knows whether a phone was asked.
+            Stage::Checking { .. } => {}
+            Stage::Asked { number, text, notices } => {
+                let prompt = Prompt::read(text);
+                let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+                let again = earlier.iter().any(|before| asks_again(before, &prompt));
+                if earlier.len() < MOST_REMEMBERED {
+                    earlier.push(prompt.clone());
+                }
+                let notices = clean_text(notices, MOST_NOTICES);
+                self.set(Progress::Asked { number: *number, prompt, notices, again });
+            }
+        }
+    }
+}
+
+/// Whether a question means that an earlier answer was not accepted: a server that begins again asks the same. Two questions of an unknown kind are
+/// the same only if their words are.
+fn asks_again(last: &Prompt, now: &Prompt) -> bool {
+    let familiar = !matches!(now.kind, Kind::Other | Kind::YesNo);
+    std::mem::discriminant(&last.kind) == std::mem::discriminant(&now.kind)
+        && (familiar || last.text == now.text)
+}
+
+impl std::fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt").field("purpose", &self.purpose).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_question_is_told_from_a_refused_answer() {
+        let again =
+            |first: &str, second: &str| asks_again(&Prompt::read(first), &Prompt::read(second));
+        assert!(again("Verification code: ", "Verification code: "));
+        assert!(again("Password: ", "Password: "));
+        assert!(!again("One-time password (OATH) for `alice': ", "Password: "));
+        assert!(!again("What is your quest? ", "What is your favourite colour? "));
+        assert!(again("What is your quest? ", "What is your quest? "));
+    }
+}

@@ -1,0 +1,141 @@
+//! Looking around after connecting: a few commands that tell what the place is like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::learnt::{LOOK_AROUND, Learnt};
+use crate::domain::LineRole;
+use crate::sites::Site;
+use crate::sites::robot::{Outcome, explain};
+use crate::slurm;
+use crate::ssh::{Dialect, Line, Output, RemoteCommand, RunError, Urgency};
+
+/// A login with all its start-up files may take its time.
+const LOOK_WITHIN: Duration = Duration::from_secs(40);
+
+/// What a connection gives to go on with.
+pub struct Look {
+    /// What was learnt.
+    pub learnt: Learnt,
+    /// Set if no command can be run: then the connection is of no use. Why, as a sentence.
+    pub useless: Option<String>,
+}
+
+/// Looks around.
+pub async fn around(line: &Arc<Line>, site: &Site, role: LineRole, user: &str) -> Look {
+    match role {
+        LineRole::Login => at_login(line, site, user).await,
+        LineRole::Robot => at_robot(line, site, user).await,
+    }
+}
+
+async fn at_login(line: &Arc<Line>, site: &Site, user: &str) -> Look {
+    let command =
+        RemoteCommand::new("bash").args(["-l", "-c"]).arg(script(site)).within(LOOK_WITHIN);
+    let looked = match line.run(command, Urgency::Interactive).await {
+        Ok(output) => output.text(),
+        Err(error) => return Look { learnt: Learnt::default(), useless: Some(error.to_string()) },
+    };
+    let learnt = Learnt::from_parts(Some(&looked), None, None, None, &[]);
+    line.speak(dialect_of(&learnt));
+    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let parts = [&config, &sinfo, &assoc].map(said);
+    let [config, sinfo, assoc] = parts.each_ref().map(Option::as_deref);
+    let suffixes = &site.jobs.account_suffixes;
+    Look {
+        learnt: Learnt::from_parts(Some(&looked), config, sinfo, assoc, suffixes),
+        useless: None,
+    }
+}
+
+/// An automation host lets a few commands through; which ones is found out by trying.
+async fn at_robot(line: &Arc<Line>, site: &Site, user: &str) -> Look {
+    line.speak(Dialect::Robot);
+    let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
+    let queue = line.run(queue, Urgency::Interactive).await;
+    if let Err(error @ (RunError::NotConnected | RunError::Lost | RunError::Late)) = &queue {
+        return Look { learnt: Learnt::default(), useless: Some(error.to_string()) };
+    }
+    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let parts = [&config, &sinfo, &assoc].map(said);
+    let [config_text, sinfo_text, assoc_text] = parts.each_ref().map(Option::as_deref);
+    let suffixes = &site.jobs.account_suffixes;
+    let mut learnt = Learnt::from_parts(None, config_text, sinfo_text, assoc_text, suffixes);
+    learnt.missing.clear();
+    for (program, result) in
+        [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)]
+    {
+        match outcome(program, result) {
+            Outcome::Works => learnt.tools.push(program.to_owned()),
+            other => learnt.missing.extend(explain(&other)),
+        }
+    }
+    learnt.missing.dedup();
+    let useless = learnt.tools.is_empty().then(|| {
+        let wrapper_missing = [&queue, &config].iter().all(|answer| is_wrapper_missing(answer));
+        if wrapper_missing { NO_WRAPPER.to_owned() } else { learnt.missing.join(" ") }
+    });
+    Look { learnt, useless }
+}
+
+/// What to do where the key is bound to a program that is not there.
+const NO_WRAPPER: &str = "The program that your key is bound to was not found on the cluster. Copy it there, make it executable, and compare its path with the one in the line on the key page.";
+
+/// A shell that does not find the program of the key names that program, not the command that was asked for.
+fn is_wrapper_missing(answer: &Answer) -> bool {
+    answer.as_ref().is_ok_and(|output| {
+        let said = output.complaint();
+        output.code >= 126 && !said.contains("squeue") && !said.contains("scontrol")
+    })
+}
+
+fn outcome(program: &str, result: &Result<Output, RunError>) -> Outcome {
+    match result {
+        Ok(output) if output.code == 127 || output.complaint().contains("not found") => {
+            Outcome::NoSlurm
+        }
+        Ok(_) => Outcome::Works,
+        Err(_) => Outcome::CommandRefused(program.to_owned()),
+    }
+}
+
+type Answer = Result<Output, RunError>;
+
+async fn ask_slurm(line: &Arc<Line>, user: &str) -> (Answer, Answer, Answer) {
+    let ask = async |program, args: Vec<String>| {
+        line.run(RemoteCommand::new(program).args(args), Urgency::Interactive).await
+    };
+    let words = |args: &[&str]| args.iter().map(|word| (*word).to_owned()).collect();
+    tokio::join!(
+        ask(slurm::config::PROGRAM, words(slurm::config::ARGS)),
+        ask(slurm::partitions::PROGRAM, words(slurm::partitions::ARGS)),
+        // Names of people were checked when they were entered, so there are always arguments.
+        ask(slurm::associations::PROGRAM, slurm::associations::args(user).unwrap_or_default()),
+    )
+}
+
+/// How commands are put at a place that was looked at before.
+pub fn dialect_of(learnt: &Learnt) -> Dialect {
+    if learnt.env.is_empty() {
+        return Dialect::Bare;
+    }
+    Dialect::Shell(learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// The look around, after what the site needs first.
+fn script(site: &Site) -> String {
+    match &site.shell.prepare {
+        Some(prepare) => {
+            let source =
+                prepare.source.as_ref().map(|file| format!(". {file}; ")).unwrap_or_default();
+            format!("{source}module load {}; {LOOK_AROUND}", prepare.module)
+        }
+        None => LOOK_AROUND.to_owned(),
+    }
+}
+
+/// What a command said, or complained about: both tell something.
+fn said(result: &Answer) -> Option<String> {
+    let output = result.as_ref().ok()?;
+    Some(if output.code == 0 { output.text() } else { output.complaint() })
+}

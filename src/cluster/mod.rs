@@ -1,0 +1,17 @@
+//! The verbs a person has on a cluster: connect, look around, disconnect. Everything goes over their own connection.
+
+pub mod administration;
+mod attempt;
+mod connect;
+mod keeper;
+pub mod known;
+pub mod learnt;
+pub mod lines;
+mod look;
+mod notes;
+pub mod wrapper;
+
+pub use attempt::{Attempt, Progress, Purpose};
+pub use known::Known;
+pub use learnt::Learnt;
+pub use lines::{Lines, NotBegun, Parts, Status, UpStatus};

@@ -1,0 +1,213 @@
+//! The way in for programs, which some centres give on request: no second proof, but a key that may come from one
+//! address only and start one command only. Builds what a person must hand in, and explains what a try showed.
+//!
+//! `robot/portolan-commands` is our own such command. Nothing here connects.
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+mod outcome;
+
+pub use outcome::{Outcome, explain};
+
+use super::Site;
+
+/// Our own such command, to be shown and handed out.
+pub const WRAPPER: &str = include_str!("../../robot/portolan-commands");
+
+/// The commands of Slurm that `robot/portolan-commands` lets through.
+pub const SLURM: &[&str] = &[
+    "squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel",
+    "scontrol", "sacctmgr",
+];
+/// What else it lets through; besides, SFTP. A test compares both lists with the file.
+pub const OTHERS: &[&str] = &[
+    "diskusage_report",
+    "dusage",
+    "cost",
+    "projects",
+    "id",
+    "groups",
+    "echo",
+    "ls",
+    "cat",
+    "mkdir",
+];
+
+/// Why no line for the key page could be made, as a sentence for the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyLineError {
+    /// No address at all.
+    #[error("Give the address from which this portal reaches the cluster.")]
+    NoAddress,
+    /// An address that the cluster never sees.
+    #[error(
+        "{0} is an address inside your own network. Give the one that the outside world sees; the people who run \
+         your network know it."
+    )]
+    InsideAddress(IpAddr),
+    /// A command that does not fit between the quotes.
+    #[error(
+        "Give the full path of the command, made of letters, digits, dots, dashes, underscores and slashes, with \
+         blanks only before its arguments."
+    )]
+    Command,
+    /// Not a public key.
+    #[error("Give a public key: one line that begins with ssh-ed25519, ecdsa-sha2 or ssh-rsa.")]
+    PublicKey,
+    /// A private key. It belongs to nobody else.
+    #[error(
+        "This is a private key, which must stay where it is. Give the public one, whose file ends in .pub."
+    )]
+    PrivateKey,
+}
+
+/// The line to upload on the key page: the three restrictions and the public key.
+///
+/// Addresses are written in full. The Alliance asks for at least the first three numbers of an IPv4 address, and an
+/// address of the family that the connection really uses: where the portal has both families, give both.
+pub fn key_line(
+    addresses: &[IpAddr],
+    command: &str,
+    public_key: &str,
+) -> Result<String, KeyLineError> {
+    if addresses.is_empty() {
+        return Err(KeyLineError::NoAddress);
+    }
+    let mut from = Vec::new();
+    for address in addresses {
+        let address = address.to_canonical();
+        if is_inside(address) {
+            return Err(KeyLineError::InsideAddress(address));
+        }
+        from.push(address.to_string());
+    }
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-/+ ~".contains(c);
+    let starts = command.starts_with(|c: char| c.is_ascii_alphanumeric() || "/.~".contains(c));
+    if !starts || command.len() > 300 || !command.chars().all(good) || command.ends_with(' ') {
+        return Err(KeyLineError::Command);
+    }
+    let key = public_part(public_key)?;
+    Ok(format!("restrict,from=\"{}\",command=\"{command}\" {key}", from.join(",")))
+}
+
+/// Whether an address has a meaning only inside a network. Loopback passes: it serves rehearsals on one machine.
+fn is_inside(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            let shared = a == 100 && (64..128).contains(&b);
+            v4.is_private()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || a == 0
+                || a >= 240
+                || shared
+        }
+        IpAddr::V6(v6) => {
+            v6.is_unique_local()
+                || v6.is_unicast_link_local()
+                || v6.is_multicast()
+                || v6.is_unspecified()
+        }
+    }
+}
+
+/// Type, body and, if it is plain, the comment of a public key.
+fn public_part(text: &str) -> Result<String, KeyLineError> {
+    if text.contains("PRIVATE KEY") {
+        return Err(KeyLineError::PrivateKey);
+    }
+    let text = text.trim();
+    let mut words = text.split_whitespace();
+    let (Some(kind), Some(body)) = (words.next(), words.next()) else {
+        return Err(KeyLineError::PublicKey);
+    };
+    let known = ["ssh-ed25519", "ssh-rsa"].contains(&kind) || kind.starts_with("ecdsa-sha2-");
+    let inside = STANDARD.decode(body).unwrap_or_default();
+    // The body begins with the length of the type's name, then the name itself.
+    let length = u32::try_from(kind.len()).unwrap_or_default().to_be_bytes();
+    let named = inside.strip_prefix(&length).is_some_and(|rest| rest.starts_with(kind.as_bytes()));
+    if !known || !named || text.contains('\n') {
+        return Err(KeyLineError::PublicKey);
+    }
+    let comment = words.next().filter(|word| {
+        word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@+".contains(c))
+    });
+    Ok(comment.map_or(format!("{kind} {body}"), |word| format!("{kind} {body} {word}")))
+}
+
+/// What a person tells the centre's support.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The person's name.
+    pub person: &'a str,
+    /// Their user name at the site.
+    pub user_name: &'a str,
+    /// The portal's own address or name.
+    pub portal: &'a str,
+    /// The addresses from which it connects.
+    pub addresses: &'a [IpAddr],
+    /// The command that the key is bound to.
+    pub command: &'a str,
+}
+
+/// The letter to the centre's support; none where the site has no such way in.
+pub fn request_text(site: &Site, request: &Request<'_>) -> Option<String> {
+    let robot = site.robot.as_ref()?;
+    let hosts: Vec<&str> = robot.hosts.iter().map(super::Host::as_str).collect();
+    let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();
+    // Our own is not known to the centre; its own needs no words.
+    let script = if request.command.ends_with("portolan-commands") {
+        "That command is a script of about 70 lines, which I am glad to send you. It starts only the commands below, \
+         without a shell."
+    } else {
+        ""
+    };
+    let (addresses, title, limits) = (addresses.join(", "), &site.title, site.limits);
+    Some(format!(
+        "Subject: Automation access to {title} for {user}\n\
+         \n\
+         Hello,\n\
+         \n\
+         Please give my account {user} access to the automation node of {title} ({hosts}).\n\
+         \n\
+         What for: my research group runs the web portal Portolan on a server of its own ({portal}). It shows me my \
+         jobs and their results, and submits a job when I press a button. It is an ordinary program: it sends the \
+         fixed commands below and is no AI agent.\n\
+         \n\
+         Tools: the OpenSSH client, and SFTP for the files of my jobs.\n\
+         \n\
+         From where: {addresses}\n\
+         \n\
+         Key: one key for this purpose only. In front of it stand restrict, from=\"{from}\" and command=\"{command}\". \
+         {script}\n\
+         \n\
+         Commands: {commands}, and SFTP. Of these, scontrol is limited to show, hold, release and requeue, sacctmgr \
+         to show, and scancel to job numbers.\n\
+         \n\
+         How often: at most {calls} commands a minute, the queue at most every {every} seconds and only while \
+         someone looks or a job of mine has not ended, over one connection that is kept. Submissions are at least \
+         {spacing} s apart.\n\
+         \n\
+         Thank you,\n\
+         {person}\n",
+        user = request.user_name,
+        hosts = hosts.join(", "),
+        portal = request.portal,
+        from = addresses.replace(' ', ""),
+        command = request.command,
+        commands = [SLURM, OTHERS].concat().join(", "),
+        calls = limits.calls_per_minute,
+        every = limits.queue_every_s,
+        spacing = limits.submit_spacing_s,
+        person = request.person,
+    ))
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod wrapper_tests;

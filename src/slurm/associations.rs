@@ -1,0 +1,277 @@
+//! `sacctmgr show assoc`: which accounts a person may charge jobs to, and within which limits.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::text::{is_name, plain, value};
+use super::units::TimeLimit;
+
+/// The program.
+pub const PROGRAM: &str = "sacctmgr";
+const FORMAT: &str =
+    "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
+
+/// No more associations than this are kept.
+const MOST_ASSOCIATIONS: usize = 1000;
+/// No more accounts than this are kept.
+const MOST_ACCOUNTS: usize = 200;
+/// No more words than this are kept of a list in one field.
+const MOST_WORDS: usize = 100;
+
+/// Its arguments, for the person of this name on the cluster; none if that cannot be a name.
+pub fn args(user: &str) -> Option<Vec<String>> {
+    // A comma would make it several people, a colon is no part of names there.
+    let good = is_name(user) && !user.contains(':');
+    let user = format!("user={user}");
+    good.then(|| ["-nP", "show", "assoc", &user, FORMAT].map(str::to_owned).to_vec())
+}
+
+/// One line of the answer: a person may use an account, perhaps only in one partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Association {
+    /// Several clusters may share their accounting.
+    pub cluster: String,
+    /// As Slurm names it.
+    pub account: String,
+    /// None: in all partitions.
+    pub partition: Option<String>,
+    /// The kinds of service that may be asked for.
+    pub qos: Vec<String>,
+    /// The one that is taken otherwise.
+    pub default_qos: Option<String>,
+    /// What all running jobs together may hold: `cpu` → `64`, `gres/gpu` → `8`.
+    pub group_limits: BTreeMap<String, String>,
+    /// Jobs that may run at a time; none: no limit here.
+    pub max_jobs: Option<u32>,
+    /// Jobs that may wait and run at a time; none: no limit here.
+    pub max_submit: Option<u32>,
+    /// Minutes a job may run; none: no limit here.
+    pub max_minutes: Option<u32>,
+}
+
+/// Reads the answer.
+pub fn read(answer: &str) -> Vec<Association> {
+    answer
+        .lines()
+        .take(super::MOST_LINES)
+        .filter_map(Association::read)
+        .take(MOST_ASSOCIATIONS)
+        .collect()
+}
+
+impl Association {
+    fn read(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.trim().split('|').collect();
+        let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] =
+            fields.as_slice()
+        else {
+            return None;
+        };
+        (is_name(cluster) && is_name(account)).then_some(())?;
+        Some(Self {
+            cluster: (*cluster).to_owned(),
+            account: (*account).to_owned(),
+            partition: value(partition).filter(|text| is_name(text)).map(str::to_owned),
+            qos: words(qos).filter(|word| is_name(word)).map(str::to_owned).collect(),
+            default_qos: value(default_qos).filter(|text| is_name(text)).map(str::to_owned),
+            group_limits: words(limits)
+                .filter_map(|word| word.split_once('='))
+                .map(|(name, most)| (plain(name, 100), plain(most, 40)))
+                .collect(),
+            max_jobs: jobs.parse().ok(),
+            max_submit: submit.parse().ok(),
+            max_minutes: TimeLimit::read(wall).minutes(),
+        })
+    }
+}
+
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|word| !word.is_empty()).take(MOST_WORDS)
+}
+
+/// An account as people know it. Some centres keep two behind each, `def-x_cpu` and `def-x_gpu`, and let people submit
+/// with `def-x`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// The name to submit with.
+    pub name: String,
+    /// What Slurm keeps behind it, as `sshare` and `sacct` want it.
+    pub slurm_names: Vec<String>,
+    /// Whether jobs without GPUs may be charged to it.
+    pub for_cpu: bool,
+    /// Whether jobs with GPUs may be charged to it.
+    pub for_gpu: bool,
+    /// The kinds of service that may be asked for.
+    pub qos: Vec<String>,
+    /// The one that is taken otherwise.
+    pub default_qos: Option<String>,
+    /// The only partitions it may be used in; empty: all.
+    pub partitions: Vec<String>,
+    /// Jobs that may run at a time; none: no limit here. Where there are two behind it, the wider limit.
+    pub max_jobs: Option<u32>,
+    /// Jobs that may wait and run at a time, likewise.
+    pub max_submit: Option<u32>,
+    /// Minutes a job may run, likewise.
+    pub max_minutes: Option<u32>,
+}
+
+/// The accounts behind associations, sorted by name. `suffixes` are the ends that the centre adds to names: one that
+/// ends in `cpu` or `gpu` also says what the account is for.
+pub fn accounts(associations: &[Association], suffixes: &[String]) -> Vec<Account> {
+    let mut found: BTreeMap<&str, Account> = BTreeMap::new();
+    for one in associations {
+        let (name, suffix) = split(&one.account, suffixes);
+        if let Some(account) = found.get_mut(name) {
+            account.add(one, suffix);
+        } else if found.len() < MOST_ACCOUNTS {
+            found.insert(name, Account::new(name, one, suffix));
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The name without the first suffix that it has.
+fn split<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str) {
+    let fits = |suffix: &String| {
+        let name = account.strip_suffix(suffix.as_str())?;
+        (!suffix.is_empty() && !name.is_empty()).then(|| (name, &account[name.len()..]))
+    };
+    suffixes.iter().find_map(fits).unwrap_or((account, ""))
+}
+
+impl Account {
+    fn new(name: &str, one: &Association, suffix: &str) -> Self {
+        let mut account = Self {
+            name: name.to_owned(),
+            partitions: one.partition.iter().cloned().collect(),
+            max_jobs: one.max_jobs,
+            max_submit: one.max_submit,
+            max_minutes: one.max_minutes,
+            ..Self::default()
+        };
+        account.add(one, suffix);
+        account
+    }
+
+    fn add(&mut self, one: &Association, suffix: &str) {
+        self.for_cpu |= !suffix.ends_with("gpu");
+        self.for_gpu |= !suffix.ends_with("cpu");
+        add_new(&mut self.slurm_names, &one.account);
+        for qos in &one.qos {
+            add_new(&mut self.qos, qos);
+        }
+        self.default_qos = self.default_qos.take().or_else(|| one.default_qos.clone());
+        match &one.partition {
+            Some(partition) if !self.partitions.is_empty() => {
+                add_new(&mut self.partitions, partition);
+            }
+            Some(_) => {}
+            None => self.partitions.clear(),
+        }
+        self.max_jobs = wider(self.max_jobs, one.max_jobs);
+        self.max_submit = wider(self.max_submit, one.max_submit);
+        self.max_minutes = wider(self.max_minutes, one.max_minutes);
+    }
+}
+
+fn add_new(list: &mut Vec<String>, word: &str) {
+    if list.len() < MOST_WORDS && !list.iter().any(|known| known == word) {
+        list.push(word.to_owned());
+    }
+}
+
+fn wider(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one.zip(other).map(|(one, other)| one.max(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V22: &str = include_str!("../../tests/fixtures/slurm/sacctmgr-assoc-22.05.txt");
+    const V24: &str = include_str!("../../tests/fixtures/slurm/sacctmgr-assoc-24.11.txt");
+
+    fn suffixes() -> Vec<String> {
+        vec!["_cpu".into(), "_gpu".into()]
+    }
+
+    #[test]
+    fn the_words_hold_one_person() {
+        assert_eq!(args("alice").unwrap()[3], "user=alice");
+        for bad in ["", "a b", "a,b", "$(id)", "a:b", "-x", "a*"] {
+            assert_eq!(args(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn recorded_associations() {
+        let found = read(V22);
+        assert_eq!(found.len(), 6);
+        assert_eq!(
+            found[0],
+            Association {
+                cluster: "harbour".into(),
+                account: "def-lee_gpu".into(),
+                partition: None,
+                qos: vec!["debug".into(), "high".into(), "normal".into()],
+                default_qos: Some("normal".into()),
+                group_limits: [("cpu", "64"), ("gres/gpu", "8")]
+                    .map(|(name, most)| (name.to_owned(), most.to_owned()))
+                    .into(),
+                max_jobs: Some(4),
+                max_submit: Some(1000),
+                max_minutes: Some(36 * 60),
+            }
+        );
+        assert_eq!(found[1].max_minutes, Some(90));
+        assert_eq!(found[4].partition.as_deref(), Some("gpu"));
+        assert_eq!(read(V24).len(), 3);
+    }
+
+    #[test]
+    fn two_accounts_behind_one_name() {
+        let found = accounts(&read(V22), &suffixes());
+        let names: Vec<_> = found.iter().map(|account| account.name.as_str()).collect();
+        assert_eq!(names, ["def-jones", "def-lee", "def-smith", "rrg-smith"]);
+        let lee = &found[1];
+        assert_eq!(lee.slurm_names, ["def-lee_gpu", "def-lee_cpu"]);
+        assert!(lee.for_cpu && lee.for_gpu);
+        assert_eq!(
+            (lee.max_jobs, lee.max_submit, lee.max_minutes),
+            (None, Some(1000), Some(2160)),
+            "the wider of each limit"
+        );
+        assert!(found[0].partitions.is_empty(), "one association is for all partitions");
+        assert_eq!(found[2].qos, ["debug", "high", "normal"]);
+    }
+
+    #[test]
+    fn marks_of_suffixes() {
+        let rows =
+            "c|rrg-a_gpu|||||||\nc|rrg-b_cpu|||||||\nc|plain|p1||||||\nc|_gpu|||||||\nc|x|\n";
+        let found = accounts(&read(rows), &suffixes());
+        let marks: Vec<_> = found.iter().map(|a| (a.name.as_str(), a.for_cpu, a.for_gpu)).collect();
+        assert_eq!(
+            marks,
+            [
+                ("_gpu", true, true),
+                ("plain", true, true),
+                ("rrg-a", false, true),
+                ("rrg-b", true, false)
+            ]
+        );
+        assert_eq!(found[1].partitions, ["p1"]);
+        assert_eq!(accounts(&read(rows), &[]).len(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,300}|([a-z]{0,3}\\|){8}[0-9:-]{0,9}") {
+            let _ = accounts(&read(&text), &suffixes());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `scontrol show config`: what holds for the whole cluster. Of some two hundred lines, a handful is kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use super::units::memory_mb;
+use super::version;
+
+/// The program.
+pub const PROGRAM: &str = "scontrol";
+/// Its arguments.
+pub const ARGS: &[&str] = &["show", "config"];
+
+/// Plugins' names and the like are cut to this many characters.
+const LONGEST: usize = 200;
+
+/// What the controller says of itself. Everything may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// `24.11.5`.
+    pub version: Option<String>,
+    /// The name that accounting knows the cluster by.
+    pub cluster_name: Option<String>,
+    /// One more than the highest index an array may have.
+    pub max_array_size: Option<u32>,
+    /// How many jobs of all people Slurm keeps.
+    pub max_job_count: Option<u32>,
+    /// `priority/multifactor` or `priority/basic`.
+    pub priority_type: Option<String>,
+    /// How much fair share counts in the priority.
+    pub fair_share_weight: Option<u64>,
+    /// `accounting_storage/slurmdbd`; without it there is no `sacct` and there are no accounts.
+    pub accounting_storage: Option<String>,
+    /// `select/cons_tres` where jobs share nodes, `select/linear` where they get whole ones.
+    pub select_type: Option<String>,
+    /// Mebibytes a job gets per core if it does not ask.
+    pub def_mem_per_cpu: Option<u64>,
+    /// Mebibytes a job gets per node if it does not ask.
+    pub def_mem_per_node: Option<u64>,
+    /// Seconds for which `squeue` and `scontrol` still know a job that has ended.
+    pub min_job_age: Option<u32>,
+}
+
+impl Config {
+    /// Reads the answer.
+    pub fn read(answer: &str) -> Self {
+        let mut config = Self::default();
+        for line in answer.lines().take(super::MOST_LINES) {
+            if let Some((key, value)) = line.split_once('=')
+                && let Some(value) = text::value(value)
+            {
+                config.take(key.trim(), value);
+            }
+        }
+        config
+    }
+
+    fn take(&mut self, key: &str, value: &str) {
+        match key {
+            "SLURM_VERSION" => self.version = version::checked(value),
+            "ClusterName" => self.cluster_name = text::is_name(value).then(|| value.to_owned()),
+            "MaxArraySize" => self.max_array_size = number(value),
+            "MaxJobCount" => self.max_job_count = number(value),
+            "PriorityType" => self.priority_type = Some(text::plain(value, LONGEST)),
+            "PriorityWeightFairShare" => self.fair_share_weight = number(value),
+            "AccountingStorageType" => self.accounting_storage = Some(text::plain(value, LONGEST)),
+            "SelectType" => self.select_type = Some(text::plain(value, LONGEST)),
+            "DefMemPerCPU" => self.def_mem_per_cpu = memory_mb(value),
+            "DefMemPerNode" => self.def_mem_per_node = memory_mb(value),
+            "MinJobAge" => self.min_job_age = number(value),
+            _ => {}
+        }
+    }
+
+    /// Whether what a group used before counts in its jobs' priority. Some sites run the plugin that could do it,
+    /// but give fair share no weight.
+    pub fn uses_fair_share(&self) -> bool {
+        self.priority_type.as_deref() == Some("priority/multifactor")
+            && self.fair_share_weight != Some(0)
+    }
+}
+
+/// The number before a unit: `300 sec`.
+fn number<T: std::str::FromStr>(value: &str) -> Option<T> {
+    value.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V22: &str = include_str!("../../tests/fixtures/slurm/scontrol-config-22.05.txt");
+    const V24: &str = include_str!("../../tests/fixtures/slurm/scontrol-config-24.11.txt");
+
+    #[test]
+    fn recorded_answers() {
+        for (answer, version) in [(V22, "22.05.8"), (V24, "24.11.5")] {
+            let config = Config::read(answer);
+            let expected = Config {
+                version: Some(version.into()),
+                cluster_name: Some("lab".into()),
+                max_array_size: Some(1001),
+                max_job_count: Some(10_000),
+                priority_type: Some("priority/multifactor".into()),
+                fair_share_weight: Some(100_000),
+                accounting_storage: Some("accounting_storage/slurmdbd".into()),
+                select_type: Some("select/cons_tres".into()),
+                def_mem_per_cpu: Some(256),
+                def_mem_per_node: None,
+                min_job_age: Some(300),
+            };
+            assert_eq!(config, expected);
+            assert!(config.uses_fair_share());
+        }
+    }
+
+    #[test]
+    fn other_sites() {
+        let config = Config::read(
+            "DefMemPerNode           = UNLIMITED\nPriorityType            = priority/multifactor\n\
+             PriorityWeightFairShare = 0\nMaxArraySize = many\nClusterName = a b\n",
+        );
+        assert!(!config.uses_fair_share());
+        assert_eq!((config.def_mem_per_node, config.max_array_size), (None, None));
+        assert_eq!(config.cluster_name, None);
+    }
+
+    #[test]
+    fn a_refusal_gives_nothing() {
+        let said =
+            "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
+        assert_eq!(Config::read(said), Config::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,200}", cut in 0_usize..9000) {
+            let _ = Config::read(&text);
+            let _ = Config::read(&V22[..cut.min(V22.len())]);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `sinfo --version`.
+
+/// The program.
+pub const PROGRAM: &str = "sinfo";
+/// Its arguments.
+pub const ARGS: &[&str] = &["--version"];
+
+/// The version in `slurm 24.11.5` or, as Debian says it, `slurm-wlm 22.05.8`.
+pub fn read(answer: &str) -> Option<String> {
+    answer.lines().take(super::MOST_LINES).find_map(|line| {
+        let (name, version) = line.trim().split_once(' ')?;
+        if name.starts_with("slurm") { checked(version) } else { None }
+    })
+}
+
+/// A version has digits and points first (`25.05.0-0rc1` has more after them) and is short.
+pub(super) fn checked(version: &str) -> Option<String> {
+    let version = version.trim();
+    let (year, rest) = version.split_once('.')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let good = digits(year)
+        && rest.starts_with(|c: char| c.is_ascii_digit())
+        && super::text::is_name(version)
+        && version.len() <= 40;
+    good.then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_forms() {
+        assert_eq!(read("slurm-wlm 22.05.8\n").as_deref(), Some("22.05.8"));
+        assert_eq!(read("slurm 24.11.5").as_deref(), Some("24.11.5"));
+        assert_eq!(
+            read("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(),
+            Some("25.05.0-0rc1")
+        );
+    }
+
+    #[test]
+    fn refusals_are_no_version() {
+        for text in [
+            "",
+            "Command rejected by allowed_commands.sh: sinfo --version",
+            "bash: sinfo: command not found",
+            "sinfo: fatal: Could not establish a configuration source",
+            "slurm_load_partitions: Unable to contact slurm controller (connect failure)",
+            "slurm .5",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! An ssh-agent inside the portal: it lends keys to the ssh processes that the portal starts, so that no
+//! private key is ever in a file. Of the protocol it speaks what these need: listing keys and signing.
+//!
+//! Only processes of the portal's own user that the caller allows get an answer, and only as long as the
+//! [`Agent`] lives.
+
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::keys::PrivateKey;
+use super::wire::{Reader, put_string};
+
+/// Longest message that is read, as in OpenSSH's own agent.
+const MOST_BYTES: usize = 256 * 1024;
+/// Most connections at a time; ssh needs one, and a second for a host on the way.
+const MOST_CONNECTIONS: usize = 16;
+
+/// Pause after a connection could not be taken, which happens when there are too many open files.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+const FAILURE: u8 = 5;
+const REQUEST_IDENTITIES: u8 = 11;
+const IDENTITIES_ANSWER: u8 = 12;
+const SIGN_REQUEST: u8 = 13;
+const SIGN_RESPONSE: u8 = 14;
+
+/// What a request came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The keys were listed.
+    Listed,
+    /// The key of this index signed.
+    Signed(usize),
+    /// Nothing was done.
+    Refused,
+}
+
+/// Answers one request. Both messages are without the length in front.
+pub fn answer(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, Asked) {
+    let mut reader = Reader::new(request);
+    let answered = match reader.byte() {
+        Some(REQUEST_IDENTITIES) if reader.rest().is_empty() => list(keys),
+        Some(SIGN_REQUEST) => sign(reader, keys),
+        _ => None,
+    };
+    answered.unwrap_or_else(|| (vec![FAILURE], Asked::Refused))
+}
+
+fn list(keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)> {
+    let mut reply = vec![IDENTITIES_ANSWER];
+    reply.extend_from_slice(&u32::try_from(keys.len()).ok()?.to_be_bytes());
+    for key in keys {
+        put_string(&mut reply, key.public().blob());
+        put_string(&mut reply, key.public().comment().as_bytes());
+    }
+    Some((reply, Asked::Listed))
+}
+
+fn sign(mut reader: Reader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)> {
+    let (blob, data, flags) = (reader.string()?, reader.string()?, reader.number()?);
+    if !reader.rest().is_empty() {
+        return None;
+    }
+    let index = keys.iter().position(|key| key.public().blob() == blob)?;
+    match keys[index].sign(data, flags) {
+        Ok(signature) => {
+            let mut reply = vec![SIGN_RESPONSE];
+            put_string(&mut reply, &signature);
+            Some((reply, Asked::Signed(index)))
+        }
+        Err(error) => {
+            tracing::warn!("A key was asked to sign and did not: {error}.");
+            None
+        }
+    }
+}
+
+/// A running agent. Dropping it ends all connections, removes the socket and forgets the keys.
+#[derive(Debug)]
+pub struct Agent {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Taken out when the agent is dropped. A signature that is being made keeps its own hold meanwhile.
+    keys: Mutex<Option<Arc<Vec<PrivateKey>>>>,
+    listed: AtomicUsize,
+    signed: Mutex<Option<usize>>,
+}
+
+impl Agent {
+    /// Starts an agent on a new socket. Its folder must exist and be open to our own user only. `allowed`
+    /// is asked for the process behind each new connection. To be called inside the runtime.
+    pub fn start(
+        path: &Path,
+        keys: Vec<PrivateKey>,
+        allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        check_folder(path)?;
+        let listener = UnixListener::bind(path)?;
+        let shared = Arc::new(Shared {
+            keys: Mutex::new(Some(Arc::new(keys))),
+            listed: AtomicUsize::new(0),
+            signed: Mutex::new(None),
+        });
+        let task = tokio::spawn(accept(listener, shared.clone(), allowed)).abort_handle();
+        let agent = Self { path: path.to_owned(), shared, task };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(agent)
+    }
+
+    /// How often the keys were listed.
+    pub fn listed(&self) -> usize {
+        self.shared.listed.load(Ordering::Relaxed)
+    }
+
+    /// The index of the key that signed last, if one has.
+    pub fn signed(&self) -> Option<usize> {
+        *self.shared.signed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+        // The socket may be gone already with its folder.
+        let _ = std::fs::remove_file(&self.path);
+        self.shared.keys.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// The socket has its own mode only a moment after it appears; until then the folder keeps others out.
+fn check_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.ok_or_else(|| refusal("the agent's socket needs a folder of its own"))?;
+    let metadata = std::fs::symlink_metadata(folder)?;
+    let private = metadata.is_dir()
+        && metadata.mode() & 0o777 == 0o700
+        && metadata.uid() == rustix::process::geteuid().as_raw();
+    if private {
+        Ok(())
+    } else {
+        Err(refusal("the folder of the agent's socket must be open to its own user only (0700)"))
+    }
+}
+
+fn refusal(text: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
+}
+
+async fn accept(
+    listener: UnixListener,
+    shared: Arc<Shared>,
+    allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, _)) if is_ours(&stream, &allowed) => {
+                    connections.spawn(serve(stream, shared.clone()));
+                }
+                Ok(_) => tracing::warn!("A process that is not ours asked for keys and got no answer."),
+                Err(error) => {
+                    tracing::warn!("The agent for SSH keys could not take a connection: {error}.");
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+fn is_ours(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
+    stream.peer_cred().is_ok_and(|peer| {
+        peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
+    })
+}
+
+/// Answers requests until the other side hangs up or breaks the rules.
+async fn serve(mut stream: UnixStream, shared: Arc<Shared>) -> io::Result<()> {
+    loop {
+        let length = usize::try_from(stream.read_u32().await?).unwrap_or(usize::MAX);
+        if length == 0 || length > MOST_BYTES {
+            return Ok(());
+        }
+        let mut request = vec![0; length];
+        stream.read_exact(&mut request).await?;
+        let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(keys) = keys else { return Ok(()) };
+        // An RSA signature takes long enough to hold up other work.
+        let (reply, asked) = tokio::task::spawn_blocking(move || answer(&request, &keys)).await?;
+        match asked {
+            Asked::Listed => {
+                shared.listed.fetch_add(1, Ordering::Relaxed);
+            }
+            Asked::Signed(index) => {
+                *shared.signed.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
+            }
+            Asked::Refused => {}
+        }
+        let mut message = Vec::with_capacity(reply.len() + 4);
+        put_string(&mut message, &reply);
+        stream.write_all(&message).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! What may be run on a cluster: a program and its arguments, made into a command line in this one place.
+//! Programs are words of this source code; arguments may come from anywhere and are quoted so that no shell
+//! (sh, bash, tcsh, fish) reads anything into them.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How long a command may take unless it says otherwise.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// How much a command may print unless it says otherwise.
+const MOST_OUTPUT: usize = 8 * 1024 * 1024;
+/// Seconds between asking a late command to end and ending it.
+const KILL_AFTER: u32 = 5;
+
+/// Printed before the program's own output: whatever a login shell says first is cut off there.
+pub const MARK: &str = "::portolan::";
+
+/// Variables with which sites and users change what Slurm's programs print.
+const FORGOTTEN: &str = "-u SQUEUE_FORMAT -u SQUEUE_FORMAT2 -u SQUEUE_SORT -u SQUEUE_STATES -u SINFO_FORMAT -u SACCT_FORMAT -u SLURM_CLUSTERS";
+
+/// Characters that a robot node passes on unharmed: its wrapper splits at blanks and expands patterns.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "%|@:=,._/+-".contains(c)
+}
+
+/// A command that is not fit to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unspeakable {
+    /// Line breaks and other control characters (but tabs) mean something else to each shell.
+    #[error("an argument holds a line break or another control character")]
+    ControlCharacter,
+    /// Robot nodes know neither quotes nor blanks inside a word.
+    #[error("an argument holds a character that an automation node does not take")]
+    NotPlain,
+    /// More than any server takes.
+    #[error("the command is too long")]
+    TooLong,
+}
+
+/// How the other side reads a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// A login shell of any kind, with the variables that were learnt in a full login.
+    #[default]
+    Bare,
+    /// The same with variables set: name and value.
+    Shell(Vec<(String, String)>),
+    /// A forced command that splits at blanks: no quotes, no pipes, no variables.
+    Robot,
+}
+
+/// One command.
+#[derive(Debug, Clone)]
+pub struct RemoteCommand {
+    program: &'static str,
+    args: Vec<String>,
+    input: Option<Vec<u8>>,
+    deadline: Duration,
+    most_output: usize,
+}
+
+impl RemoteCommand {
+    /// A program that this source code names.
+    pub const fn new(program: &'static str) -> Self {
+        Self {
+            program,
+            args: Vec::new(),
+            input: None,
+            deadline: DEADLINE,
+            most_output: MOST_OUTPUT,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item: Into<String>>>(mut self, args: I) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// What the program reads on its standard input; nothing if this is not called.
+    #[must_use]
+    pub fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = Some(bytes);
+        self
+    }
+
+    /// How long it may take, here and there.
+    #[must_use]
+    pub const fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How much it may print.
+    #[must_use]
+    pub const fn printing_at_most(mut self, bytes: usize) -> Self {
+        self.most_output = bytes;
+        self
+    }
+
+    pub(super) fn take_input(&mut self) -> Option<Vec<u8>> {
+        self.input.take()
+    }
+
+    pub(super) const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    pub(super) const fn most_output(&self) -> usize {
+        self.most_output
+    }
+
+    /// The command as the other side gets it.
+    pub fn line(&self, dialect: &Dialect) -> Result<String, Unspeakable> {
+        let line = match dialect {
+            Dialect::Bare => self.shell_line(&[]),
+            Dialect::Shell(variables) => self.shell_line(variables),
+            Dialect::Robot => self.robot_line(),
+        }?;
+        if line.len() > 100_000 { Err(Unspeakable::TooLong) } else { Ok(line) }
+    }
+
+    fn shell_line(&self, variables: &[(String, String)]) -> Result<String, Unspeakable> {
+        let mut line = format!("exec /usr/bin/env {FORGOTTEN} SLURM_TIME_FORMAT=standard");
+        for (name, value) in variables {
+            line.push(' ');
+            line.push_str(&quote(&format!("{name}={value}"))?);
+        }
+        let seconds = self.deadline.as_secs().max(1);
+        let _ = write!(
+            line,
+            " timeout -k {KILL_AFTER} {seconds} /bin/sh -c 'echo {MARK}; echo {MARK} >&2; exec \"$0\" \"$@\"' {}",
+            self.program
+        );
+        for arg in &self.args {
+            line.push(' ');
+            line.push_str(&quote(arg)?);
+        }
+        Ok(line)
+    }
+
+    fn robot_line(&self) -> Result<String, Unspeakable> {
+        let mut line = self.program.to_owned();
+        for arg in &self.args {
+            if arg.is_empty() || !arg.chars().all(is_plain) {
+                return Err(Unspeakable::NotPlain);
+            }
+            line.push(' ');
+            line.push_str(arg);
+        }
+        Ok(line)
+    }
+}
+
+/// A word that sh, bash, tcsh and fish all read as `text`. The three characters that some of them read even
+/// inside single quotes stand outside with a backslash.
+fn quote(text: &str) -> Result<String, Unspeakable> {
+    if text.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(Unspeakable::ControlCharacter);
+    }
+    if !text.is_empty() && text.chars().all(|c| is_plain(c) && c != '|') {
+        return Ok(text.to_owned());
+    }
+    let mut word = String::with_capacity(text.len() + 2);
+    word.push('\'');
+    for c in text.chars() {
+        if matches!(c, '\'' | '\\' | '!') {
+            word.push_str("'\\");
+            word.push(c);
+            word.push('\'');
+        } else {
+            word.push(c);
+        }
+    }
+    word.push('\'');
+    Ok(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a shell of this machine makes of a command line that prints its arguments.
+    fn spoken(shell: &str, args: &[String]) -> Option<Vec<String>> {
+        let command = RemoteCommand::new("printf").arg("%s@END@").args(args.iter().cloned());
+        let line = command.line(&Dialect::Bare).unwrap();
+        let output = std::process::Command::new(shell).args(["-c", &line]).output().ok()?;
+        let text = String::from_utf8(output.stdout).unwrap();
+        let text = text.strip_prefix(&format!("{MARK}\n")).unwrap_or_else(|| {
+            panic!("{shell}: {line}\n{text}{}", String::from_utf8_lossy(&output.stderr))
+        });
+        let mut words: Vec<String> = text.split("@END@").map(str::to_owned).collect();
+        words.pop();
+        Some(words)
+    }
+
+    #[test]
+    fn every_shell_reads_the_same_words() {
+        let args: Vec<String> = [
+            "", "a b", "it's", "\\", "a\\'b\\", "!!", "$HOME", "$(id)", "`id`", "*", "~", "#", "%",
+            "a;b", "a|b", "a&b", ">x", "\"q\"", "{a,b}", "[a]", "?", "-rf", "ünï", "--", "=x",
+            "^a", "a\tb",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        let mut tried = 0;
+        for shell in ["/bin/sh", "/bin/bash", "/bin/tcsh", "/usr/bin/fish"] {
+            if std::path::Path::new(shell).exists() {
+                assert_eq!(spoken(shell, &args).unwrap(), args, "{shell}");
+                tried += 1;
+            }
+        }
+        assert!(tried >= 2);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn nothing_is_read_into_an_argument(args in proptest::collection::vec("\\PC{0,12}", 1..6)) {
+            prop_assume!(!args.iter().any(|arg| arg.contains("@END@")));
+            for shell in ["/bin/bash", "/bin/tcsh", "/usr/bin/fish"] {
+                if std::path::Path::new(shell).exists() {
+                    prop_assert_eq!(spoken(shell, &args).unwrap(), args.clone());
+                }
+            }
+        }
+
+        #[test]
+        fn a_robot_gets_plain_words_or_nothing(arg in ".{0,20}") {
+            let line = RemoteCommand::new("squeue").arg(arg.clone()).line(&Dialect::Robot);
+            if let Ok(line) = line {
+                prop_assert_eq!(line.split(' ').collect::<Vec<_>>(), ["squeue", arg.as_str()]);
+            }
+        }
+    }
+
+    #[test]
+    fn control_characters_are_refused() {
+        for bad in ["a\nb", "a\rb", "a\0b", "\u{1b}[0m"] {
+            let line = RemoteCommand::new("ls").arg(bad).line(&Dialect::Bare);
+            assert_eq!(line, Err(Unspeakable::ControlCharacter));
+        }
+        assert_eq!(
+            RemoteCommand::new("ls").arg("a b").line(&Dialect::Robot),
+            Err(Unspeakable::NotPlain)
+        );
+        let robot = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i|%T|%r"]);
+        assert_eq!(robot.line(&Dialect::Robot).unwrap(), "squeue --me -h -o %i|%T|%r");
+    }
+}

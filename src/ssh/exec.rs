@@ -1,0 +1,226 @@
+//! One command on its way: from a free place on the connection to its output, with every end it can have.
+
+use std::time::{Duration, Instant};
+
+use openssh::{Child, Error, Session, Stdio};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+
+use crate::domain::is_trick;
+
+use super::command::{Dialect, MARK, RemoteCommand};
+use super::line::{Line, Output, RunError};
+use super::slots::{Place, Urgency};
+
+/// How much longer than the remote deadline we wait: the way back takes time as well.
+const GRACE: Duration = Duration::from_secs(8);
+/// The first pause after a refused session, and the longest before the server is believed to allow fewer.
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
+const LONG_PAUSE: Duration = Duration::from_millis(256);
+/// Most of what a login shell says instead of running the command.
+const MOST_CHATTER: usize = 400;
+
+type Handle = Child<std::sync::Arc<Session>>;
+
+/// Carries a command out and tells the caller; then keeps the place until the server's session is over.
+pub(super) async fn carry_out(
+    line: &Line,
+    text: String,
+    mut command: RemoteCommand,
+    dialect: &Dialect,
+    urgency: Urgency,
+    tell: oneshot::Sender<Result<Output, RunError>>,
+) {
+    let begun = Instant::now();
+    let Some(place) = line.slots.take(urgency).await else {
+        let _ = tell.send(Err(RunError::Busy));
+        return;
+    };
+    let until = tokio::time::Instant::now() + command.deadline() + GRACE;
+    // Over a silent network not even a session opens, and ssh takes a minute to notice.
+    let opened =
+        tokio::time::timeout_at(until, start(line, &text, place, command.take_input())).await;
+    let (mut child, _place) = match opened.unwrap_or(Err(RunError::Late)) {
+        Ok(started) => started,
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            return;
+        }
+    };
+    let pipes = (child.stdout().take(), child.stderr().take());
+    match tokio::time::timeout_at(until, collect(pipes, command.most_output())).await {
+        Ok(Ok((stdout, stderr))) => {
+            let ended = tokio::time::timeout(GRACE, child.wait()).await;
+            let result = match ended {
+                Ok(status) => finish(line, status, begun, &command, dialect, stdout, stderr).await,
+                Err(_) => Err(RunError::Lost),
+            };
+            metrics::histogram!("portolan_cluster_command_seconds")
+                .record(begun.elapsed().as_secs_f64());
+            let _ = tell.send(result);
+        }
+        Ok(Err(problem)) => {
+            let _ = tell.send(Err(problem));
+            linger(line, child).await;
+        }
+        Err(_) => {
+            let _ = tell.send(Err(RunError::Late));
+            linger(line, child).await;
+        }
+    }
+}
+
+/// The caller has gone on, but the server still counts the session.
+async fn linger(line: &Line, child: Handle) {
+    tokio::select! {
+        _ = child.wait() => {}
+        () = line.master().ended().cancelled() => {}
+    }
+}
+
+/// Opens a session. The server counts one that has ended for a moment longer than we do, so a refusal is at first only
+/// a reason to wait a little; if it stays, we go back in line with one place fewer.
+async fn start<'a>(
+    line: &'a Line,
+    text: &str,
+    mut place: Place<'a>,
+    input: Option<Vec<u8>>,
+) -> Result<(Handle, Place<'a>), RunError> {
+    let mut pause = SHORT_PAUSE;
+    loop {
+        let mut command = line.session.clone().arc_raw_command(text);
+        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        match command.spawn().await {
+            Ok(mut child) => {
+                if let (Some(bytes), Some(mut stdin)) = (input, child.stdin().take()) {
+                    // A program that does not read to the end is no failure of ours.
+                    tokio::spawn(async move {
+                        let _ = stdin.write_all(&bytes).await;
+                        let _ = stdin.shutdown().await;
+                    });
+                }
+                return Ok((child, place));
+            }
+            Err(error) if is_refusal(&error) => {
+                metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
+                if pause <= LONG_PAUSE {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                } else {
+                    place = line.slots.refused(place).await.ok_or(RunError::Busy)?;
+                    pause = SHORT_PAUSE;
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "A session could not be opened");
+                // Cut off in the middle: the command may have been on its way already.
+                let cut = matches!(&error, Error::SshMux(openssh_mux_client::Error::IOError(_)));
+                return Err(if cut { RunError::Lost } else { RunError::NotConnected });
+            }
+        }
+    }
+}
+
+fn is_refusal(error: &Error) -> bool {
+    let Error::SshMux(error) = error else { return false };
+    match error {
+        openssh_mux_client::Error::RequestFailure(reason) => reason.contains("refused"),
+        openssh_mux_client::Error::IOError(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+        _ => false,
+    }
+}
+
+async fn collect(
+    (stdout, stderr): (Option<openssh::ChildStdout>, Option<openssh::ChildStderr>),
+    most: usize,
+) -> Result<(Vec<u8>, Vec<u8>), RunError> {
+    tokio::try_join!(bounded(stdout, most), bounded(stderr, most))
+}
+
+async fn bounded(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> Result<Vec<u8>, RunError> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+        pipe.take(limit).read_to_end(&mut bytes).await.map_err(|_| RunError::Lost)?;
+    }
+    if bytes.len() > most { Err(RunError::TooMuch) } else { Ok(bytes) }
+}
+
+async fn finish(
+    line: &Line,
+    status: Result<std::process::ExitStatus, Error>,
+    begun: Instant,
+    command: &RemoteCommand,
+    dialect: &Dialect,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+) -> Result<Output, RunError> {
+    const TIMED_OUT: i32 = 124;
+    const NOT_FOUND: i32 = 127;
+    const KILLED: i32 = 137;
+    let code = match status {
+        Ok(status) => status.code().unwrap_or(KILLED),
+        // The library takes 127 as a failure of its own.
+        Err(Error::Remote(_)) => NOT_FOUND,
+        // Ended by a signal, or the connection broke: the library cannot tell them apart.
+        Err(_) if line.master().ended().is_cancelled() || !line.is_open().await => {
+            return Err(RunError::Lost);
+        }
+        Err(_) => KILLED,
+    };
+    if matches!(code, TIMED_OUT | KILLED) && begun.elapsed() >= command.deadline() {
+        return Err(RunError::Late);
+    }
+    if *dialect == Dialect::Robot {
+        return match rejection(&stdout).or_else(|| rejection(&stderr)) {
+            Some(words) => Err(RunError::Rejected(words)),
+            None => Ok(Output { code, stdout, stderr }),
+        };
+    }
+    let Some(said) = after_mark(&stdout) else {
+        let mut chatter = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+        chatter.retain(|c| !is_trick(c) || c == '\n');
+        return Err(RunError::NoShell(chatter.chars().take(MOST_CHATTER).collect()));
+    };
+    let complained = after_mark(&stderr).unwrap_or(&stderr).to_vec();
+    Ok(Output { code, stdout: said.to_vec(), stderr: complained })
+}
+
+/// What follows the mark: the login shell's own words come before it.
+fn after_mark(bytes: &[u8]) -> Option<&[u8]> {
+    let mark = MARK.as_bytes();
+    let at = bytes.windows(mark.len()).position(|window| window == mark)?;
+    let rest = &bytes[at + mark.len()..];
+    Some(rest.strip_prefix(b"\n").unwrap_or(rest))
+}
+
+/// Automation nodes say no in words, often with exit code 0.
+fn rejection(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(&output[..output.len().min(2000)]).into_owned();
+    let line = text.lines().next()?;
+    line.starts_with("Command rejected by ")
+        .then(|| line.chars().filter(|c| !is_trick(*c)).take(300).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chatter_before_the_mark_is_cut_off() {
+        assert_eq!(after_mark(b"Welcome!\n::portolan::\nout\n"), Some(&b"out\n"[..]));
+        assert_eq!(after_mark(b"::portolan::\n"), Some(&b""[..]));
+        assert_eq!(after_mark(b"This account is currently not available.\n"), None);
+    }
+
+    #[test]
+    fn rejections_are_seen_in_the_text() {
+        assert_eq!(
+            rejection(b"Command rejected by slurm_commands.sh: sacct\n").as_deref(),
+            Some("Command rejected by slurm_commands.sh: sacct")
+        );
+        assert_eq!(rejection(b"JOBID\n"), None);
+        assert_eq!(rejection(b""), None);
+    }
+}

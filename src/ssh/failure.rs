@@ -1,0 +1,282 @@
+//! Why a connection did not come about, read from what ssh itself wrote (never from what the server wrote).
+
+use std::fmt;
+
+/// Which host on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop {
+    /// Where commands run.
+    Target,
+    /// The host in between.
+    Jump,
+}
+
+/// What is known besides ssh's log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traces {
+    /// The key was used to sign, so the server had accepted it.
+    pub signed: bool,
+    /// Answers that a person gave.
+    pub answers: u32,
+}
+
+/// Why a connection did not come about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The host shows another key than the pinned ones; its fingerprint if ssh told.
+    HostKeyChanged(Hop, Option<String>),
+    /// No host key is pinned of the kind that the host shows.
+    HostKeyUnknown(Hop),
+    /// The server does not know this key.
+    KeyRefused,
+    /// The key was right, what followed was not; `answers` is how many a person gave.
+    SignInRefused {
+        /// Whether the key had been accepted.
+        after_key: bool,
+        /// How many answers a person had given.
+        answers: u32,
+    },
+    /// The name leads nowhere.
+    NoSuchHost(Hop),
+    /// Nobody listens there.
+    Refused(Hop),
+    /// No answer.
+    Silent(Hop),
+    /// The server hung up.
+    HungUp {
+        /// Whether the key had been accepted.
+        after_key: bool,
+        /// How many answers a person had given.
+        answers: u32,
+    },
+    /// The person gave up.
+    GivenUp,
+    /// Nobody answered in time.
+    RanOut,
+    /// The server asks something and nobody is there to answer.
+    NeedsPerson,
+    /// The portal's own machine could not do its part: disk full, no ssh.
+    Here(String),
+    /// The sign-in went well, but no command can be run there: why, as a sentence.
+    NoUse(String),
+    /// Something else: ssh's last line.
+    Other(String),
+}
+
+impl Failure {
+    /// Reads it from ssh's logs.
+    pub fn read(log: &str, jump_log: &str, traces: Traces) -> Self {
+        let (log, jump_log) = (&own_words(log), &own_words(jump_log));
+        // An alarm comes first, wherever it is. Then the way in between: if it fails, the rest only says that it hung up.
+        alarm(jump_log, Hop::Jump)
+            .or_else(|| alarm(log, Hop::Target))
+            .or_else(|| host_problem(jump_log, Hop::Jump))
+            .or_else(|| host_problem(log, Hop::Target))
+            .unwrap_or_else(|| sign_in_problem(log, jump_log, traces))
+    }
+
+    /// Whether trying again without anything having changed could ever help.
+    pub const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_) | Self::Silent(_) | Self::HungUp { .. } | Self::NoSuchHost(_)
+        )
+    }
+
+    /// In a few words, for lists.
+    pub const fn brief(&self) -> &'static str {
+        match self {
+            Self::HostKeyChanged(..) => "its host key had changed",
+            Self::HostKeyUnknown(_) => "its host key is not pinned",
+            Self::KeyRefused => "the key was not accepted",
+            Self::SignInRefused { .. } => "the sign-in was refused",
+            Self::NoSuchHost(_) => "its name was not found",
+            Self::Refused(_) => "it refused the connection",
+            Self::Silent(_) => "it did not answer",
+            Self::HungUp { .. } => "it hung up",
+            Self::GivenUp => "given up",
+            Self::RanOut => "nobody answered its question in time",
+            Self::NeedsPerson => "it asked for a code or a password",
+            Self::Here(_) => "the portal's own machine failed",
+            Self::NoUse(_) => "no command could be run there",
+            Self::Other(_) => "another reason",
+        }
+    }
+
+    /// A stable word for figures and records.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::HostKeyChanged(..) => "host-key-changed",
+            Self::HostKeyUnknown(_) => "host-key-unknown",
+            Self::KeyRefused => "key-refused",
+            Self::SignInRefused { .. } => "sign-in-refused",
+            Self::NoSuchHost(_) => "no-such-host",
+            Self::Refused(_) => "refused",
+            Self::Silent(_) => "silent",
+            Self::HungUp { .. } => "hung-up",
+            Self::GivenUp => "given-up",
+            Self::RanOut => "ran-out",
+            Self::NeedsPerson => "needs-person",
+            Self::Here(_) => "here",
+            Self::NoUse(_) => "no-use",
+            Self::Other(_) => "other",
+        }
+    }
+}
+
+/// What happened and what to do, for the person who wanted to connect.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = |hop: &Hop| match hop {
+            Hop::Target => "The cluster",
+            Hop::Jump => "The host on the way to the cluster",
+        };
+        match self {
+            Self::HostKeyChanged(hop, _) => write!(f, "{} showed another identity than the one this portal trusts. Nothing was sent to it. An administrator must look at it before anyone connects again.", host(hop)),
+            Self::HostKeyUnknown(hop) => write!(f, "{} showed an identity that this portal does not know. An administrator must check and pin its host key.", host(hop)),
+            Self::KeyRefused => f.write_str("The cluster did not accept your key. Check that the public half is registered there, for this user name. Some centres take up to an hour to copy a new key to their clusters."),
+            Self::SignInRefused { after_key: true, answers: 0 } => f.write_str("The cluster accepted your key, but then refused the sign-in without asking anything. Your account there may not be allowed on this host."),
+            Self::SignInRefused { answers: 0, .. } => f.write_str("The cluster refused the sign-in without asking anything. Check the user name and the key."),
+            Self::SignInRefused { .. } => f.write_str("The cluster did not accept the answers. Check the code or password and start again; a code works only once."),
+            Self::NoSuchHost(hop) => write!(f, "{}'s name could not be found. Check this portal's network, or ask an administrator whether the host name is right.", host(hop)),
+            Self::Refused(hop) => write!(f, "{} refused the connection. It may be down for maintenance: see the centre's status page.", host(hop)),
+            Self::Silent(hop) => write!(f, "{} did not answer in time. It may be down, or the network between it and this portal may be.", host(hop)),
+            Self::HungUp { answers: 0, .. } => f.write_str("The cluster hung up during the sign-in. It may be busy, or it may not let this portal's address in. Try again in a few minutes."),
+            Self::HungUp { .. } => f.write_str("The cluster hung up during the sign-in, perhaps because its time for answers was over. Start again."),
+            Self::GivenUp => f.write_str("The sign-in was given up."),
+            Self::RanOut => f.write_str("The time for answers was over. Start again when you have your phone or code at hand."),
+            Self::NeedsPerson => f.write_str("The cluster wants a code or a password. Press Connect when you have it at hand."),
+            Self::Here(what) => write!(f, "The portal's own machine could not open the connection: {what}. Tell an administrator."),
+            Self::NoUse(why) => write!(f, "The cluster let you in, but the portal cannot work there. {why}"),
+            Self::Other(line) if line.is_empty() => f.write_str("The connection ended without a word. Try again; if it happens again, tell an administrator."),
+            Self::Other(line) => write!(f, "The connection failed. ssh says: {line}"),
+        }
+    }
+}
+
+/// ssh repeats what a server says when it hangs up; these lines are not ssh's own.
+fn own_words(log: &str) -> String {
+    let theirs = |line: &&str| {
+        ["Received disconnect", "Disconnected from", "channel "]
+            .iter()
+            .any(|start| line.trim_start().starts_with(start))
+    };
+    log.lines().filter(|line| !theirs(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The frame in which ssh itself warns.
+fn alarm(log: &str, hop: Hop) -> Option<Failure> {
+    let warns = |line: &str| {
+        line.starts_with("@ ")
+            && (line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
+                || line.contains("REVOKED HOST KEY DETECTED"))
+    };
+    log.lines().any(warns).then(|| Failure::HostKeyChanged(hop, fingerprint(log)))
+}
+
+fn host_problem(log: &str, hop: Hop) -> Option<Failure> {
+    let has = |text: &str| log.contains(text);
+    Some(if has("Host key verification failed") || has("host key is known for") {
+        Failure::HostKeyUnknown(hop)
+    } else if has("Could not resolve hostname") {
+        Failure::NoSuchHost(hop)
+    } else if has("Connection refused") {
+        Failure::Refused(hop)
+    } else if has("timed out") || has("No route to host") || has("Network is unreachable") {
+        Failure::Silent(hop)
+    } else {
+        return None;
+    })
+}
+
+fn sign_in_problem(log: &str, jump_log: &str, traces: Traces) -> Failure {
+    let Traces { signed, answers } = traces;
+    let has = |text: &str| log.contains(text) || jump_log.contains(text);
+    if has("Permission denied") || has("Too many authentication failures") {
+        return if signed || answers > 0 {
+            Failure::SignInRefused { after_key: signed, answers }
+        } else {
+            Failure::KeyRefused
+        };
+    }
+    if has("Connection closed")
+        || has("Connection reset")
+        || has("closed by remote host")
+        || has("Broken pipe")
+    {
+        return Failure::HungUp { after_key: signed, answers };
+    }
+    let last = log.lines().chain(jump_log.lines()).rfind(|line| !line.trim().is_empty());
+    Failure::Other(
+        last.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(300).collect(),
+    )
+}
+
+/// The fingerprint in ssh's alarm.
+fn fingerprint(log: &str) -> Option<String> {
+    log.split_whitespace()
+        .map(|word| word.trim_end_matches('.'))
+        .find(|word| word.starts_with("SHA256:") && word.len() == 50)
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of OpenSSH 9.2 for each kind of failure.
+    #[test]
+    fn logs_are_read_as_ssh_wrote_them() {
+        let traces = Traces::default();
+        let changed = "@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU.\nPlease contact your system administrator.\nHost key verification failed.\n";
+        assert_eq!(
+            Failure::read(changed, "", traces),
+            Failure::HostKeyChanged(
+                Hop::Target,
+                Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
+            )
+        );
+        let unknown = "No ED25519 host key is known for fir and you have requested strict checking.\nHost key verification failed.\n";
+        assert_eq!(Failure::read(unknown, "", traces), Failure::HostKeyUnknown(Hop::Target));
+        for (log, expected) in [
+            ("alice@127.0.0.1: Permission denied (publickey).", Failure::KeyRefused),
+            (
+                "ssh: connect to host 127.0.0.1 port 9: Connection refused",
+                Failure::Refused(Hop::Target),
+            ),
+            (
+                "ssh: Could not resolve hostname x.invalid: Name or service not known",
+                Failure::NoSuchHost(Hop::Target),
+            ),
+            (
+                "Connection timed out during banner exchange\nConnection to 127.0.0.1 port 2 timed out",
+                Failure::Silent(Hop::Target),
+            ),
+            (
+                "Connection closed by 127.0.0.1 port 22022",
+                Failure::HungUp { after_key: false, answers: 0 },
+            ),
+            ("", Failure::Other(String::new())),
+        ] {
+            assert_eq!(Failure::read(log, "", traces), expected, "{log}");
+        }
+        let forged = "Received disconnect from 127.0.0.1 port 1:2: x\nReceived disconnect from h: @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nDisconnected from h\nConnection closed by 127.0.0.1 port 1";
+        assert_eq!(
+            Failure::read(forged, "", traces),
+            Failure::HungUp { after_key: false, answers: 0 },
+            "a server's own words raise no alarm"
+        );
+        let after = Traces { signed: true, answers: 2 };
+        assert_eq!(
+            Failure::read("alice@h: Permission denied (keyboard-interactive).", "", after),
+            Failure::SignInRefused { after_key: true, answers: 2 }
+        );
+        assert_eq!(
+            Failure::read("Connection closed by UNKNOWN port 65535", changed, traces),
+            Failure::HostKeyChanged(
+                Hop::Jump,
+                Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
+            )
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! Importing a private key that somebody already has: OpenSSH's own format, PEM (PKCS#1 and SEC1) and
+//! PKCS#8, encrypted or not. Everything else is refused with a sentence that says how to go on. No sentence
+//! ever quotes the key.
+
+use secrecy::SecretString;
+
+use super::keys::build::{BuildError, RSA_FEWEST_BITS, RSA_MOST_BITS};
+use super::keys::{KeyError, PrivateKey, RSA_SHA2_256};
+use super::wipe::wiped;
+
+mod der;
+mod openssh;
+mod pem;
+
+/// Longest text that is looked at; an RSA key of 8192 bits has 7 kB.
+pub const MOST_BYTES: usize = 16 * 1024;
+
+/// Why a key was not taken. Each is a sentence for the person who brought it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// Longer than [`MOST_BYTES`].
+    #[error("This is longer than any private key. Choose the key's own file.")]
+    TooLong,
+    /// The half that is no secret.
+    #[error(
+        "This is the public half of a key. The private half is in the file of the same name without .pub, and begins with -----BEGIN."
+    )]
+    PublicKey,
+    /// The format of `PuTTY`.
+    #[error(
+        "This is a key in PuTTY's own format. Open it in PuTTYgen, choose Conversions, then Export OpenSSH key, and import that file."
+    )]
+    Putty,
+    /// A certificate of any sort.
+    #[error("This is a certificate, not a private key. Import the private key it was issued for.")]
+    Certificate,
+    /// A key whose secret is inside a device.
+    #[error(
+        "This key lives in a security device (FIDO) and cannot be used from here, since the device would have to be plugged into the portal's machine."
+    )]
+    SecurityKey,
+    /// DSA.
+    #[error(
+        "This is a DSA key. DSA is no longer safe and clusters refuse it. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
+    )]
+    Dsa,
+    /// RSA with too few bits.
+    #[error(
+        "This RSA key has {bits} bits and at least {RSA_FEWEST_BITS} are needed. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
+    )]
+    RsaTooShort {
+        /// The bits it has.
+        bits: usize,
+    },
+    /// RSA with too many bits.
+    #[error("This RSA key has {bits} bits. Keys of up to {RSA_MOST_BITS} bits can be used.")]
+    RsaTooLong {
+        /// The bits it has.
+        bits: usize,
+    },
+    /// Another kind, or another curve.
+    #[error(
+        "Only Ed25519, RSA and ECDSA (P-256, P-384, P-521) keys can be used. This one is of another kind."
+    )]
+    OtherKind,
+    /// Encrypted, and no passphrase was given.
+    #[error("This key is protected by a passphrase. Type it too.")]
+    PassphraseNeeded,
+    /// Encrypted, and this passphrase does not open it.
+    #[error("The passphrase does not open this key.")]
+    WrongPassphrase,
+    /// The encryption of old PEM files.
+    #[error(
+        "This key is encrypted in an old way that is easy to break. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
+    )]
+    LegacyEncryption,
+    /// Encryption that is not understood.
+    #[error(
+        "This key is encrypted in a way that is not understood here. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
+    )]
+    OtherEncryption,
+    /// Opening it would take too long.
+    #[error(
+        "Opening this key would take too long: its passphrase is stretched too many times. Rewrite the file with ssh-keygen -p -a 24 -f FILE, then import it again."
+    )]
+    TooManyRounds,
+    /// More than one private key.
+    #[error("There is more than one private key here. Import them one by one.")]
+    SeveralKeys,
+    /// Looks like a key, but is incomplete or changed.
+    #[error(
+        "This looks like a private key, but a part of it is missing or was changed. Copy the whole file, from the BEGIN line to the END line."
+    )]
+    Damaged,
+    /// Anything else.
+    #[error(
+        "This is not a private SSH key. Such a file begins with a line like -----BEGIN OPENSSH PRIVATE KEY-----."
+    )]
+    NotAKey,
+}
+
+impl From<BuildError> for ImportError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Mismatch => Self::Damaged,
+            BuildError::RsaTooShort(bits) => Self::RsaTooShort { bits },
+            BuildError::RsaTooLong(bits) => Self::RsaTooLong { bits },
+        }
+    }
+}
+
+impl From<KeyError> for ImportError {
+    fn from(_: KeyError) -> Self {
+        Self::Damaged
+    }
+}
+
+/// Reads a private key from the text of its file. With a passphrase this takes up to some seconds of
+/// calculation, so it belongs on a thread for such work.
+pub fn import(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, ImportError> {
+    wiped(|| read(text, passphrase))
+}
+
+fn read(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, ImportError> {
+    if text.len() > MOST_BYTES {
+        return Err(ImportError::TooLong);
+    }
+    let blocks = pem::blocks(text)?;
+    let mut private = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY"));
+    let block = private.next().ok_or_else(|| what_else(text))?;
+    if private.next().is_some() {
+        return Err(ImportError::SeveralKeys);
+    }
+    if block.label == "DSA PRIVATE KEY" {
+        return Err(ImportError::Dsa);
+    }
+    if block.has_legacy_encryption() {
+        return Err(ImportError::LegacyEncryption);
+    }
+    let body = block.decode()?;
+    let key = match block.label {
+        "OPENSSH PRIVATE KEY" => openssh::read(&body, passphrase)?,
+        "RSA PRIVATE KEY" => der::pkcs1(&body)?,
+        "EC PRIVATE KEY" => der::sec1(&body, None)?,
+        "PRIVATE KEY" => der::pkcs8(&body)?,
+        "ENCRYPTED PRIVATE KEY" => der::encrypted_pkcs8(&body, passphrase)?,
+        _ => return Err(ImportError::OtherKind),
+    };
+    // Whether the two numbers of an RSA key are really primes shows only in use.
+    key.sign(b"", RSA_SHA2_256).map_err(|_| ImportError::Damaged)?;
+    Ok(key)
+}
+
+/// What a text without a private key is, as far as that helps.
+fn what_else(text: &str) -> ImportError {
+    if text.trim_start_matches(['\u{feff}', ' ', '\n', '\r']).starts_with("PuTTY-User-Key-File-") {
+        return ImportError::Putty;
+    }
+    // A kind of key, followed by what every key of that kind begins with.
+    let kinds = || {
+        let words = text.split_whitespace();
+        words
+            .clone()
+            .zip(words.skip(1))
+            .filter(|(_, body)| body.starts_with("AAAA"))
+            .map(|pair| pair.0)
+    };
+    let of_kind = |prefix: &str| kinds().any(|kind| kind.starts_with(prefix));
+    if text.contains("BEGIN CERTIFICATE") || kinds().any(|kind| kind.contains("-cert-v01@")) {
+        ImportError::Certificate
+    } else if of_kind("sk-") {
+        ImportError::SecurityKey
+    } else if text.contains("PUBLIC KEY--")
+        || text.contains("SSH2 PUBLIC KEY")
+        || of_kind("ssh-")
+        || of_kind("ecdsa-")
+    {
+        ImportError::PublicKey
+    } else {
+        ImportError::NotAKey
+    }
+}
+
+#[cfg(test)]
+mod tests;

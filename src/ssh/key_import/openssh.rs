@@ -1,0 +1,179 @@
+//! OpenSSH's own format for private keys (its file `PROTOCOL.key`).
+//!
+//! Read here and not by `ssh-key`, which refuses ECDSA keys whose scalar begins with zero bytes: on P-521
+//! one key in four.
+
+use secrecy::{ExposeSecret, SecretString};
+use ssh_key::{Cipher, EcdsaCurve, Kdf};
+use zeroize::Zeroizing;
+
+use super::ImportError;
+use crate::ssh::keys::PrivateKey;
+use crate::ssh::keys::build::{self, RsaNumbers};
+use crate::ssh::wire::Reader;
+
+const MAGIC: &[u8] = b"openssh-key-v1\0";
+
+/// Most rounds of bcrypt that are calculated: `ssh-keygen` takes 16 or 24, careful people 100 or 200, and
+/// each takes about 10 ms.
+const MOST_ROUNDS: u32 = 256;
+
+pub(super) fn read(
+    bytes: &[u8],
+    passphrase: Option<&SecretString>,
+) -> Result<PrivateKey, ImportError> {
+    let file = Container::parse(bytes)?;
+    file.check_kind()?;
+    let (section, locked) = match file.cipher {
+        "none" if file.kdf == "none" && file.tag.is_empty() => {
+            (Zeroizing::new(file.section.to_vec()), false)
+        }
+        _ => (file.decrypt(passphrase)?, true),
+    };
+    let mut reader = Reader::new(&section);
+    if reader.number().ok_or(ImportError::Damaged)?
+        != reader.number().ok_or(ImportError::Damaged)?
+    {
+        return Err(if locked { ImportError::WrongPassphrase } else { ImportError::Damaged });
+    }
+    let key = private(&mut reader)?;
+    let padding_fits = reader.rest().iter().zip(1..=u8::MAX).all(|(byte, place)| *byte == place);
+    if key.public().blob() == file.public && padding_fits && reader.rest().len() < 16 {
+        Ok(key)
+    } else {
+        Err(ImportError::Damaged)
+    }
+}
+
+/// The file as it is before decryption.
+struct Container<'a> {
+    cipher: &'a str,
+    kdf: &'a str,
+    kdf_options: &'a [u8],
+    public: &'a [u8],
+    section: &'a [u8],
+    tag: &'a [u8],
+}
+
+impl<'a> Container<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, ImportError> {
+        let inside = bytes.strip_prefix(MAGIC).ok_or(ImportError::Damaged)?;
+        let parse = |reader: &mut Reader<'a>| {
+            let (cipher, kdf, kdf_options) = (reader.text()?, reader.text()?, reader.string()?);
+            let count = reader.number()?;
+            Some((
+                count,
+                Self {
+                    cipher,
+                    kdf,
+                    kdf_options,
+                    public: reader.string()?,
+                    section: reader.string()?,
+                    tag: reader.rest(),
+                },
+            ))
+        };
+        match parse(&mut Reader::new(inside)) {
+            Some((1, file)) => Ok(file),
+            Some((2.., _)) => Err(ImportError::SeveralKeys),
+            _ => Err(ImportError::Damaged),
+        }
+    }
+
+    /// The public half is never encrypted: what cannot be used is refused before anybody types a passphrase.
+    fn check_kind(&self) -> Result<(), ImportError> {
+        let mut public = Reader::new(self.public);
+        match public.text().ok_or(ImportError::Damaged)? {
+            "ssh-ed25519" => Ok(()),
+            "ssh-rsa" => {
+                let _exponent = public.positive();
+                Ok(build::rsa_length(public.positive().ok_or(ImportError::Damaged)?)?)
+            }
+            kind if curve(kind).is_some() => Ok(()),
+            "ssh-dss" => Err(ImportError::Dsa),
+            kind if kind.ends_with("-cert-v01@openssh.com") => Err(ImportError::Certificate),
+            kind if kind.starts_with("sk-") => Err(ImportError::SecurityKey),
+            _ => Err(ImportError::OtherKind),
+        }
+    }
+
+    fn decrypt(
+        &self,
+        passphrase: Option<&SecretString>,
+    ) -> Result<Zeroizing<Vec<u8>>, ImportError> {
+        let cipher = match Cipher::new(self.cipher) {
+            Ok(Cipher::None | Cipher::TDesCbc) | Err(_) => {
+                return Err(ImportError::OtherEncryption);
+            }
+            Ok(cipher) => cipher,
+        };
+        if self.kdf != "bcrypt" {
+            return Err(ImportError::OtherEncryption);
+        }
+        let mut options = Reader::new(self.kdf_options);
+        let (Some(salt), Some(rounds)) = (options.string(), options.number()) else {
+            return Err(ImportError::Damaged);
+        };
+        if rounds > MOST_ROUNDS {
+            return Err(ImportError::TooManyRounds);
+        }
+        let tag = match (cipher.has_tag(), self.tag) {
+            (true, tag) => Some(tag.try_into().map_err(|_| ImportError::Damaged)?),
+            (false, []) => None,
+            (false, _) => return Err(ImportError::Damaged),
+        };
+        let whole_blocks = self.section.len().is_multiple_of(cipher.block_size());
+        if salt.is_empty() || rounds == 0 || !whole_blocks {
+            return Err(ImportError::Damaged);
+        }
+        let passphrase = needed(passphrase)?;
+        let (key, iv) = Kdf::Bcrypt { salt: salt.to_vec(), rounds }
+            .derive_key_and_iv(cipher, passphrase.expose_secret())
+            .map_err(|_| ImportError::Damaged)?;
+        let mut section = Zeroizing::new(self.section.to_vec());
+        cipher
+            .decrypt(&key, &Zeroizing::new(iv), &mut section, tag)
+            .map_err(|_| ImportError::WrongPassphrase)?;
+        Ok(section)
+    }
+}
+
+/// The passphrase, if one was typed.
+pub(super) fn needed(passphrase: Option<&SecretString>) -> Result<&SecretString, ImportError> {
+    passphrase
+        .filter(|passphrase| !passphrase.expose_secret().is_empty())
+        .ok_or(ImportError::PassphraseNeeded)
+}
+
+fn curve(kind: &str) -> Option<EcdsaCurve> {
+    kind.strip_prefix("ecdsa-sha2-").and_then(|name| EcdsaCurve::new(name).ok())
+}
+
+/// The private half and its comment, after the two check numbers.
+fn private(reader: &mut Reader<'_>) -> Result<PrivateKey, ImportError> {
+    let mut parse = || {
+        let kind = reader.text()?;
+        let pair = match kind {
+            "ssh-ed25519" => {
+                let public = reader.string()?;
+                let (seed, again) = reader.string()?.split_at_checked(32)?;
+                (public == again).then(|| build::ed25519(seed, Some(public)))?
+            }
+            "ssh-rsa" => {
+                let (modulus, public_exponent) = (reader.positive()?, reader.positive()?);
+                let private_exponent = reader.positive()?;
+                let _coefficient = reader.positive()?;
+                let primes = [reader.positive()?, reader.positive()?];
+                build::rsa(RsaNumbers { modulus, public_exponent, private_exponent, primes })
+            }
+            _ => {
+                let curve = curve(kind)?;
+                let (_name, public) = (reader.string()?, reader.string()?);
+                build::ecdsa(curve, reader.positive()?, Some(public))
+            }
+        };
+        Some((pair, String::from_utf8_lossy(reader.string()?)))
+    };
+    let (pair, comment) = parse().ok_or(ImportError::Damaged)?;
+    Ok(PrivateKey::from_pair(pair?, &comment)?)
+}

@@ -1,0 +1,45 @@
+//! The text around a key: `-----BEGIN …-----`, base64, `-----END …-----`. Forgiving about white space, since
+//! keys come through clipboards and web forms.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::ImportError;
+
+const BEGIN: &str = "-----BEGIN ";
+const DASHES: &str = "-----";
+
+/// One block, and what stands between its two lines.
+pub(super) struct Block<'a> {
+    pub(super) label: &'a str,
+    body: &'a str,
+}
+
+/// All blocks of a text, in order. Anything between them is passed over, as in other programs.
+pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>, ImportError> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once(BEGIN) {
+        let (label, after) = after.split_once(DASHES).ok_or(ImportError::Damaged)?;
+        let end = format!("-----END {label}{DASHES}");
+        let (body, after) = after.split_once(&end).ok_or(ImportError::Damaged)?;
+        found.push(Block { label, body });
+        rest = after;
+    }
+    Ok(found)
+}
+
+impl Block<'_> {
+    /// Whether it is encrypted as PEM files were before PKCS#8: with headers that say so.
+    pub(super) fn has_legacy_encryption(&self) -> bool {
+        self.body.contains("Proc-Type:") || self.body.contains("DEK-Info:")
+    }
+
+    /// The bytes it holds.
+    pub(super) fn decode(&self) -> Result<Zeroizing<Vec<u8>>, ImportError> {
+        let mut base64 = Zeroizing::new(String::with_capacity(self.body.len()));
+        base64.extend(self.body.chars().filter(|c| !c.is_whitespace()));
+        STANDARD.decode(base64.as_bytes()).map(Zeroizing::new).map_err(|_| ImportError::Damaged)
+    }
+}

@@ -1,0 +1,119 @@
+//! People's SSH keys: making them, writing them down, and signing with them. No files: a private key is
+//! only ever stored sealed, and never printed.
+
+use rsa::signature::Signer as _;
+use ssh_key::Signature;
+use ssh_key::private::{Ed25519Keypair, KeypairData};
+use zeroize::Zeroizing;
+
+use super::wipe::wiped;
+use crate::entropy;
+
+pub(super) mod build;
+mod public;
+mod rsa_signing;
+
+pub use public::{PublicKey, PublicKeyError};
+
+/// Bit in an agent's sign request: RSA with SHA-256.
+pub const RSA_SHA2_256: u32 = 2;
+/// Bit in an agent's sign request: RSA with SHA-512.
+pub const RSA_SHA2_512: u32 = 4;
+
+/// Why a key could not be made, written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system: {0}")]
+    NoRandomness(#[from] std::io::Error),
+    /// Not the bytes of a key.
+    #[error("a stored SSH key could not be read")]
+    Unreadable,
+}
+
+/// Why nothing was signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// RSA with SHA-1, which nothing should accept any more.
+    #[error(
+        "the server asks for an RSA signature with SHA-1, which is no longer safe and is not made"
+    )]
+    Sha1,
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system: {0}")]
+    NoRandomness(#[from] std::io::Error),
+    /// The key is damaged.
+    #[error("this SSH key cannot sign: it is damaged")]
+    Damaged,
+}
+
+/// A private SSH key. Its secret numbers go to zero when it is dropped.
+pub struct PrivateKey {
+    /// Not in the value itself, which would leave a copy wherever it is moved from.
+    key: Box<ssh_key::PrivateKey>,
+    public: PublicKey,
+}
+
+impl PrivateKey {
+    /// A new Ed25519 key.
+    pub fn generate(comment: &str) -> Result<Self, KeyError> {
+        wiped(|| {
+            let seed = Zeroizing::new(entropy::bytes()?);
+            Self::from_pair(KeypairData::Ed25519(Ed25519Keypair::from_seed(&seed)), comment)
+        })
+    }
+
+    /// Reads what [`PrivateKey::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        wiped(|| {
+            let key = ssh_key::PrivateKey::from_bytes(bytes).map_err(|_| KeyError::Unreadable)?;
+            Self::from_key(key)
+        })
+    }
+
+    pub(super) fn from_pair(pair: KeypairData, comment: &str) -> Result<Self, KeyError> {
+        let comment = public::clean_comment(comment);
+        Self::from_key(ssh_key::PrivateKey::new(pair, comment).map_err(|_| KeyError::Unreadable)?)
+    }
+
+    fn from_key(key: ssh_key::PrivateKey) -> Result<Self, KeyError> {
+        let usable = matches!(
+            key.key_data(),
+            KeypairData::Ed25519(_) | KeypairData::Ecdsa(_) | KeypairData::Rsa(_)
+        );
+        let public = PublicKey::from_data(key.public_key().key_data().clone(), key.comment());
+        match public {
+            Ok(public) if usable => Ok(Self { key: Box::new(key), public }),
+            _ => Err(KeyError::Unreadable),
+        }
+    }
+
+    /// Everything, comment included, in OpenSSH's unencrypted form: to be sealed at once.
+    pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        self.key.to_bytes().map_err(|_| KeyError::Unreadable)
+    }
+
+    /// The half that may be shown.
+    pub const fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// Signs `data` and gives the signature as SSH writes it. `flags` are those of an agent's request and
+    /// only matter for RSA.
+    pub fn sign(&self, data: &[u8], flags: u32) -> Result<Vec<u8>, SignError> {
+        let signature: Signature = wiped(|| match self.key.key_data() {
+            KeypairData::Rsa(pair) => rsa_signing::sign(pair, data, flags),
+            other => other.try_sign(data).map_err(|_| SignError::Damaged),
+        })?;
+        signature.try_into().map_err(|_| SignError::Damaged)
+    }
+}
+
+impl std::fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PrivateKey")
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

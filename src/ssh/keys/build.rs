@@ -1,0 +1,124 @@
+//! Key pairs from the numbers in somebody's file. Each is checked: a key whose halves do not belong together
+//! could not sign, and one made with bad intent could keep the signer busy for ever.
+
+use rsa::BigUint;
+use ssh_key::private::{
+    EcdsaKeypair, Ed25519Keypair, KeypairData, RsaKeypair, RsaPrivateKey as RsaSecret,
+};
+use ssh_key::public::RsaPublicKey;
+use ssh_key::{EcdsaCurve, Mpint};
+use zeroize::Zeroizing;
+
+use super::public::bits;
+
+/// Shortest RSA key that is accepted, in bits.
+pub(crate) const RSA_FEWEST_BITS: usize = 3072;
+/// Longest RSA key that is accepted, in bits; one signature with it takes a good part of a second.
+pub(crate) const RSA_MOST_BITS: usize = 8192;
+/// How much longer one prime may be than the other, in bits. Signing takes steps of the shorter one.
+const RSA_UNEVEN_BITS: usize = 4;
+
+/// Why numbers make no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BuildError {
+    /// They do not belong together.
+    Mismatch,
+    /// An RSA key of too few bits.
+    RsaTooShort(usize),
+    /// An RSA key of too many bits.
+    RsaTooLong(usize),
+}
+
+/// An Ed25519 key from its seed. `public` is what the file says about the other half.
+pub(crate) fn ed25519(seed: &[u8], public: Option<&[u8]>) -> Result<KeypairData, BuildError> {
+    let seed: &[u8; 32] = seed.try_into().map_err(|_| BuildError::Mismatch)?;
+    let pair = Ed25519Keypair::from_seed(seed);
+    if public.is_some_and(|public| public != pair.public.0) {
+        return Err(BuildError::Mismatch);
+    }
+    Ok(KeypairData::Ed25519(pair))
+}
+
+/// An ECDSA key from its scalar, with or without leading zeros.
+pub(crate) fn ecdsa(
+    curve: EcdsaCurve,
+    scalar: &[u8],
+    public: Option<&[u8]>,
+) -> Result<KeypairData, BuildError> {
+    macro_rules! on_curve {
+        ($curve:ident, $name:ident, $size:literal) => {{
+            let scalar = padded::<$size>(scalar).ok_or(BuildError::Mismatch)?;
+            let secret =
+                $curve::SecretKey::from_slice(&*scalar).map_err(|_| BuildError::Mismatch)?;
+            let own = secret.public_key();
+            let matches = public.is_none_or(|public| {
+                $curve::PublicKey::from_sec1_bytes(public).is_ok_and(|public| public == own)
+            });
+            matches.then(|| EcdsaKeypair::$name { public: own.into(), private: secret.into() })
+        }};
+    }
+    let pair = match curve {
+        EcdsaCurve::NistP256 => on_curve!(p256, NistP256, 32),
+        EcdsaCurve::NistP384 => on_curve!(p384, NistP384, 48),
+        EcdsaCurve::NistP521 => on_curve!(p521, NistP521, 66),
+    };
+    pair.map(KeypairData::Ecdsa).ok_or(BuildError::Mismatch)
+}
+
+fn padded<const N: usize>(number: &[u8]) -> Option<Zeroizing<[u8; N]>> {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    let number = &number[zeros..];
+    let mut out = Zeroizing::new([0; N]);
+    out[N.checked_sub(number.len())?..].copy_from_slice(number);
+    Some(out)
+}
+
+/// The numbers of an RSA key, without leading zeros.
+#[derive(Clone, Copy)]
+pub(crate) struct RsaNumbers<'a> {
+    pub(crate) modulus: &'a [u8],
+    pub(crate) public_exponent: &'a [u8],
+    pub(crate) private_exponent: &'a [u8],
+    pub(crate) primes: [&'a [u8]; 2],
+}
+
+/// Whether an RSA key of this modulus may be used.
+pub(crate) fn rsa_length(modulus: &[u8]) -> Result<(), BuildError> {
+    match bits(modulus) {
+        few if few < RSA_FEWEST_BITS => Err(BuildError::RsaTooShort(few)),
+        many if many > RSA_MOST_BITS => Err(BuildError::RsaTooLong(many)),
+        _ => Ok(()),
+    }
+}
+
+/// An RSA key of two primes.
+pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, BuildError> {
+    rsa_length(numbers.modulus)?;
+    let [p, q] = numbers.primes;
+    if bits(p).abs_diff(bits(q)) > RSA_UNEVEN_BITS
+        || bits(numbers.private_exponent) > bits(numbers.modulus)
+    {
+        return Err(BuildError::Mismatch);
+    }
+    let key = rsa::RsaPrivateKey::from_components(
+        BigUint::from_bytes_be(numbers.modulus),
+        BigUint::from_bytes_be(numbers.public_exponent),
+        BigUint::from_bytes_be(numbers.private_exponent),
+        vec![BigUint::from_bytes_be(p), BigUint::from_bytes_be(q)],
+    )
+    .map_err(|_| BuildError::Mismatch)?;
+    // Without it the primes share a factor, and are none.
+    let coefficient = Zeroizing::new(key.crt_coefficient().ok_or(BuildError::Mismatch)?);
+    let coefficient = Zeroizing::new(coefficient.to_bytes_be());
+
+    let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes).map_err(|_| BuildError::Mismatch);
+    Ok(KeypairData::Rsa(RsaKeypair {
+        public: RsaPublicKey { n: number(numbers.modulus)?, e: number(numbers.public_exponent)? },
+        private: RsaSecret {
+            d: number(numbers.private_exponent)?,
+            iqmp: number(&coefficient)?,
+            p: number(p)?,
+            q: number(q)?,
+        },
+    }))
+}

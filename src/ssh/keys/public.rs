@@ -1,0 +1,115 @@
+//! Public keys: the line that goes into `authorized_keys`, the fingerprint, and words for the kind.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use ssh_key::EcdsaCurve;
+use ssh_key::public::KeyData;
+
+/// Longest line that is looked at; the longest key has a third of it.
+const MOST_BYTES: usize = 16 * 1024;
+/// Most characters that are kept of a comment.
+const MOST_OF_COMMENT: usize = 200;
+
+/// Why a line is no public key that can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublicKeyError {
+    /// Not one line of the form `ssh-ed25519 AAAA… comment`.
+    #[error("This is not a public SSH key. It is one line that begins with ssh- or ecdsa-.")]
+    NotAKey,
+    /// A key, but of another kind.
+    #[error("Only Ed25519, RSA and ECDSA keys can be used.")]
+    OtherKind,
+}
+
+/// A public SSH key and its comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKey {
+    data: KeyData,
+    blob: Vec<u8>,
+    comment: String,
+}
+
+impl PublicKey {
+    /// Reads a line as in a `.pub` file: kind, body and an optional comment.
+    pub fn parse(line: &str) -> Result<Self, PublicKeyError> {
+        let line = line.trim();
+        if line.len() > MOST_BYTES || line.contains(['\n', '\r']) {
+            return Err(PublicKeyError::NotAKey);
+        }
+        let (kind, rest) = line.split_once([' ', '\t']).ok_or(PublicKeyError::NotAKey)?;
+        let rest = rest.trim_start();
+        let (body, comment) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+        let blob = STANDARD.decode(body).map_err(|_| PublicKeyError::NotAKey)?;
+        let key = ssh_key::PublicKey::from_bytes(&blob).map_err(|_| PublicKeyError::NotAKey)?;
+        if key.algorithm().as_str() != kind {
+            return Err(PublicKeyError::NotAKey);
+        }
+        Self::from_data(key.key_data().clone(), comment)
+    }
+
+    pub(super) fn from_data(data: KeyData, comment: &str) -> Result<Self, PublicKeyError> {
+        if !matches!(data, KeyData::Ed25519(_) | KeyData::Ecdsa(_) | KeyData::Rsa(_)) {
+            return Err(PublicKeyError::OtherKind);
+        }
+        let key = ssh_key::PublicKey::from(data);
+        let blob = key.to_bytes().map_err(|_| PublicKeyError::NotAKey)?;
+        Ok(Self { data: key.key_data().clone(), blob, comment: clean_comment(comment) })
+    }
+
+    /// As put into `authorized_keys`: kind, body, and the comment if there is one.
+    pub fn line(&self) -> String {
+        let (name, body) = (self.data.algorithm(), STANDARD.encode(&self.blob));
+        format!("{name} {body} {}", self.comment).trim_end().to_owned()
+    }
+
+    /// `SHA256:…`, as `ssh-keygen -l` shows it.
+    pub fn fingerprint(&self) -> String {
+        format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
+    }
+
+    /// The kind, for people: `Ed25519`, `RSA 4096 bits`, `ECDSA P-256`.
+    pub fn kind(&self) -> String {
+        match &self.data {
+            KeyData::Rsa(key) => {
+                format!("RSA {} bits", bits(key.n.as_positive_bytes().unwrap_or_default()))
+            }
+            KeyData::Ecdsa(key) => {
+                let curve = match key.curve() {
+                    EcdsaCurve::NistP256 => "P-256",
+                    EcdsaCurve::NistP384 => "P-384",
+                    EcdsaCurve::NistP521 => "P-521",
+                };
+                format!("ECDSA {curve}")
+            }
+            _ => "Ed25519".to_owned(),
+        }
+    }
+
+    /// As SSH sends it over the wire.
+    pub fn blob(&self) -> &[u8] {
+        &self.blob
+    }
+
+    /// What its owner wrote next to it; one line without control characters.
+    pub fn comment(&self) -> &str {
+        &self.comment
+    }
+}
+
+/// Bits of a whole number that is written without leading zero bytes.
+pub(super) fn bits(number: &[u8]) -> usize {
+    number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
+}
+
+/// A comment comes from a file that anyone may have made, and goes into a line of `authorized_keys`: a line
+/// break in it would be a second key. Marks that turn the direction of writing would make it lie.
+pub(super) fn clean_comment(comment: &str) -> String {
+    let blank = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let plain: String =
+        comment.chars().map(|c| if blank(c) { ' ' } else { c }).take(MOST_OF_COMMENT).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,193 @@
+//! A connection that stands, and running commands on it: bounded in number, time and size.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use openssh::Session;
+use tokio::sync::{OnceCell, oneshot};
+
+use super::command::{Dialect, RemoteCommand, Unspeakable};
+use super::exec;
+use super::master::Master;
+use super::slots::{Slots, Urgency};
+use super::tally::Tally;
+
+/// What a command gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit code.
+    pub code: i32,
+    /// What it printed.
+    pub stdout: Vec<u8>,
+    /// What it complained about.
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    /// What it printed, as text; bytes that are none are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// What it complained about, as text.
+    pub fn complaint(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// Why a command gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// There is no connection; nothing was sent.
+    #[error("There is no connection to the cluster.")]
+    NotConnected,
+    /// The cluster's host key is in doubt; nothing was sent.
+    #[error(
+        "The cluster showed another identity than the one this portal trusts. Nothing is sent there until an administrator has looked at it."
+    )]
+    Stopped,
+    /// All sessions are taken; nothing was sent.
+    #[error("The cluster is busy with your other requests. Try again in a moment.")]
+    Busy,
+    /// The polite number of calls per minute is used up; nothing was sent.
+    #[error(
+        "This portal has asked the cluster often enough for the moment. It asks again within a minute."
+    )]
+    OverBudget,
+    /// It took too long and was ended, here and there.
+    #[error("The cluster did not finish in time.")]
+    Late,
+    /// It printed more than is reasonable.
+    #[error("The cluster's answer was too long to be read.")]
+    TooMuch,
+    /// The connection broke after it was sent: it may or may not have been carried out.
+    #[error("The connection to the cluster was lost in between.")]
+    Lost,
+    /// The forced command of an automation node does not allow it.
+    #[error("The automation node does not allow this command: {0}")]
+    Rejected(String),
+    /// The login shell did not get as far as the command; what it said instead.
+    #[error("The login shell on the cluster did not run the command. It said: {0}")]
+    NoShell(String),
+    /// An argument cannot be sent.
+    #[error("This cannot be sent to the cluster: {0}.")]
+    Unspeakable(#[from] Unspeakable),
+}
+
+type Flight = Arc<OnceCell<Result<Arc<Output>, RunError>>>;
+
+/// A connection that stands.
+pub struct Line {
+    pub(super) session: Arc<Session>,
+    pub(super) slots: Slots,
+    pub(super) tally: Tally,
+    master: Master,
+    dialect: RwLock<Arc<Dialect>>,
+    flights: Mutex<HashMap<String, Flight>>,
+}
+
+impl Line {
+    /// Attaches to a master.
+    pub fn new(
+        master: Master,
+        dialect: Dialect,
+        sessions: usize,
+        calls_per_minute: u32,
+    ) -> Arc<Self> {
+        let session = Session::resume_mux(master.folder().control().into(), None);
+        Arc::new(Self {
+            session: Arc::new(session),
+            slots: Slots::new(sessions),
+            tally: Tally::new(calls_per_minute),
+            master,
+            dialect: RwLock::new(Arc::new(dialect)),
+            flights: Mutex::default(),
+        })
+    }
+
+    /// The process that holds the connection.
+    pub const fn master(&self) -> &Master {
+        &self.master
+    }
+
+    /// The figures of this connection.
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How many sessions the server is known to allow us.
+    pub fn sessions(&self) -> usize {
+        self.slots.limit()
+    }
+
+    /// Tries again for as many sessions as at first, once refusals are long past.
+    pub fn forgive(&self) {
+        self.slots.forgive();
+    }
+
+    /// How commands are put from now on.
+    pub fn speak(&self, dialect: Dialect) {
+        *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
+    }
+
+    fn dialect(&self) -> Arc<Dialect> {
+        self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs a command. It goes on to its end or deadline even if the caller stops waiting, so that its place on the
+    /// connection is counted for as long as the server counts it.
+    pub async fn run(
+        self: &Arc<Self>,
+        command: RemoteCommand,
+        urgency: Urgency,
+    ) -> Result<Output, RunError> {
+        let dialect = self.dialect();
+        let line = command.line(&dialect)?;
+        self.tally.admit(urgency, Instant::now())?;
+        let (sender, receiver) = oneshot::channel();
+        let this = self.clone();
+        tokio::spawn(async move {
+            exec::carry_out(&this, line, command, &dialect, urgency, sender).await;
+        });
+        let result = receiver.await.unwrap_or(Err(RunError::Lost));
+        self.tally.note(&result, Instant::now());
+        result
+    }
+
+    /// Runs a command that only reads; callers who ask for the same at the same time share one answer.
+    pub async fn read(
+        self: &Arc<Self>,
+        command: RemoteCommand,
+        urgency: Urgency,
+    ) -> Result<Arc<Output>, RunError> {
+        let key = command.line(&self.dialect())?;
+        let flight = self.lock_flights().entry(key.clone()).or_default().clone();
+        let result = flight
+            .get_or_init(async || self.run(command, urgency).await.map(Arc::new))
+            .await
+            .clone();
+        let mut flights = self.lock_flights();
+        // The next one who asks gets a fresh answer; a flight that began meanwhile is another one.
+        if flights.get(&key).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
+            flights.remove(&key);
+        }
+        result
+    }
+
+    /// Whether the local end still answers. A silent network is noticed later, by the master itself.
+    pub async fn is_open(&self) -> bool {
+        const WITHIN: Duration = Duration::from_secs(3);
+        matches!(tokio::time::timeout(WITHIN, self.session.check()).await, Ok(Ok(())))
+    }
+
+    fn lock_flights(&self) -> std::sync::MutexGuard<'_, HashMap<String, Flight>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").field("master", &self.master.pid()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,126 @@
+//! A running ssh master: an own process that outlives the portal, so that a restart asks nobody for a code again.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio_util::sync::CancellationToken;
+
+use super::route::{Folder, read_ends};
+
+/// How long a master may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A running master.
+#[derive(Debug)]
+pub struct Master {
+    folder: Folder,
+    pid: i32,
+    /// Names the process itself: its number may be given to another one.
+    handle: OwnedFd,
+    ended: CancellationToken,
+}
+
+impl Master {
+    /// The master of a process number that is known to be one: our child, or found by [`Master::find`].
+    pub(super) fn watch(folder: Folder, pid: i32) -> io::Result<Self> {
+        let handle = handle_of(pid)?;
+        let ended = CancellationToken::new();
+        let (watched, told) = (watched(handle.try_clone()?)?, ended.clone());
+        tokio::spawn(async move {
+            // A process handle becomes readable when the process has ended.
+            let _ = watched.readable().await;
+            told.cancel();
+        });
+        Ok(Self { folder, pid, handle, ended })
+    }
+
+    /// The master that serves a folder's control socket, if there is one and it is truly ours.
+    pub async fn find(folder: &Folder) -> Option<Self> {
+        let pid = pid_behind(folder).await?;
+        is_master_of(pid, folder).then(|| Self::watch(folder.clone(), pid).ok()).flatten()
+    }
+
+    /// Its folder.
+    pub const fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Its process number.
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Is over when the process is.
+    pub const fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Ends it and removes its folder.
+    pub async fn close(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::TERM);
+        if tokio::time::timeout(GOODBYE, self.ended.cancelled()).await.is_err() {
+            let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+            self.ended.cancelled().await;
+        }
+        self.folder.remove();
+    }
+
+    /// The last thing ssh itself said: why a connection was lost.
+    pub fn last_words(&self) -> String {
+        let log = read_ends(&self.folder.log());
+        log.lines().last().unwrap_or_default().trim().to_owned()
+    }
+}
+
+/// Ends a master that left its folder behind but answers no more, and removes the folder.
+pub async fn clear(folder: &Folder) {
+    let pid =
+        std::fs::read_to_string(folder.file("pid")).ok().and_then(|text| text.trim().parse().ok());
+    if let Some(pid) = pid
+        && is_master_of(pid, folder)
+        && let Ok(master) = Master::watch(folder.clone(), pid)
+    {
+        master.close().await;
+    }
+    folder.remove();
+}
+
+/// Whether a control socket is there and answers.
+pub(super) async fn pid_behind(folder: &Folder) -> Option<i32> {
+    let control = folder.control();
+    if !control.exists() {
+        return None;
+    }
+    let ask = async {
+        let mut connection = openssh_mux_client::Connection::connect(&control).await.ok()?;
+        connection.send_alive_check().await.ok()
+    };
+    let pid = tokio::time::timeout(GOODBYE, ask).await.ok()??;
+    i32::try_from(pid.get()).ok()
+}
+
+fn handle_of(pid: i32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+#[expect(
+    deprecated,
+    reason = "the successor is unsafe, for descriptors that are not owned; this one is"
+)]
+fn watched(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(handle, Interest::READABLE)
+}
+
+/// Whether a process is an ssh that was started with this folder's control socket.
+fn is_master_of(pid: i32, folder: &Folder) -> bool {
+    let Ok(command) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let control = folder.control();
+    let mut words = command.split(|byte| *byte == 0);
+    words.next().is_some_and(|program| program.ends_with(b"ssh"))
+        && words.any(|word| word == control.as_os_str().as_encoded_bytes())
+}

@@ -1,0 +1,118 @@
+//! Questions of a server on their way to the browser. ssh starts a helper program for each; the helper is this very
+//! program (told by a variable), which hands the question over a private socket and prints the answer.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use zeroize::Zeroizing;
+
+/// Tells the helper where to ask. Its presence makes this program the helper.
+pub const SOCKET_VARIABLE: &str = "PORTOLAN_ASKPASS_SOCKET";
+
+/// Longest question that is read; ssh cannot hand over more in one word anyway.
+const LONGEST_QUESTION: u64 = 128 * 1024;
+/// The helper writes its question at once.
+const READ_WITHIN: Duration = Duration::from_secs(5);
+/// Longest answer that ssh takes.
+pub const LONGEST_ANSWER: usize = 1023;
+
+/// The helper's whole life: asks the portal and prints the answer. `None` if this process is not the helper.
+pub fn help() -> Option<ExitCode> {
+    let socket = std::env::var_os(SOCKET_VARIABLE)?;
+    let question = std::env::args_os().nth(1).unwrap_or_default();
+    let asked = ask(Path::new(&socket), question.as_encoded_bytes());
+    // An answer that did not come is no answer; ssh is ended by the portal in that case.
+    Some(if asked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn ask(socket: &Path, question: &[u8]) -> io::Result<()> {
+    let mut stream = BlockingStream::connect(socket)?;
+    stream.write_all(question)?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut answer = Zeroizing::new(Vec::with_capacity(LONGEST_ANSWER + 1));
+    stream.read_to_end(&mut answer)?;
+    if answer.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    io::stdout().write_all(&answer)
+}
+
+/// The portal's end of the socket: questions are taken in by a task of its own, so that whoever waits for them may
+/// look elsewhere meanwhile without losing one.
+pub(super) struct Desk {
+    questions: mpsc::Receiver<Question>,
+    task: AbortHandle,
+}
+
+/// A question that waits for its answer.
+pub(super) struct Question {
+    /// What the server asks, as it came.
+    pub text: String,
+    stream: UnixStream,
+}
+
+impl Desk {
+    /// Opens the desk for those whom `allowed` lets in, by their process number.
+    pub(super) fn open(
+        path: &Path,
+        allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let (sender, questions) = mpsc::channel(1);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                if let Some(question) = take_in(stream, &allowed).await
+                    && sender.send(question).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Self { questions, task: task.abort_handle() })
+    }
+
+    /// The next question.
+    pub(super) async fn next(&mut self) -> Option<Question> {
+        self.questions.recv().await
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads a question of our own ssh; anyone else is sent away.
+async fn take_in(mut stream: UnixStream, allowed: impl Fn(i32) -> bool) -> Option<Question> {
+    let peer = stream.peer_cred().ok()?;
+    let ours = peer.uid() == rustix::process::geteuid().as_raw();
+    if !ours || !peer.pid().is_some_and(allowed) {
+        tracing::warn!(?peer, "A stranger knocked at the socket for sign-in questions");
+        return None;
+    }
+    let mut text = Vec::new();
+    let mut bounded = (&mut stream).take(LONGEST_QUESTION);
+    tokio::time::timeout(READ_WITHIN, bounded.read_to_end(&mut text)).await.ok()?.ok()?;
+    Some(Question { text: String::from_utf8_lossy(&text).into_owned(), stream })
+}
+
+impl Question {
+    /// Hands the answer over. What comes after a line break would be cut off by ssh; it is refused before.
+    pub(super) async fn answer(mut self, answer: &SecretString) -> io::Result<()> {
+        let line = Zeroizing::new(format!("{}\n", answer.expose_secret()));
+        self.stream.write_all(line.as_bytes()).await?;
+        self.stream.shutdown().await
+    }
+}

@@ -1,0 +1,282 @@
+//! The way to a cluster: which host as whom, through which other host, and the host keys that are believed.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::host_keys::HostKey;
+use crate::domain::{HostName, RemoteUser, Slug};
+
+/// Seconds for a host to answer.
+const CONNECT_TIMEOUT: u32 = 15;
+/// A silent network is noticed after this many seconds times [`ALIVE_COUNT`].
+const ALIVE_INTERVAL: u32 = 15;
+const ALIVE_COUNT: u32 = 3;
+/// How often a server may ask again after a wrong code.
+const PROMPTS: u32 = 3;
+
+/// One host on the way.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    /// Where.
+    pub host: HostName,
+    /// On which port.
+    pub port: u16,
+    /// The keys it may show.
+    pub host_keys: Vec<HostKey>,
+}
+
+/// The whole way.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// The cluster's short name; host keys are filed under it, as login names stand for several machines.
+    pub name: Slug,
+    /// The user name on all hosts of the way.
+    pub user: RemoteUser,
+    /// The host where commands run.
+    pub target: Stop,
+    /// The host in between, if there is one.
+    pub jump: Option<Stop>,
+    /// Whether ssh may ask for a password itself. Elsewhere it would do so when a server has nothing left to ask.
+    pub takes_password: bool,
+}
+
+impl Route {
+    /// What ssh calls the target: host keys are filed under this name, and prompts carry it.
+    pub fn alias(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// What ssh calls the host in between.
+    pub fn jump_alias(&self) -> String {
+        format!("{}-jump", self.name.as_str())
+    }
+
+    fn known_hosts(&self) -> String {
+        let mut text = String::new();
+        let jump = self.jump.iter().map(|stop| (self.jump_alias(), stop));
+        for (alias, stop) in jump.chain([(self.alias().to_owned(), &self.target)]) {
+            for key in &stop.host_keys {
+                let _ = writeln!(text, "{alias} {}", key.line());
+            }
+        }
+        text
+    }
+
+    /// Every value in here was parsed into a type that leaves no room for a second option.
+    fn config(&self, folder: &Folder) -> String {
+        let mut text = format!(
+            "Host *\n\
+             BatchMode no\n\
+             StrictHostKeyChecking yes\n\
+             UserKnownHostsFile {known}\n\
+             GlobalKnownHostsFile /dev/null\n\
+             UpdateHostKeys no\n\
+             CheckHostIP no\n\
+             IdentityAgent {agent}\n\
+             IdentityFile none\n\
+             PreferredAuthentications publickey,keyboard-interactive{password}\n\
+             NumberOfPasswordPrompts {PROMPTS}\n\
+             ConnectTimeout {CONNECT_TIMEOUT}\n\
+             ServerAliveInterval {ALIVE_INTERVAL}\n\
+             ServerAliveCountMax {ALIVE_COUNT}\n\
+             StreamLocalBindUnlink yes\n\
+             ForwardAgent no\n\
+             ForwardX11 no\n\
+             PermitLocalCommand no\n\
+             LogLevel INFO\n\
+             User {user}\n",
+            known = folder.file("known_hosts").display(),
+            agent = folder.agent().display(),
+            user = self.user.as_str(),
+            password = if self.takes_password { ",password" } else { "" },
+        );
+        let mut stop = |alias: &str, stop: &Stop| {
+            let _ = writeln!(
+                text,
+                "Host {alias}\nHostName {}\nPort {}\nHostKeyAlias {alias}",
+                stop.host.as_str(),
+                stop.port
+            );
+        };
+        if let Some(jump) = &self.jump {
+            stop(&self.jump_alias(), jump);
+        }
+        stop(self.alias(), &self.target);
+        if self.jump.is_some() {
+            let _ = writeln!(
+                text,
+                "ProxyCommand ssh -F {} -E {} -W [%h]:%p {}",
+                folder.config().display(),
+                folder.jump_log().display(),
+                self.jump_alias()
+            );
+        }
+        text
+    }
+}
+
+/// The private folder of one connection. Whoever reaches its socket is the user, so nobody else may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The longest path of a run folder: socket names must stay below 108 bytes, and ssh adds 17 while it binds.
+    pub const LONGEST_PARENT: usize = 64;
+
+    /// The folder of this name below the run folder.
+    pub fn new(run: &Path, name: &str) -> Self {
+        Self(run.join(name))
+    }
+
+    /// Makes it and writes what ssh reads. What was there before is removed.
+    pub fn prepare(&self, route: &Route) -> io::Result<()> {
+        self.remove();
+        fs::DirBuilder::new().mode(0o700).create(&self.0)?;
+        self.write("known_hosts", &route.known_hosts())?;
+        self.write("config", &route.config(self))
+    }
+
+    /// Removes it with everything in it.
+    pub fn remove(&self) {
+        if let Err(error) = fs::remove_dir_all(&self.0)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(folder = %self.0.display(), %error, "A connection's folder could not be removed");
+        }
+    }
+
+    /// A small file of ours, whole or not there.
+    pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let draft = self.file(&format!("{name}.new"));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(draft, self.file(name))
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The master's control socket.
+    pub fn control(&self) -> PathBuf {
+        self.file("m")
+    }
+
+    /// The agent's socket, there only during the sign-in.
+    pub fn agent(&self) -> PathBuf {
+        self.file("a")
+    }
+
+    /// The socket over which questions come, there only during the sign-in.
+    pub fn prompts(&self) -> PathBuf {
+        self.file("p")
+    }
+
+    /// What ssh is configured with.
+    pub fn config(&self) -> PathBuf {
+        self.file("config")
+    }
+
+    /// What ssh itself says; servers cannot write here.
+    pub fn log(&self) -> PathBuf {
+        self.file("log")
+    }
+
+    /// The same of the host in between.
+    pub fn jump_log(&self) -> PathBuf {
+        self.file("jump-log")
+    }
+}
+
+/// The beginning and the end of a log: more tells nothing new.
+pub(super) fn read_ends(path: &Path) -> String {
+    use std::io::{Read as _, Seek as _};
+    const PIECE: u64 = 32 * 1024;
+    let mut bytes = Vec::new();
+    let read = |bytes: &mut Vec<u8>| -> io::Result<()> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        (&mut file).take(PIECE).read_to_end(bytes)?;
+        if length > PIECE {
+            file.seek(io::SeekFrom::Start(PIECE.max(length.saturating_sub(PIECE))))?;
+            bytes.push(b'\n');
+            file.take(PIECE).read_to_end(bytes)?;
+        }
+        Ok(())
+    };
+    let _ = read(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> HostKey {
+        HostKey::parse(
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+        )
+        .unwrap()
+    }
+
+    fn route(jump: bool) -> Route {
+        let stop =
+            |host: &str, port| Stop { host: host.parse().unwrap(), port, host_keys: vec![key()] };
+        Route {
+            name: "fir".parse().unwrap(),
+            user: "alice".parse().unwrap(),
+            target: stop("fir.example.org", 22),
+            jump: jump.then(|| stop("gate.example.org", 2222)),
+            takes_password: false,
+        }
+    }
+
+    #[test]
+    fn ssh_accepts_the_configuration_and_reads_it_as_meant() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = Folder::new(run.path(), "1-1");
+        for jump in [false, true] {
+            folder.prepare(&route(jump)).unwrap();
+            let output = std::process::Command::new("ssh")
+                .arg("-G")
+                .arg("-F")
+                .arg(folder.config())
+                .arg("fir")
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            for line in [
+                "user alice",
+                "hostname fir.example.org",
+                "port 22",
+                "hostkeyalias fir",
+                "stricthostkeychecking true",
+                "batchmode no",
+                "forwardagent no",
+            ] {
+                assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+            }
+            assert_eq!(text.contains("proxycommand ssh -F"), jump);
+            assert!(text.contains(&format!("identityagent {}", folder.agent().display())));
+        }
+        let known = fs::read_to_string(folder.file("known_hosts")).unwrap();
+        assert!(known.contains("fir-jump ssh-ed25519") && known.contains("fir ssh-ed25519"));
+        folder.remove();
+        assert!(!folder.path().exists());
+    }
+}

@@ -1,0 +1,138 @@
+//! Sessions on one connection: servers allow ten at most centres, and refuse the next one at once. People come first.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How long someone waits for a session before giving up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After this long without a refusal, one more is tried again.
+const FORGIVE_AFTER: Duration = Duration::from_mins(5);
+
+/// Who is waiting for the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// A person, now.
+    Interactive,
+    /// Nobody in particular: keeping pictures fresh.
+    Background,
+    /// A long transfer.
+    Bulk,
+}
+
+/// The places on one connection.
+#[derive(Debug)]
+pub struct Slots {
+    all: Semaphore,
+    background: Semaphore,
+    bulk: Semaphore,
+    limit: AtomicUsize,
+    most: usize,
+    refused_at: std::sync::Mutex<Option<Instant>>,
+}
+
+/// A place that is taken; dropping it makes room.
+#[derive(Debug)]
+pub struct Place<'a> {
+    all: SemaphorePermit<'a>,
+    /// Held, not read: its own kind's share.
+    class: Option<SemaphorePermit<'a>>,
+}
+
+impl Slots {
+    /// So many places. Some are kept for people: background work and transfers can never take them all.
+    pub fn new(most: usize) -> Self {
+        let most = most.max(1);
+        Self {
+            all: Semaphore::new(most),
+            background: Semaphore::new((most * 5 / 8).max(1)),
+            bulk: Semaphore::new((most / 4).max(1)),
+            limit: AtomicUsize::new(most),
+            most,
+            refused_at: std::sync::Mutex::default(),
+        }
+    }
+
+    /// Waits for a place; none if it takes too long.
+    pub async fn take(&self, urgency: Urgency) -> Option<Place<'_>> {
+        let wait = async {
+            let class = match urgency {
+                Urgency::Interactive => None,
+                Urgency::Background => Some(self.background.acquire().await.ok()?),
+                Urgency::Bulk => Some(self.bulk.acquire().await.ok()?),
+            };
+            Some(Place { all: self.all.acquire().await.ok()?, class })
+        };
+        tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
+    }
+
+    /// The server refused a session although we thought there was room: one fewer from now on, and back in line.
+    pub async fn refused<'a>(&'a self, place: Place<'a>) -> Option<Place<'a>> {
+        *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            Some(Instant::now());
+        let lowered = self
+            .limit
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |limit| {
+                (limit > 1).then(|| limit - 1)
+            })
+            .is_ok();
+        let Place { all, class } = place;
+        if lowered {
+            all.forget();
+        } else {
+            drop(all);
+            // The last place: whoever holds the server's sessions must let go of one first.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        let all = tokio::time::timeout(PATIENCE, self.all.acquire()).await.ok()?.ok()?;
+        Some(Place { all, class })
+    }
+
+    /// Tries one more place again when the last refusal is long past.
+    pub fn forgive(&self) {
+        let mut refused = self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let past = refused.is_some_and(|at| at.elapsed() >= FORGIVE_AFTER);
+        if past && self.limit.load(Ordering::SeqCst) < self.most {
+            self.limit.fetch_add(1, Ordering::SeqCst);
+            self.all.add_permits(1);
+            *refused = Some(Instant::now());
+        }
+    }
+
+    /// How many places there are at present.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn people_find_a_place_however_much_goes_on_behind() {
+        let slots = Slots::new(8);
+        let mut held = Vec::new();
+        for urgency in [Urgency::Bulk, Urgency::Bulk].into_iter().chain([Urgency::Background; 5]) {
+            held.push(slots.take(urgency).await.unwrap());
+        }
+        assert!(
+            slots.take(Urgency::Interactive).await.is_some(),
+            "one of eight is left for people"
+        );
+        assert_eq!(slots.background.available_permits(), 0);
+        assert_eq!(slots.bulk.available_permits(), 0);
+    }
+
+    #[tokio::test]
+    async fn refusals_lower_the_limit_to_one_at_least() {
+        let slots = Slots::new(3);
+        for expected in [2, 1, 1] {
+            let place = slots.take(Urgency::Interactive).await.unwrap();
+            let place = slots.refused(place).await.unwrap();
+            drop(place);
+            assert_eq!(slots.limit(), expected);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Overwriting the stack behind work with private keys: the code of others copies secrets there and leaves them.
+
+/// As deep as such work goes, with room to spare.
+const DEPTH: usize = 64 * 1024;
+
+/// Does the work, then overwrites what it left on the stack. What it gives back must have its secrets elsewhere.
+pub(super) fn wiped<T>(work: impl FnOnce() -> T) -> T {
+    let done = apart(work);
+    overwrite();
+    done
+}
+
+#[inline(never)]
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+#[inline(never)]
+#[expect(clippy::large_stack_arrays, reason = "it is there to cover the stack")]
+fn overwrite() {
+    std::hint::black_box(&mut [0_u8; DEPTH]);
+}

@@ -1,0 +1,211 @@
+//! Tables `keychains` and `ssh_keys`. Everything secret in them is sealed.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{KeyId, LineRole, PersonId};
+
+/// A person's keychain.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Keychain {
+    /// Salt of the password.
+    pub salt: Vec<u8>,
+    /// The chain's key, sealed.
+    pub by_password: Vec<u8>,
+}
+
+/// A key, as pages show it.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct SshKey {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: KeyId,
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    role: String,
+    state: String,
+    /// Whether it was imported.
+    pub is_imported: bool,
+    /// Its kind, for people.
+    pub kind: String,
+    /// The public half, one line.
+    pub public_line: String,
+    /// `SHA256:…`.
+    pub fingerprint: String,
+    /// Whether it may be used while its owner is not signed in.
+    pub is_unattended: bool,
+    /// When it was made or imported.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+}
+
+impl SshKey {
+    /// What it is for.
+    pub fn role(&self) -> LineRole {
+        self.role.parse().unwrap_or(LineRole::Login)
+    }
+
+    /// Whether it waits to be proven before it takes the other one's place.
+    pub fn is_next(&self) -> bool {
+        self.state == "next"
+    }
+}
+
+/// The sealed parts of a key.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Sealed {
+    /// The private half, sealed under a key of its own.
+    pub body: Vec<u8>,
+    /// That key, sealed under the keychain.
+    pub own_key: Vec<u8>,
+    /// That key, sealed under the master key.
+    pub unattended: Option<Vec<u8>>,
+}
+
+/// A new key, without its sealed parts: they are bound to the number it gets.
+pub struct NewKey<'a> {
+    /// Whose.
+    pub person: PersonId,
+    /// What for.
+    pub role: LineRole,
+    /// `current` or `next`.
+    pub state: &'a str,
+    /// `made` or `imported`.
+    pub origin: &'a str,
+    /// Its kind, for people.
+    pub kind: &'a str,
+    /// The public half.
+    pub public_line: &'a str,
+    /// `SHA256:…`.
+    pub fingerprint: &'a str,
+}
+
+macro_rules! columns {
+    () => {
+        "SELECT id, person_id, role, state, origin = 'imported' AS is_imported, kind, public_line, fingerprint,
+                unattended IS NOT NULL AS is_unattended, created_at FROM ssh_keys "
+    };
+}
+
+/// A person's keychain.
+pub async fn chain(db: &mut Connection, person: PersonId) -> Result<Option<Keychain>> {
+    Ok(sqlx::query_as("SELECT salt, by_password FROM keychains WHERE person_id = $1")
+        .bind(person.0)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// Stores or replaces a person's keychain.
+pub async fn put_chain(
+    db: &mut Connection,
+    person: PersonId,
+    chain: &Keychain,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO keychains (person_id, salt, by_password, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (person_id) DO UPDATE SET salt = $2, by_password = $3",
+    )
+    .bind(person.0)
+    .bind(&chain.salt)
+    .bind(&chain.by_password)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Throws a person's keychain and keys away. How many keys there were.
+pub async fn lose_all(db: &mut Connection, person: PersonId) -> Result<u64> {
+    sqlx::query("DELETE FROM keychains WHERE person_id = $1")
+        .bind(person.0)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("UPDATE sessions SET chain = NULL WHERE person_id = $1")
+        .bind(person.0)
+        .execute(&mut *db)
+        .await?;
+    let done =
+        sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person.0).execute(db).await?;
+    Ok(done.rows_affected())
+}
+
+/// Stores a new key and gives it its number; [`seal`] must follow in the same transaction.
+pub async fn add(db: &mut Connection, key: &NewKey<'_>, now: UnixTime) -> Result<KeyId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id",
+    )
+    .bind(key.person.0)
+    .bind(key.role.as_str())
+    .bind(key.state)
+    .bind(key.origin)
+    .bind(key.kind)
+    .bind(key.public_line)
+    .bind(key.fingerprint)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(KeyId(id))
+}
+
+/// Stores the sealed parts of a key.
+pub async fn seal(db: &mut Connection, id: KeyId, body: &[u8], own_key: &[u8]) -> Result<()> {
+    sqlx::query("UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1")
+        .bind(id.0)
+        .bind(body)
+        .bind(own_key)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// The keys of a person, those in use first.
+pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<SshKey>> {
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"))
+        .bind(person.0)
+        .fetch_all(db)
+        .await?)
+}
+
+/// One key of a person.
+pub async fn get(db: &mut Connection, person: PersonId, id: KeyId) -> Result<Option<SshKey>> {
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND id = $2"))
+        .bind(person.0)
+        .bind(id.0)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// The sealed parts of a key.
+pub async fn sealed(db: &mut Connection, id: KeyId) -> Result<Option<Sealed>> {
+    Ok(sqlx::query_as("SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1")
+        .bind(id.0)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// Allows the use of a key while its owner is away, or forbids it.
+pub async fn set_unattended(db: &mut Connection, id: KeyId, sealed: Option<&[u8]>) -> Result<()> {
+    sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(sealed)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Puts a proven key into use.
+pub async fn promote(db: &mut Connection, id: KeyId) -> Result<()> {
+    sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1")
+        .bind(id.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Deletes a key.
+pub async fn remove(db: &mut Connection, id: KeyId) -> Result<()> {
+    sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id.0).execute(db).await?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Every value that is sealed under the master key, wherever it lies: for the day that key is changed.
+
+use super::{Connection, Result};
+use crate::domain::PersonId;
+
+/// A column of sealed values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Hashes of passwords.
+    PasswordHash,
+    /// Secrets of one-time-code apps.
+    OneTimeCodeSecret,
+    /// Keychains, locked by passwords.
+    ChainByPassword,
+    /// Keychains, locked by browsers' cookies.
+    ChainBySession,
+    /// The same of sign-ins that wait for a code.
+    ChainByPending,
+    /// Keys of SSH keys that may be used without their owner.
+    UnattendedKey,
+}
+
+impl Column {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::PasswordHash,
+        Self::OneTimeCodeSecret,
+        Self::ChainByPassword,
+        Self::ChainBySession,
+        Self::ChainByPending,
+        Self::UnattendedKey,
+    ];
+}
+
+/// One sealed value and what its place is made of.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Value {
+    /// Its row.
+    pub row: i64,
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person: PersonId,
+    /// The number of an SSH key.
+    pub key: i64,
+    /// The hash of a cookie.
+    pub token_hash: Vec<u8>,
+    /// The sealed value.
+    pub value: Vec<u8>,
+}
+
+/// All values of a column.
+pub async fn list(db: &mut Connection, column: Column) -> Result<Vec<Value>> {
+    let sql = match column {
+        Column::PasswordHash => {
+            "SELECT id AS row, id AS person, 0 AS key, x'' AS token_hash, password_sealed AS value FROM people"
+        }
+        Column::OneTimeCodeSecret => {
+            "SELECT id AS row, id AS person, 0 AS key, x'' AS token_hash, totp_sealed AS value FROM people WHERE totp_sealed IS NOT NULL"
+        }
+        Column::ChainByPassword => {
+            "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, by_password AS value FROM keychains"
+        }
+        Column::ChainBySession => {
+            "SELECT id AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM sessions WHERE chain IS NOT NULL"
+        }
+        Column::ChainByPending => {
+            "SELECT rowid AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM pending_sign_ins WHERE chain IS NOT NULL"
+        }
+        Column::UnattendedKey => {
+            "SELECT id AS row, person_id AS person, id AS key, x'' AS token_hash, unattended AS value FROM ssh_keys WHERE unattended IS NOT NULL"
+        }
+    };
+    Ok(sqlx::query_as(sql).fetch_all(db).await?)
+}
+
+/// Replaces one value.
+pub async fn put(db: &mut Connection, column: Column, row: i64, value: &[u8]) -> Result<()> {
+    let sql = match column {
+        Column::PasswordHash => "UPDATE people SET password_sealed = $2 WHERE id = $1",
+        Column::OneTimeCodeSecret => "UPDATE people SET totp_sealed = $2 WHERE id = $1",
+        Column::ChainByPassword => "UPDATE keychains SET by_password = $2 WHERE person_id = $1",
+        Column::ChainBySession => "UPDATE sessions SET chain = $2 WHERE id = $1",
+        Column::ChainByPending => "UPDATE pending_sign_ins SET chain = $2 WHERE rowid = $1",
+        Column::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
+    };
+    sqlx::query(sql).bind(row).bind(value).execute(db).await?;
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Unattended work through a centre's automation host: what to ask for, the restricted key line, and a test.
+
+use std::net::IpAddr;
+
+use askama::Template;
+use axum::http::header;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use super::super::Answer;
+use super::super::extract::{Context, Me, Path, Query};
+use super::super::flash::{self, Flash};
+use super::super::page::{Page, Section, show};
+use super::{connect, find, key};
+use crate::auth::Action;
+use crate::cluster::wrapper;
+use crate::cluster::{Known, Learnt, Status};
+use crate::domain::LineRole;
+use crate::error::AppError;
+use crate::sites::robot;
+use crate::ssh::opening::Attended;
+use crate::store;
+use crate::store::keys::SshKey;
+
+/// Where our wrapper lies unless the person says otherwise, from their home folder.
+const OUR_WRAPPER: &str = "portolan-commands";
+
+/// What the key line is made of.
+#[derive(Deserialize)]
+pub struct Wishes {
+    address: Option<String>,
+    command: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "clusters/automation.html")]
+struct AutomationPage {
+    page: Page,
+    known: Known,
+    robot: crate::sites::Robot,
+    user: String,
+    key: Option<SshKey>,
+    address: String,
+    command: String,
+    /// The line for the key page, or why there is none yet.
+    line: Result<String, String>,
+    request: String,
+    has_host_key: bool,
+    test: Test,
+    is_admin: bool,
+}
+
+/// How the last test went.
+enum Test {
+    /// There was none.
+    None,
+    /// It goes on.
+    Running,
+    /// It works; what was learnt there.
+    Works(Box<Learnt>),
+    /// It does not, one sentence each.
+    Fails(Vec<String>),
+}
+
+impl AutomationPage {
+    const fn works(&self) -> bool {
+        matches!(self.test, Test::Works(_))
+    }
+
+    const fn is_untested(&self) -> bool {
+        matches!(self.test, Test::None)
+    }
+
+    /// done, next or later. Nobody but the centre knows whether the line is registered and access was given, so
+    /// those two count as done once a test has worked.
+    const fn state_of(&self, step: u8) -> &'static str {
+        let now = match () {
+            () if self.works() => 6,
+            () if self.user.is_empty() => 1,
+            () if self.key.is_none() => 2,
+            // Whoever has tested is past the preparations.
+            () if !self.is_untested() => 5,
+            () => 3,
+        };
+        match step {
+            step if step < now => "done",
+            step if step == now => "next",
+            _ => "later",
+        }
+    }
+}
+
+/// The guide.
+pub async fn get(
+    context: Context,
+    me: Me,
+    Path(slug): Path<String>,
+    Query(wishes): Query<Wishes>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let robot = known.site.robot.clone().ok_or(AppError::NotFound)?;
+    let mut db = context.app.store.read().await?;
+    let robot_key = key(me.0.person.id, &known, LineRole::Robot);
+    let line = store::lines::get(&mut db, robot_key).await?;
+    let login = store::lines::get(&mut db, key(me.0.person.id, &known, LineRole::Login)).await?;
+    let keys = store::keys::of_person(&mut db, me.0.person.id).await?;
+    drop(db);
+    let own = keys.into_iter().find(|key| key.role() == LineRole::Robot);
+    let seen = login.as_ref().and_then(|line| serde_json::from_str::<Learnt>(&line.learnt).ok());
+    let address = wishes.address.unwrap_or_else(|| {
+        seen.as_ref()
+            .and_then(|learnt| learnt.our_address)
+            .map(|address| address.to_string())
+            .unwrap_or_default()
+    });
+    let home = seen.as_ref().and_then(|learnt| learnt.home.clone());
+    let our_command =
+        home.map_or_else(|| OUR_WRAPPER.to_owned(), |home| format!("{home}/{OUR_WRAPPER}"));
+    let command = wishes.command.unwrap_or(our_command);
+    let addresses: Vec<IpAddr> =
+        address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
+    let key_line = match &own {
+        Some(key) => robot::key_line(&addresses, &command, &key.public_line)
+            .map_err(|error| error.to_string()),
+        None => Err("First make the key.".to_owned()),
+    };
+    let user = line.as_ref().map(|line| line.remote_user.clone()).unwrap_or_default();
+    let request = robot::request_text(
+        &known.site,
+        &robot::Request {
+            person: &me.0.person.display_name,
+            user_name: &user,
+            portal: &context.app.config.portal.public_url.to_string(),
+            addresses: &addresses,
+            command: &command,
+        },
+    );
+    let test = match (context.app.lines.status(robot_key), &line) {
+        (Status::Opening(_), _) => Test::Running,
+        (Status::Up(_), Some(line)) => {
+            let mut learnt: Box<Learnt> = serde_json::from_str(&line.learnt).unwrap_or_default();
+            learnt.missing = each_once(&learnt.missing);
+            Test::Works(learnt)
+        }
+        (_, Some(line)) if !line.problem.is_empty() => Test::Fails(
+            line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
+        ),
+        _ => Test::None,
+    };
+    show(&AutomationPage {
+        page: Page::for_person(&context, &me.0, "Unattended work", Section::Clusters),
+        has_host_key: !known.keys_of(crate::cluster::known::hops::ROBOT).is_empty(),
+        test,
+        is_admin: me.may(Action::ManageClusters).is_ok(),
+        key: own,
+        line: key_line,
+        request: request.unwrap_or_default(),
+        user,
+        address,
+        command,
+        robot,
+        known,
+    })
+}
+
+/// The same advice may belong to several commands: it is given once, after all of them.
+fn each_once(sentences: &[String]) -> Vec<String> {
+    let is_last = |index: usize| !sentences[index + 1..].contains(&sentences[index]);
+    (0..sentences.len()).filter(|&index| is_last(index)).map(|at| sentences[at].clone()).collect()
+}
+
+/// Puts our forced command into the person's home folder, over their ordinary connection.
+pub async fn install(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+    me.may(Action::UseClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let line = context.app.lines.line(key(me.0.person.id, &known, LineRole::Login));
+    let done = match line {
+        Ok(line) => wrapper::install(&line).await.unwrap_or(false),
+        Err(_) => false,
+    };
+    let flash = if done { Flash::WrapperInstalled } else { Flash::WrapperNotInstalled };
+    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), flash))
+}
+
+/// Tries it. Nobody is asked anything: a question means that it does not work.
+pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+    me.may(Action::UseClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let page = format!("/clusters/{slug}/automation");
+    let key = key(me.0.person.id, &known, LineRole::Robot);
+    match context.app.lines.connect(key, me.actor(&context), Attended::No).await {
+        Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
+        Err(error) => connect::refusal(context, &page, error),
+    }
+}
+
+/// Closes the connection to the automation host.
+pub async fn disconnect(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+    me.may(Action::UseClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let key = key(me.0.person.id, &known, LineRole::Robot);
+    context.app.lines.disconnect(key, &me.actor(&context), &slug).await?;
+    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), Flash::Disconnected))
+}
+
+/// Our forced command, to be read and installed.
+pub async fn wrapper(me: Me) -> Answer {
+    me.may(Action::UseClusters)?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"portolan-commands\""),
+    ];
+    Ok((headers, robot::WRAPPER).into_response())
+}

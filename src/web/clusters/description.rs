@@ -1,0 +1,188 @@
+//! The form of a cluster's settings: what most administrators change, on top of a full description.
+
+use serde::Deserialize;
+
+use super::super::form::Problems;
+use crate::domain::{HostName, Label, Slug};
+use crate::sites::{AccountPrefix, Area, AreaKind, Host, Jump, Name, Robot, Site};
+
+/// The fields as they are typed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SettingsForm {
+    pub name: String,
+    pub title: String,
+    pub host: String,
+    pub port: String,
+    pub jump_host: String,
+    pub jump_port: String,
+    pub robot_host: String,
+    pub robot_port: String,
+    pub calls_per_minute: String,
+    pub idle_minutes: String,
+    pub connects_per_hour: String,
+    pub storage: String,
+    pub accounts: String,
+    pub units: String,
+    /// The description that the fields above change.
+    pub base: String,
+}
+
+impl SettingsForm {
+    /// The fields of a description.
+    pub fn of(site: &Site) -> Self {
+        let jump = site.login.jump.as_ref();
+        let robot = site.robot.as_ref();
+        let area = |area: &Area| format!("{}: {}", area.label, area.path);
+        Self {
+            name: site.name.as_str().to_owned(),
+            title: site.title.clone(),
+            host: site.login.host.as_ref().map(|host| host.as_str().to_owned()).unwrap_or_default(),
+            port: site.login.port.to_string(),
+            jump_host: jump.map(|jump| jump.host.as_str().to_owned()).unwrap_or_default(),
+            jump_port: jump.map_or(22, |jump| jump.port).to_string(),
+            robot_host: robot
+                .and_then(|robot| robot.hosts.first())
+                .map(|host| host.as_str().to_owned())
+                .unwrap_or_default(),
+            robot_port: robot.map_or(22, |robot| robot.port).to_string(),
+            calls_per_minute: site.limits.calls_per_minute.to_string(),
+            idle_minutes: site.limits.idle_minutes.to_string(),
+            connects_per_hour: site.limits.connects_per_hour.to_string(),
+            storage: site.storage.areas.iter().map(area).collect::<Vec<_>>().join("\n"),
+            accounts: site
+                .jobs
+                .accounts
+                .iter()
+                .map(|account| account.prefix.clone())
+                .collect::<Vec<_>>()
+                .join(", "),
+            units: site.units.name.clone().unwrap_or_default(),
+            base: site.to_toml().unwrap_or_default(),
+        }
+    }
+
+    /// The description with the fields applied, or what is wrong with them.
+    pub fn read(&self) -> Result<Site, Problems> {
+        let mut problems = Problems::default();
+        let mut site = match Site::from_toml(&self.base) {
+            Ok(site) => site,
+            Err(error) => return Err(Problems::one("file", error)),
+        };
+        if let Some(name) = problems.parse::<Slug>("name", &self.name) {
+            site.name = Name(name);
+        }
+        if let Some(title) = problems.parse::<Label>("title", &self.title) {
+            title.as_str().clone_into(&mut site.title);
+        }
+        site.login.host = problems.parse::<HostName>("host", self.host.trim()).map(Host);
+        site.login.port = port(&mut problems, "port", &self.port);
+        site.login.jump = match self.jump_host.trim() {
+            "" => None,
+            host => problems.parse::<HostName>("jump_host", host).map(|host| Jump {
+                host: Host(host),
+                port: port(&mut problems, "jump_port", &self.jump_port),
+            }),
+        };
+        self.read_robot(&mut site, &mut problems);
+        number(
+            &mut problems,
+            "calls_per_minute",
+            &self.calls_per_minute,
+            &mut site.limits.calls_per_minute,
+        );
+        number(&mut problems, "idle_minutes", &self.idle_minutes, &mut site.limits.idle_minutes);
+        number(
+            &mut problems,
+            "connects_per_hour",
+            &self.connects_per_hour,
+            &mut site.limits.connects_per_hour,
+        );
+        site.storage.areas = self.areas(&site, &mut problems);
+        site.jobs.accounts = self.prefixes(&site);
+        site.units.name = Some(self.units.trim().to_owned()).filter(|name| !name.is_empty());
+        if problems.is_empty()
+            && let Err(error) = site.check()
+        {
+            problems.add("file", error);
+        }
+        if problems.is_empty() { Ok(site) } else { Err(problems) }
+    }
+
+    fn read_robot(&self, site: &mut Site, problems: &mut Problems) {
+        let host = self.robot_host.trim();
+        if host.is_empty() {
+            site.robot = None;
+        } else if let Some(host) = problems.parse::<HostName>("robot_host", host) {
+            let robot = site.robot.get_or_insert_with(Robot::default);
+            robot.port = port(problems, "robot_port", &self.robot_port);
+            match robot.hosts.first_mut() {
+                Some(first) => *first = Host(host),
+                None => robot.hosts.push(Host(host)),
+            }
+        }
+    }
+
+    /// Lines of `Label: path`; what is known of a folder of the same label stays.
+    fn areas(&self, site: &Site, problems: &mut Problems) -> Vec<Area> {
+        let mut areas = Vec::new();
+        for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let Some((label, path)) = line.split_once(':') else {
+                problems.add("storage", format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}"));
+                continue;
+            };
+            let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
+            let known = site.storage.areas.iter().find(|area| area.label == label).cloned();
+            areas.push(match known {
+                Some(area) => Area { path, ..area },
+                None => Area {
+                    kind: kind_of(&label),
+                    purpose: format!("Files in {label}."),
+                    room: None,
+                    purge: None,
+                    read_only_in_jobs: false,
+                    label,
+                    path,
+                },
+            });
+        }
+        areas
+    }
+
+    fn prefixes(&self, site: &Site) -> Vec<AccountPrefix> {
+        let words = self.accounts.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words
+            .map(|prefix| {
+                let known =
+                    site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
+                known.unwrap_or_else(|| AccountPrefix {
+                    prefix: prefix.to_owned(),
+                    meaning: "An account of your group.".to_owned(),
+                })
+            })
+            .collect()
+    }
+}
+
+fn kind_of(label: &str) -> AreaKind {
+    let label = label.to_lowercase();
+    match () {
+        () if label.contains("home") => AreaKind::Home,
+        () if label.contains("scratch") => AreaKind::Scratch,
+        () => AreaKind::Project,
+    }
+}
+
+fn port(problems: &mut Problems, field: &'static str, text: &str) -> u16 {
+    if let Ok(port @ 1..) = text.trim().parse() {
+        return port;
+    }
+    problems.add(field, "Give a port between 1 and 65535; 22 if you do not know it.");
+    22
+}
+
+fn number(problems: &mut Problems, field: &'static str, text: &str, into: &mut u16) {
+    match text.trim().parse() {
+        Ok(value @ 1..) => *into = value,
+        _ => problems.add(field, "Give a whole number of at least 1."),
+    }
+}

@@ -1,0 +1,298 @@
+//! Host keys: what the hosts show, compared with what their centre publishes, pinned by an administrator.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+use serde::Deserialize;
+
+use super::super::Answer;
+use super::super::extract::{Context, Form, Me, Path};
+use super::super::flash::{self, Flash};
+use super::super::form::Problems;
+use super::super::page::{PROBLEMS, Page, Section, show, show_with};
+use super::admin::{fault, problems, settings_page};
+use super::description::SettingsForm;
+use super::{address, find};
+use crate::auth::Action;
+use crate::cluster::Known;
+use crate::cluster::administration::{Scanned, scan};
+use crate::sites::{Link, Site};
+use crate::ssh::host_keys::HostKey;
+use crate::store::clusters::Pin;
+
+/// What the administrator confirms: the description and the keys that were shown to them.
+#[derive(Deserialize)]
+pub struct PinForm {
+    /// The description, as a file; empty if only the keys change.
+    #[serde(default)]
+    site: String,
+    /// `hop key-type key` lines, as shown.
+    #[serde(default)]
+    keys: String,
+    /// Keys that the administrator has from elsewhere, same form.
+    #[serde(default)]
+    by_hand: String,
+    #[serde(default)]
+    compared: bool,
+}
+
+#[derive(Template)]
+#[template(path = "clusters/host_keys.html")]
+struct HostKeysPage {
+    page: Page,
+    /// The cluster, if it is there already.
+    known: Option<Known>,
+    title: String,
+    hosts: Vec<Host>,
+    /// The description to be saved with the keys, as a file.
+    site: String,
+    /// Where the form goes.
+    action: String,
+    /// The keys as they will be pinned.
+    keys: String,
+    by_hand: String,
+    differs: bool,
+    /// The centre's own pages.
+    docs: Option<Link>,
+    problems: Problems,
+}
+
+impl HostKeysPage {
+    fn is_alarmed(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.row.alarmed().is_some())
+    }
+}
+
+/// A host with its keys, for the page.
+struct Host {
+    what: &'static str,
+    name: String,
+    port: u16,
+    keys: Vec<Key>,
+    /// The fingerprints of keys that were pinned and are not shown now.
+    missed: Vec<String>,
+    problem: String,
+    /// The fingerprints that its centre publishes.
+    published: Vec<String>,
+    as_published: bool,
+}
+
+impl Host {
+    /// Whether it shows keys besides the published ones.
+    fn has_others(&self) -> bool {
+        self.keys.iter().any(|key| !key.is_published)
+    }
+}
+
+struct Key {
+    kind: String,
+    fingerprint: String,
+    is_published: bool,
+    is_pinned: bool,
+}
+
+/// The page of a new cluster: its hosts are asked now.
+pub(super) async fn ask_new(context: &Context, me: &Me, site: &Site) -> Answer {
+    show(&page(context, me, None, Some(site), "/clusters".into()).await)
+}
+
+/// The page of a cluster whose hosts are others now.
+pub(super) async fn ask_changed(context: &Context, me: &Me, known: &Known, site: &Site) -> Answer {
+    let action = format!("{}/host-keys", address(&known.row.slug));
+    show(&page(context, me, Some(known), Some(site), action).await)
+}
+
+/// The page of a cluster as it is.
+pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+    me.may(Action::ManageClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let action = format!("{}/host-keys", address(&slug));
+    show(&page(&context, &me, Some(&known), None, action).await)
+}
+
+/// Adds a cluster with its pinned keys.
+pub async fn add(context: Context, me: Me, Form(form): Form<PinForm>) -> Answer {
+    me.may(Action::ManageClusters)?;
+    let site = match Site::from_toml(&form.site) {
+        Ok(site) => site,
+        Err(error) => {
+            return again(&context, &me, None, None, form, Problems::one("by_hand", error)).await;
+        }
+    };
+    let pins = match pins(&form) {
+        Ok(pins) => pins,
+        Err(problems) => return again(&context, &me, None, Some(&site), form, problems).await,
+    };
+    match context.app.lines.add_cluster(&me.actor(&context), &site, &pins).await {
+        Ok(_) => Ok(flash::redirect(context, &address(site.name.as_str()), Flash::ClusterAdded)),
+        Err(crate::cluster::administration::Refused::NoHostKey) => {
+            let problems =
+                Problems::one("by_hand", crate::cluster::administration::Refused::NoHostKey);
+            again(&context, &me, None, Some(&site), form, problems).await
+        }
+        Err(error) => {
+            let problems = problems(error)?;
+            show_with(
+                PROBLEMS,
+                &settings_page(&context, &me, None, SettingsForm::of(&site), problems),
+            )
+        }
+    }
+}
+
+/// Pins other keys, and saves the description if it changed with them.
+pub async fn pin(
+    context: Context,
+    me: Me,
+    Path(slug): Path<String>,
+    Form(form): Form<PinForm>,
+) -> Answer {
+    me.may(Action::ManageClusters)?;
+    let known = find(&context.app, &slug).await?;
+    let site =
+        match Some(&form.site).filter(|text| !text.is_empty()).map(|text| Site::from_toml(text)) {
+            Some(Err(error)) => {
+                let problems = Problems::one("by_hand", error);
+                return again(&context, &me, Some(&known), None, form, problems).await;
+            }
+            Some(Ok(site)) => Some(site),
+            None => None,
+        };
+    let pins = match pins(&form) {
+        Ok(pins) => pins,
+        Err(problems) => {
+            return again(&context, &me, Some(&known), site.as_ref(), form, problems).await;
+        }
+    };
+    let (lines, actor) = (&context.app.lines, me.actor(&context));
+    let done = match &site {
+        Some(site) => lines.change_cluster(&actor, &known, site, Some(&pins)).await,
+        None => lines.pin_host_keys(&actor, &known, &pins).await,
+    };
+    match done {
+        Ok(()) => Ok(flash::redirect(context, &address(&slug), Flash::HostKeysPinned)),
+        Err(error @ crate::cluster::administration::Refused::NoHostKey) => {
+            again(&context, &me, Some(&known), site.as_ref(), form, Problems::one("by_hand", error))
+                .await
+        }
+        Err(error) => Err(fault(error)),
+    }
+}
+
+/// The alarm was false: nothing changes.
+pub async fn end_alarm(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+    me.may(Action::ManageClusters)?;
+    let known = find(&context.app, &slug).await?;
+    context.app.lines.end_alarm(&me.actor(&context), &known).await.map_err(fault)?;
+    Ok(flash::redirect(context, &address(&slug), Flash::AlarmEnded))
+}
+
+async fn again(
+    context: &Context,
+    me: &Me,
+    known: Option<&Known>,
+    site: Option<&Site>,
+    form: PinForm,
+    problems: Problems,
+) -> Answer {
+    let action = known.map_or_else(
+        || "/clusters".into(),
+        |known| format!("{}/host-keys", address(&known.row.slug)),
+    );
+    let mut page = page(context, me, known, site, action).await;
+    page.by_hand = form.by_hand;
+    page.problems = problems;
+    show_with(PROBLEMS, &page)
+}
+
+/// The keys to pin. Those on the page count only if the administrator says that they compared them.
+fn pins(form: &PinForm) -> Result<Vec<Pin>, Problems> {
+    if !form.compared {
+        return Err(Problems::one(
+            "compared",
+            "Compare the fingerprints first and say that you did.",
+        ));
+    }
+    let mut pins = Vec::new();
+    for line in
+        form.keys.lines().chain(form.by_hand.lines()).map(str::trim).filter(|line| !line.is_empty())
+    {
+        let read = line.split_once(char::is_whitespace).and_then(|(hop, key)| {
+            let known = ["login", "jump", "robot"].contains(&hop);
+            HostKey::parse(key).filter(|_| known).map(|key| (hop.to_owned(), key.line()))
+        });
+        let Some(pin) = read else {
+            return Err(Problems::one(
+                "by_hand",
+                "Write each key as: login ssh-ed25519 AAAA… (or jump, or robot, in front).",
+            ));
+        };
+        if !pins.contains(&pin) {
+            pins.push(pin);
+        }
+    }
+    Ok(pins)
+}
+
+async fn page(
+    context: &Context,
+    me: &Me,
+    known: Option<&Known>,
+    site: Option<&Site>,
+    action: String,
+) -> HostKeysPage {
+    let described = site.or_else(|| known.map(|known| &known.site));
+    let scanned = match described {
+        Some(site) => scan(site).await,
+        None => Vec::new(),
+    };
+    let mut keys = String::new();
+    for host in &scanned {
+        for key in host.shown.iter().flatten() {
+            // Where some are published, only those are worth believing.
+            if !host.is_as_published() || host.is_published(key) {
+                let _ = writeln!(keys, "{} {}", host.hop, key.line());
+            }
+        }
+    }
+    HostKeysPage {
+        page: Page::for_person(context, &me.0, "Host keys", Section::Clusters),
+        title: described.map(|site| site.title.clone()).unwrap_or_default(),
+        hosts: scanned.iter().map(|host| shown(host, known)).collect(),
+        differs: scanned.iter().any(Scanned::differs),
+        docs: described.and_then(|site| site.docs.clone()),
+        site: site.and_then(|site| site.to_toml().ok()).unwrap_or_default(),
+        known: known.cloned(),
+        action,
+        keys,
+        by_hand: String::new(),
+        problems: Problems::default(),
+    }
+}
+
+fn shown(host: &Scanned, known: Option<&Known>) -> Host {
+    let pins = known.map(|known| known.keys_of(host.hop)).unwrap_or_default();
+    let shown = host.shown.as_deref().unwrap_or_default();
+    Host {
+        what: match host.hop {
+            "jump" => "Host on the way",
+            "robot" => "Automation host",
+            _ => "Login host",
+        },
+        name: host.host.as_str().to_owned(),
+        port: host.port,
+        problem: host.shown.as_ref().err().map(ToString::to_string).unwrap_or_default(),
+        published: host.published.clone(),
+        as_published: host.is_as_published(),
+        missed: pins.iter().filter(|pin| !shown.contains(pin)).map(HostKey::fingerprint).collect(),
+        keys: shown
+            .iter()
+            .map(|key| Key {
+                kind: key.kind().to_owned(),
+                fingerprint: key.fingerprint(),
+                is_published: host.is_published(key),
+                is_pinned: pins.contains(key),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,250 @@
+//! The part of a cluster's page that changes by itself: not connected, being connected, connected.
+
+use askama::Template;
+
+use super::super::Answer;
+use super::super::page::show;
+use super::way::{Next, Way};
+use crate::clock::UnixTime;
+use crate::cluster::{Attempt, Known, Progress, Purpose, Status, UpStatus};
+use crate::sites::Proof;
+use crate::sites::prompts::Prompt;
+
+/// The panel, alone or inside its page.
+#[derive(Template)]
+#[template(path = "clusters/panel.html")]
+pub struct Panel {
+    /// The cluster's short name.
+    pub slug: String,
+    /// Its name.
+    pub title: String,
+    /// Its number, in event names.
+    pub cluster: i64,
+    /// Which arrangement of the page it belongs into.
+    pub next: Next,
+    /// Changes whenever what it shows does; figures do not count.
+    pub mark: String,
+    /// Whether it changes without anyone doing anything.
+    pub is_moving: bool,
+    /// Whether the connection stands, whatever the panel shows.
+    pub stands: bool,
+    /// What the panel shows.
+    pub state: PanelState,
+}
+
+/// The figures of a connection, for a panel that shows it already.
+#[derive(Template)]
+#[template(path = "clusters/figures.html")]
+struct Figures<'a> {
+    up: &'a Up,
+}
+
+/// What a panel shows.
+pub enum PanelState {
+    /// Nothing can be done here before something else.
+    NotReady(&'static str),
+    /// Not connected.
+    Down {
+        /// What happened last, in a sentence; empty if nothing did.
+        problem: String,
+        /// What the server said then.
+        said: String,
+        /// Whether it was connected before.
+        again: bool,
+        /// What to have at hand; empty if nothing.
+        needs: &'static str,
+    },
+    /// Being connected.
+    Opening(Box<Opening>),
+    /// Connected.
+    Up(Box<Up>),
+    /// The host key is in doubt.
+    Alarm,
+}
+
+/// A connection on its way.
+pub struct Opening {
+    /// `connect` or `test`.
+    pub purpose: &'static str,
+    /// The step.
+    pub step: Step,
+}
+
+/// A step of it.
+pub enum Step {
+    /// Something goes on; what, in words.
+    Busy(&'static str, &'static str),
+    /// The server asks.
+    Asked {
+        /// Which question.
+        number: u32,
+        /// The question.
+        prompt: Prompt,
+        /// What the server said besides.
+        notices: String,
+        /// The last answer was not accepted.
+        again: bool,
+        /// Who asks: the cluster, or the host on the way to it.
+        asker: String,
+    },
+}
+
+/// A connection that stands.
+pub struct Up {
+    /// As whom.
+    pub user: String,
+    /// Since when.
+    pub since: UnixTime,
+    /// Time since the last use, in words.
+    pub idle: String,
+    /// Its figures.
+    pub status: UpStatus,
+}
+
+impl Panel {
+    /// The panel of someone's way to a cluster.
+    pub fn of(known: &Known, way: &Way) -> Self {
+        let next = way.next(known);
+        let state = match &way.test {
+            Some(test) => PanelState::Opening(Box::new(opening(test, known))),
+            None => state(known, way),
+        };
+        Self {
+            slug: known.row.slug.clone(),
+            title: known.row.title.clone(),
+            cluster: known.row.id.0,
+            mark: format!("{}.{}", next.word(), mark(&state)),
+            next,
+            is_moving: matches!(state, PanelState::Opening(_)),
+            stands: matches!(way.status, Status::Up(_)),
+            state,
+        }
+    }
+
+    /// Whether a page that was made for this mark is arranged as it should be now.
+    pub fn fits(&self, seen: &str) -> bool {
+        seen.split_once('.').is_some_and(|(next, _)| next == self.next.word())
+    }
+
+    /// As an answer to a page that shows it already: nothing, or only new figures, if nothing has changed since.
+    /// So nothing is wiped that someone types, opens or reads.
+    pub fn answer(&self, seen: Option<&str>) -> Answer {
+        use axum::response::IntoResponse as _;
+        if seen != Some(self.mark.as_str()) {
+            return show(self);
+        }
+        let PanelState::Up(up) = &self.state else {
+            return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
+        };
+        let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
+        Ok((place, show(&Figures { up })?).into_response())
+    }
+}
+
+fn state(known: &Known, way: &Way) -> PanelState {
+    if known.row.alarmed().is_some() {
+        return PanelState::Alarm;
+    }
+    let line = way.line.as_ref();
+    match (&way.status, line) {
+        (Status::Opening(attempt), _) => PanelState::Opening(Box::new(opening(attempt, known))),
+        (Status::Up(status), _) => PanelState::Up(Box::new(Up {
+            user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+            since: status.since,
+            idle: idle_words(status.figures.idle.as_secs()),
+            status: status.clone(),
+        })),
+        (Status::Down, _) if known.row.retired().is_some() => {
+            PanelState::NotReady("Nobody can connect to it.")
+        }
+        (Status::Down, None) => PanelState::NotReady("First enter your user name above."),
+        (Status::Down, Some(_)) if !way.is_keyed(known) => {
+            PanelState::NotReady("First create or import your key above.")
+        }
+        (Status::Down, Some(line)) => {
+            let (problem, said) = line.problem.split_once("\n\n").unwrap_or((&line.problem, ""));
+            PanelState::Down {
+                problem: problem.to_owned(),
+                said: said.to_owned(),
+                again: line.connected_at().is_some(),
+                needs: needs(known.site.login.way()),
+            }
+        }
+    }
+}
+
+/// What to have at hand before one begins.
+fn needs(way: &[Proof]) -> &'static str {
+    let has = |proof| way.contains(&proof);
+    match (has(Proof::Duo), has(Proof::Code), has(Proof::Password)) {
+        (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
+        (_, true, true) => {
+            "Have your one-time code and your password for the cluster at hand: it asks for both, and waits only a minute or two."
+        }
+        (_, true, _) => "Have the app with your one-time codes at hand: the cluster asks for one.",
+        (_, _, true) => "Have your password for the cluster at hand: it asks for it.",
+        _ => "",
+    }
+}
+
+fn opening(attempt: &Attempt, known: &Known) -> Opening {
+    let step = match attempt.progress() {
+        Progress::Waiting => {
+            Step::Busy("Waiting for your turn", "Others are signing in at the same host right now.")
+        }
+        Progress::Reaching => Step::Busy("Reaching the cluster", "This takes a few seconds."),
+        Progress::Checking { push: true } => Step::Busy(
+            "Check your phone",
+            "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
+        ),
+        Progress::Checking { push: false } => {
+            Step::Busy("The cluster checks your answer", "This takes a few seconds.")
+        }
+        Progress::Learning => Step::Busy(
+            "Connected. Looking around",
+            "The portal asks which accounts, folders and machines you have there.",
+        ),
+        Progress::Over => Step::Busy("One moment", "This page goes on by itself."),
+        Progress::Asked { number, prompt, notices, again } => {
+            let asker = asker(&prompt, known);
+            Step::Asked { number, prompt, notices, again, asker }
+        }
+    };
+    let purpose = if attempt.purpose == Purpose::Connect { "connect" } else { "test" };
+    Opening { purpose, step }
+}
+
+/// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
+fn asker(prompt: &Prompt, known: &Known) -> String {
+    let jump = known.site.login.jump.as_ref().map(|jump| jump.host.as_str());
+    match (jump, &prompt.hop) {
+        (Some(jump), Some(hop)) if hop.contains(jump) => {
+            format!("{jump}, the host on the way to {},", known.row.title)
+        }
+        _ => known.row.title.clone(),
+    }
+}
+
+/// Equal for equal panels.
+fn mark(state: &PanelState) -> String {
+    match state {
+        PanelState::NotReady(_) => "not-ready".into(),
+        PanelState::Alarm => "alarm".into(),
+        PanelState::Down { problem, .. } => format!("down-{}", problem.len()),
+        PanelState::Opening(opening) => match &opening.step {
+            Step::Busy(title, _) => format!("{}-{}", opening.purpose, title.replace(' ', "-")),
+            Step::Asked { number, .. } => format!("{}-asked-{number}", opening.purpose),
+        },
+        PanelState::Up(up) => format!("up-{}", up.since.0),
+    }
+}
+
+/// "12 minutes"
+pub fn idle_words(seconds: u64) -> String {
+    match seconds {
+        0..60 => "less than a minute".into(),
+        60..120 => "1 minute".into(),
+        120..7200 => format!("{} minutes", seconds / 60),
+        _ => format!("{} hours", seconds / 3600),
+    }
+}

@@ -1,0 +1,195 @@
+//! Signing out, being switched off, restarts and new passwords: what becomes of keys and connections.
+
+use portolan::auth::keys::OpenKey;
+use portolan::cluster::Status;
+use portolan::domain::LineRole;
+use portolan::store;
+
+use crate::support::lines::run;
+use crate::support::server::{CODE, Server, is_alive, wait_until};
+use crate::support::{Client, PASSWORD, TestApp};
+
+const NEW_PASSWORD: &str = "another harbour, later";
+
+/// A portal with alice, who is connected to a server of her own.
+async fn with_alice_connected(server: &Server) -> (TestApp, Client, Client) {
+    let (portal, admin, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", server).await;
+    alice.prepare_on(server, "own", "alice").await;
+    alice.connect("own").await;
+    (portal, admin, alice)
+}
+
+/// Lets alice begin to connect to a server that asks; gives the process.
+async fn begin_at(portal: &TestApp, server: &Server, alice: &Client) -> i32 {
+    portal.add_server("asks", server).await;
+    server.allow("alice", &alice.get("/account/key").await.select_text("figure.code code"));
+    alice.name_user("asks", "alice").await;
+    alice.post("/clusters/asks/connect", &[]).await;
+    alice.wait_until_asked("asks", "Verification code").await;
+    let key = portal.line_key("alice", "asks").await;
+    let folder = format!("{}-{}-login", key.person, key.cluster);
+    let pid = portal.app.config.run_dir().join(folder).join("pid");
+    std::fs::read_to_string(pid).unwrap().parse().unwrap()
+}
+
+async fn opens(portal: &TestApp, name: &str) -> bool {
+    let person = portal.line_key(name, "own").await.person;
+    let open = portal.app.auth.open_keys(person, LineRole::Login).await;
+    open.is_ok_and(|keys: Vec<OpenKey>| !keys.is_empty())
+}
+
+#[tokio::test]
+async fn signing_out_leaves_connections_and_signing_out_everywhere_closes_them() {
+    let (server, asking) = (Server::start(), Server::asking(CODE, ""));
+    let (portal, _, alice) = with_alice_connected(&server).await;
+    let master = portal.line("alice", "own").await.master().pid();
+    alice.post("/sign-out", &[]).await;
+    portal.app.lines.sweep().await.unwrap();
+    assert!(is_alive(master));
+    alice.sign_in("alice", PASSWORD).await;
+    assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"));
+    let on_its_way = begin_at(&portal, &asking, &alice).await;
+    alice.post("/account/devices/end-all", &[]).await;
+    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
+        .await;
+    wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
+    portal.clock.advance(60);
+    portal.app.lines.sweep().await.unwrap();
+    assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");
+}
+
+#[tokio::test]
+async fn switching_an_account_off_closes_its_connections() {
+    let (server, asking) = (Server::start(), Server::asking(CODE, ""));
+    let (portal, admin, alice) = with_alice_connected(&server).await;
+    let master = portal.line("alice", "own").await.master().pid();
+    let on_its_way = begin_at(&portal, &asking, &alice).await;
+    let path = format!("/people/{}/disable", portal.person_id("alice").await);
+    admin.post(&path, &[]).await;
+    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
+        .await;
+    wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
+    portal.clock.advance(60);
+    portal.app.lines.sweep().await.unwrap();
+    assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");
+}
+
+#[tokio::test]
+async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_more() {
+    let server = Server::start();
+    let (portal, _, alice) = with_alice_connected(&server).await;
+    let key = portal.line_key("alice", "own").await;
+    let is_down = async || matches!(portal.app.lines.status(key), Status::Down);
+    let second = portal.visitor();
+    second.sign_in("alice", PASSWORD).await;
+    alice.post("/sign-out", &[]).await;
+    assert!(opens(&portal, "alice").await, "she is still signed in elsewhere");
+    second.post("/sign-out", &[]).await;
+    assert!(!opens(&portal, "alice").await);
+    server.drop_connections();
+    wait_until("the connection is gone", is_down).await;
+    portal.clock.advance(60);
+    portal.app.lines.sweep().await.unwrap();
+    assert_eq!(portal.tries("alice", "own").await, 1, "nothing could be tried");
+
+    alice.sign_in("alice", PASSWORD).await;
+    let page = alice.get("/account/key").await;
+    let unattended = page.attribute("form[action$=unattended]", "action");
+    let wrong = [("allow", "true"), ("password", "not this one")];
+    assert_eq!(alice.post(&unattended, &wrong).await.status, 422, "not without the password");
+    let right = [("allow", "true"), ("password", PASSWORD)];
+    let page = alice.post_and_follow(&unattended, &right).await;
+    assert!(page.text().contains("May be used while you are away"));
+    alice.post("/sign-out", &[]).await;
+    portal.app.lines.sweep().await.unwrap();
+    wait_until("it comes back", async || matches!(portal.app.lines.status(key), Status::Up(_)))
+        .await;
+    assert_eq!(portal.tries("alice", "own").await, 2);
+
+    alice.sign_in("alice", PASSWORD).await;
+    alice.post(&unattended, &[("allow", "false")]).await;
+    alice.post("/sign-out", &[]).await;
+    assert!(!opens(&portal, "alice").await, "closed again");
+}
+
+#[tokio::test]
+async fn a_session_that_runs_out_closes_the_key_as_signing_out_does() {
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    alice.make_key().await;
+    let person = portolan::domain::PersonId(portal.person_id("alice").await);
+    let open = async || portal.app.auth.open_keys(person, LineRole::Login).await.is_ok();
+    assert!(open().await);
+    portal.clock.advance(13 * 3600);
+    assert!(!open().await);
+}
+
+#[tokio::test]
+async fn after_a_restart_the_browsers_cookie_opens_the_key_again() {
+    let server = Server::start();
+    let (mut portal, _, alice) = with_alice_connected(&server).await;
+    let master = portal.line("alice", "own").await.master().pid();
+    portal.restart().await;
+    assert!(!opens(&portal, "alice").await, "nobody has come back yet");
+    assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"), "taken over");
+    let line = portal.line("alice", "own").await;
+    assert_eq!((line.master().pid(), server.visits()), (master, 1), "nobody was asked");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    alice.post("/clusters/own/disconnect", &[]).await;
+    assert!(!is_alive(master));
+    alice.connect("own").await;
+}
+
+#[tokio::test]
+async fn a_new_password_keeps_the_key_and_a_reset_link_loses_it_and_says_so() {
+    let server = Server::start();
+    let (portal, admin, alice) = with_alice_connected(&server).await;
+    let master = portal.line("alice", "own").await.master().pid();
+    let form = [("current", PASSWORD), ("password", NEW_PASSWORD), ("again", NEW_PASSWORD)];
+    assert_eq!(alice.post("/account/password", &form).await.status, 303);
+    assert!(is_alive(master), "the connection stays");
+    alice.post("/sign-out", &[]).await;
+    assert_eq!(portal.visitor().sign_in("alice", PASSWORD).await.status, 422);
+    alice.sign_in("alice", NEW_PASSWORD).await;
+    alice.post("/clusters/own/disconnect", &[]).await;
+    alice.connect("own").await;
+    let master = portal.line("alice", "own").await.master().pid();
+
+    let person = format!("/people/{}", portal.person_id("alice").await);
+    assert!(admin.get(&person).await.text().contains("deletes their SSH keys"), "said before");
+    let made = admin.post_and_follow(&format!("{person}/reset-link"), &[]).await;
+    let link = made.select_text(".alert code").replace(&portal.url, "");
+    let visitor = portal.visitor();
+    assert!(visitor.get(&link).await.text().contains("it will be deleted"), "said before");
+    assert!(opens(&portal, "alice").await, "a link that is not used changes nothing");
+    let form = [("password", PASSWORD), ("again", PASSWORD)];
+    let after = visitor.post_and_follow(&link, &form).await;
+    assert!(after.text().contains("Your SSH key was deleted"), "said after: {}", after.text());
+    wait_until("the connection is closed", async || !is_alive(master)).await;
+    visitor.sign_in("alice", PASSWORD).await;
+    assert!(visitor.get("/account/key").await.text().contains("Create your key"));
+    let refused = visitor.post_and_follow("/clusters/own/connect", &[]).await;
+    assert!(refused.text().contains("First make or import a key"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn the_hourly_cap_on_tries_holds_over_a_restart() {
+    let server = Server::start();
+    let (mut portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", &server).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    let key = portal.line_key("alice", "own").await;
+    for _ in 0..20 {
+        let mut tx = portal.app.store.write().await.unwrap();
+        store::lines::begin_connect(&mut tx, key, portal.clock.now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+    for _ in 0..2 {
+        let refused = alice.post_and_follow("/clusters/own/connect", &[]).await;
+        assert!(refused.text().contains("too many tries to connect"), "{}", refused.text());
+        portal.restart().await;
+    }
+    assert_eq!(server.visits(), 0, "not a single one");
+    portal.clock.advance(3600);
+    alice.connect("own").await;
+}

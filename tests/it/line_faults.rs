@@ -1,0 +1,210 @@
+//! Connections and what befalls them: few sessions, killed masters and servers, commands that are late or print too much.
+
+use std::time::Duration;
+
+use portolan::cluster::Status;
+use portolan::ssh::{RemoteCommand, RunError, Urgency};
+
+use crate::support::cluster::Cluster;
+use crate::support::lines::run;
+use crate::support::program::signal_pid;
+use crate::support::relay::Relay;
+use crate::support::server::{CODE, Server, is_alive, site_at, wait_until};
+use crate::support::{Client, TestApp};
+
+/// A portal with alice, who is connected to a server of her own.
+async fn with_alice_connected(server: &Server) -> (TestApp, Client) {
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", server).await;
+    alice.prepare_on(server, "own", "alice").await;
+    alice.connect("own").await;
+    (portal, alice)
+}
+
+#[tokio::test]
+async fn where_few_sessions_are_allowed_many_callers_are_served_one_after_the_other() {
+    for most in [2, 1] {
+        let server = Server::with(&format!("MaxSessions {most}"));
+        let (portal, _alice) = with_alice_connected(&server).await;
+        let line = portal.line("alice", "own").await;
+        let mut callers = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let line = line.clone();
+            callers.spawn(async move { run(&line, "echo", &[&number.to_string()]).await });
+        }
+        let mut answers = Vec::new();
+        for answer in callers.join_all().await {
+            answers.push(answer.unwrap().text().trim().parse::<u32>().unwrap());
+        }
+        answers.sort_unstable();
+        assert_eq!(answers, (0..20).collect::<Vec<_>>());
+        // Short ones only wait a moment for each other; by long ones the portal learns how many are allowed.
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let line = line.clone();
+            callers.spawn(async move { run(&line, "sleep", &["0.7"]).await });
+        }
+        assert!(callers.join_all().await.iter().all(Result::is_ok));
+        assert!(line.sessions() <= most, "{} sessions, {most} are allowed", line.sessions());
+    }
+}
+
+#[tokio::test]
+async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_so() {
+    let server = Server::start();
+    let (portal, alice) = with_alice_connected(&server).await;
+    let line = portal.line("alice", "own").await;
+    let asked = {
+        let line = line.clone();
+        tokio::spawn(async move { run(&line, "sleep", &["4711.01"]).await })
+    };
+    let there = async || Cluster::get().count_processes("sleep 4711.01") == 1;
+    wait_until("the command runs", there).await;
+    signal_pid(line.master().pid().try_into().unwrap(), "KILL");
+    assert_eq!(asked.await.unwrap(), Err(RunError::Lost));
+    assert!(matches!(portal.app.lines.status(portal.line_key("alice", "own").await), Status::Down));
+    alice.wait_until_asked("own", "The connection was lost").await;
+    assert!(alice.get("/clusters/own").await.text().contains("Reconnect"));
+    assert!(portal.run_folders().is_empty(), "nothing is left");
+    assert_eq!(run(&line, "true", &[]).await, Err(RunError::NotConnected), "nothing was sent");
+}
+
+#[tokio::test]
+async fn a_command_of_which_nobody_knows_how_far_it_got_is_lost_and_not_unsent() {
+    let server = Server::start();
+    let relay = Relay::to(server.port).await;
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    alice.connect("own").await;
+    let line = portal.line("alice", "own").await;
+    let master = line.master().pid();
+    let files = || std::fs::read_dir(format!("/proc/{master}/fd")).unwrap().count();
+    relay.cut();
+    let before = files();
+    let asked = tokio::spawn(async move { run(&line, "true", &[]).await });
+    wait_until("ssh has taken the command over", async || files() >= before + 4).await;
+    signal_pid(master.try_into().unwrap(), "KILL");
+    assert_eq!(asked.await.unwrap(), Err(RunError::Lost));
+}
+
+#[tokio::test]
+async fn a_connection_that_needs_nobody_comes_back_by_itself_and_in_its_own_time() {
+    let server = Server::start();
+    let (portal, alice) = with_alice_connected(&server).await;
+    server.kill();
+    let lost = alice.wait_until_asked("own", "The cluster may have closed it").await;
+    assert!(lost.text().contains("Reconnect"));
+    portal.app.lines.sweep().await.unwrap();
+    alice.wait_until_asked("own", "refused the connection").await;
+    let tries = portal.tries("alice", "own").await;
+    server.start_again();
+    portal.app.lines.sweep().await.unwrap();
+    assert_eq!(portal.tries("alice", "own").await, tries, "not again so soon");
+    portal.clock.advance(60);
+    portal.app.lines.sweep().await.unwrap();
+    alice.wait_until_connected("own").await;
+    assert_eq!(portal.tries("alice", "own").await, tries + 1);
+    let answer = run(&portal.line("alice", "own").await, "squeue", &["--me", "-h"]).await;
+    assert_eq!(answer.unwrap().code, 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_waits_for_its_person() {
+    let server = Server::asking(CODE, "");
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", &server).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    alice.post("/clusters/own/connect", &[]).await;
+    let asked = alice.wait_until_asked("own", "Verification code").await;
+    alice.answer("own", &asked, &Cluster::get().code("alice")).await;
+    alice.wait_until_connected("own").await;
+    server.drop_connections();
+    alice.wait_until_asked("own", "The cluster may have closed it").await;
+    for _ in 0..3 {
+        portal.clock.advance(3000);
+        portal.app.lines.sweep().await.unwrap();
+    }
+    assert_eq!((portal.tries("alice", "own").await, server.visits()), (1, 1), "nobody is bothered");
+    let page = alice.get("/clusters").await;
+    assert!(page.text().contains("Reconnect"), "one unobtrusive way back: {}", page.text());
+}
+
+#[tokio::test]
+async fn commands_are_bounded_in_size_and_time_and_the_connection_goes_on() {
+    let server = Server::start();
+    let (portal, alice) = with_alice_connected(&server).await;
+    let line = portal.line("alice", "own").await;
+    let much = RemoteCommand::new("seq").arg("1000000").printing_at_most(1000);
+    assert_eq!(line.run(much, Urgency::Interactive).await, Err(RunError::TooMuch));
+    let late = RemoteCommand::new("sleep").arg("4711.02").within(Duration::from_secs(1));
+    assert_eq!(line.run(late, Urgency::Interactive).await, Err(RunError::Late));
+    assert_eq!(Cluster::get().count_processes("sleep 4711.02"), 0, "ended there too");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    let panel = alice.get("/clusters/own/panel").await;
+    assert!(panel.text().contains("The cluster did not finish in time"), "{}", panel.text());
+}
+
+#[tokio::test]
+async fn callers_who_go_away_do_not_use_up_the_sessions() {
+    let server = Server::start();
+    let (portal, _alice) = with_alice_connected(&server).await;
+    let line = portal.line("alice", "own").await;
+    let most = line.sessions();
+    let asked = || RemoteCommand::new("sleep").arg("0.4711").within(Duration::from_secs(20));
+    let mut callers: Vec<_> = (0..12)
+        .map(|_| {
+            let line = line.clone();
+            tokio::spawn(async move { line.run(asked(), Urgency::Interactive).await })
+        })
+        .collect();
+    wait_until("the first ones run", async || Cluster::get().count_processes("sleep 0.4711") > 0)
+        .await;
+    for caller in callers.drain(..) {
+        caller.abort();
+    }
+    let mut others = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let line = line.clone();
+        others.spawn(async move { run(&line, "true", &[]).await.unwrap().code });
+    }
+    assert_eq!(others.join_all().await, vec![0; 12]);
+    assert_eq!(line.sessions(), most, "the server has refused none");
+}
+
+#[tokio::test]
+async fn giving_up_while_the_portal_looks_around_is_heard() {
+    // A login that never comes to an end: the connection stands, but nothing is known of the place yet.
+    let server = Server::with("ForceCommand sleep 4711.03");
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", &server).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    for way in ["/clusters/own/give-up", "/clusters/own/disconnect"] {
+        alice.post("/clusters/own/connect", &[]).await;
+        alice.wait_until_asked("own", "Looking around").await;
+        let folder = portal.app.config.run_dir().join(&portal.run_folders()[0]);
+        let ssh = std::fs::read_to_string(folder.join("pid")).unwrap().parse().unwrap();
+        let left = alice.post_and_follow(way, &[("purpose", "connect")]).await;
+        assert!(left.text().contains(">Connect<"), "{way}: {}", left.text());
+        wait_until("the process has ended", async || !is_alive(ssh)).await;
+        assert!(!portal.stored_line("alice", "own").await.wanted, "{way}");
+    }
+}
+
+#[tokio::test]
+async fn what_closes_does_not_get_into_the_way_of_what_opens() {
+    let server = Server::start();
+    let (portal, alice) = with_alice_connected(&server).await;
+    // A process that hangs takes its time to end; meanwhile the other tab connects.
+    let hanging = portal.line("alice", "own").await.master().pid();
+    signal_pid(hanging.try_into().unwrap(), "STOP");
+    let (_, ()) = tokio::join!(alice.post("/clusters/own/disconnect", &[]), async {
+        alice.wait_until_asked("own", "Reconnect").await;
+        alice.post("/clusters/own/connect", &[]).await;
+    });
+    alice.wait_until_connected("own").await;
+    assert!(!is_alive(hanging));
+    let answer = run(&portal.line("alice", "own").await, "echo", &["on"]).await;
+    assert_eq!(answer.unwrap().text(), "on\n");
+    assert_eq!(portal.run_folders().len(), 1);
+}

@@ -1,0 +1,35 @@
+//! Login shells of every kind: tcsh, fish, and a bash that talks before it works.
+
+use crate::support::TestApp;
+use crate::support::cluster::Cluster;
+use crate::support::lines::run;
+use crate::support::server::Server;
+
+#[tokio::test]
+async fn every_login_shell_is_connected_to_and_looked_around_in() {
+    let server = Server::start();
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    let key = alice.make_key().await;
+    for user in ["tessa", "fin", "bella"] {
+        portal.add_server(user, &server).await;
+        server.allow(user, &key);
+        alice.name_user(user, user).await;
+        alice.connect(user).await;
+        let shell = Cluster::get().person(user)["shell"].as_str().unwrap().to_owned();
+        let learnt: serde_json::Value =
+            serde_json::from_str(&portal.stored_line("alice", user).await.learnt).unwrap();
+        assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
+        assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
+        let page = alice.get(&format!("/clusters/{user}")).await;
+        for words in ["22.05", "def-smith", "t4", "squeue, sbatch"] {
+            assert!(page.text().contains(words), "{shell}: {words} in {}", page.text());
+        }
+        let line = portal.line("alice", user).await;
+        for odd in ["two words", "$HOME `id` \\ !! 'quoted' \"too\"", "~/*", "-n", "å æ 名"] {
+            let said = run(&line, "printf", &["[%s]", odd]).await.unwrap();
+            assert_eq!((said.text(), said.complaint()), (format!("[{odd}]"), String::new()));
+        }
+        let missing = run(&line, "no-such-program", &[]).await.unwrap();
+        assert_eq!(missing.code, 127, "{shell}: {}", missing.complaint());
+    }
+}

@@ -1,0 +1,121 @@
+//! What takes its time by nature, tried side by side: silent networks, hanging servers, people who do not answer.
+
+use std::time::Duration;
+
+use portolan::cluster::Status;
+use portolan::ssh::{RemoteCommand, RunError, Urgency};
+
+use crate::support::cluster::Cluster;
+use crate::support::lines::run;
+use crate::support::relay::Relay;
+use crate::support::server::{CODE, Server, is_alive, site_at, wait_until};
+use crate::support::{Client, TestApp};
+
+#[tokio::test]
+async fn silence_of_every_kind_ends_with_words_and_leaves_nothing() {
+    tokio::join!(
+        a_person_who_does_not_answer(),
+        an_answer_after_the_servers_own_patience(),
+        a_server_that_hangs(),
+        a_connection_whose_process_hangs(),
+        a_network_that_is_cut_while_all_processes_live(),
+    );
+}
+
+async fn alice_on(
+    server: &Server,
+    change: impl FnOnce(&mut portolan::sites::Site),
+) -> (TestApp, Client) {
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    let mut site = server.site("own");
+    change(&mut site);
+    portal.add_pinned(&site, &server.pins()).await;
+    alice.prepare_on(server, "own", "alice").await;
+    (portal, alice)
+}
+
+async fn begin(person: &Client) {
+    assert_eq!(person.post("/clusters/own/connect", &[]).await.status, 303);
+}
+
+async fn a_person_who_does_not_answer() {
+    let server = Server::asking(CODE, "");
+    let (portal, alice) = alice_on(&server, |site| site.login.grace_s = Some(10)).await;
+    begin(&alice).await;
+    alice.wait_until_asked("own", "Verification code").await;
+    let pid = portal.app.config.run_dir().join(&portal.run_folders()[0]).join("pid");
+    let ssh = std::fs::read_to_string(pid).unwrap().parse().unwrap();
+    assert!(is_alive(ssh));
+    wait_until("the sign-in has ended", async || portal.run_folders().is_empty()).await;
+    assert!(!is_alive(ssh), "no process is left");
+    alice.wait_until_asked("own", "The time for answers was over").await;
+}
+
+async fn an_answer_after_the_servers_own_patience() {
+    let server = Server::asking(CODE, "LoginGraceTime 5");
+    let (portal, alice) = alice_on(&server, |_| ()).await;
+    begin(&alice).await;
+    let asked = alice.wait_until_asked("own", "Verification code").await;
+    wait_until("the server has lost patience", async || server.connections() == 0).await;
+    alice.answer("own", &asked, &Cluster::get().code("alice")).await;
+    alice.wait_until_asked("own", "its time for answers was over").await;
+    assert!(portal.run_folders().is_empty(), "nothing is left");
+    assert!(!portal.stored_line("alice", "own").await.wanted);
+}
+
+async fn a_server_that_hangs() {
+    let server = Server::start();
+    let (portal, alice) = alice_on(&server, |_| ()).await;
+    server.signal("STOP");
+    begin(&alice).await;
+    alice.wait_until_asked("own", "did not answer in time").await;
+    assert!(portal.run_folders().is_empty(), "nothing is left");
+    server.signal("CONT");
+    alice.connect("own").await;
+}
+
+async fn a_connection_whose_process_hangs() {
+    let server = Server::start();
+    let (portal, alice) = alice_on(&server, |_| ()).await;
+    alice.connect("own").await;
+    let line = portal.line("alice", "own").await;
+    server.signal_connections("STOP");
+    let asked = RemoteCommand::new("true").within(Duration::from_secs(1));
+    assert_eq!(line.run(asked, Urgency::Interactive).await, Err(RunError::Late));
+    server.signal_connections("CONT");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n", "it goes on");
+}
+
+async fn a_network_that_is_cut_while_all_processes_live() {
+    let server = Server::start();
+    let relay = Relay::to(server.port).await;
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    alice.connect("own").await;
+    let line = portal.line("alice", "own").await;
+    let short = || RemoteCommand::new("sleep").arg("1").within(Duration::from_secs(1));
+    let under_way = {
+        let line = line.clone();
+        tokio::spawn(async move { line.run(short(), Urgency::Interactive).await })
+    };
+    wait_until("the command is under way", async || {
+        line.tally().figures(std::time::Instant::now()).commands > 4
+    })
+    .await;
+    relay.cut();
+    let asked_later = line.run(short(), Urgency::Interactive).await;
+    let under_way = under_way.await.unwrap();
+    for result in [asked_later, under_way] {
+        assert!(matches!(result, Err(RunError::Late | RunError::Lost)), "{result:?}");
+    }
+    assert!(is_alive(line.master().pid()), "ssh has not noticed yet");
+    relay.mend();
+    assert_eq!(
+        run(&line, "echo", &["on"]).await.unwrap().text(),
+        "on\n",
+        "a short cut costs nothing"
+    );
+    let key = portal.line_key("alice", "own").await;
+    assert!(matches!(portal.app.lines.status(key), Status::Up(_)));
+}
