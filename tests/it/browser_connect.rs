@@ -212,7 +212,7 @@ async fn two_tabs_show_one_question_and_typing_is_never_lost() {
     browser.answer(&Cluster::get().code("mjones")).await;
     browser.wait_for_text("Connected as mjones").await;
     browser.go("/account/key").await;
-    browser.window.back().await.unwrap();
+    browser.back().await;
     browser.wait_for_text("Connected as mjones").await;
     browser.close().await;
 }

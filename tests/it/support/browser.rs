@@ -61,12 +61,27 @@ impl Browser {
         let path = format!(
             "//main//*[self::button or self::a or self::summary][normalize-space(.)='{words}']"
         );
-        let button = self.window.wait().for_element(Locator::XPath(&path)).await;
-        button
-            .unwrap_or_else(|error| panic!("no button '{words}': {error}"))
-            .click()
-            .await
-            .unwrap();
+        self.click(&path, &format!("no button '{words}'")).await;
+    }
+
+    /// Goes back one page. The driver's own way waits for a page that a restored one never loads.
+    pub async fn back(&self) {
+        self.run("history.back()").await;
+    }
+
+    /// Clicks on what a path leads to. A part that renews itself may take it away between finding and clicking: then
+    /// nothing was clicked, and it is looked for again.
+    async fn click(&self, path: &str, problem: &str) {
+        for _ in 0..20 {
+            let found = self.window.wait().for_element(Locator::XPath(path)).await;
+            let found = found.unwrap_or_else(|error| panic!("{problem}: {error}"));
+            match found.click().await {
+                Ok(()) => return,
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{problem}: {error}"),
+            }
+        }
+        panic!("{problem}: it never stays for long enough");
     }
 
     /// Presses the button whose words begin so, in the row of a list that begins with this title.
@@ -75,12 +90,7 @@ impl Browser {
             "//main//li[.//a[normalize-space(.)='{title}']]\
              //*[self::button or self::a][starts-with(normalize-space(.), '{words}')]"
         );
-        let button = self.window.wait().for_element(Locator::XPath(&path)).await;
-        button
-            .unwrap_or_else(|error| panic!("no '{words}' beside '{title}': {error}"))
-            .click()
-            .await
-            .unwrap();
+        self.click(&path, &format!("no '{words}' beside '{title}'")).await;
     }
 
     /// Fills in the form of a new person and sends it.
@@ -111,7 +121,9 @@ impl Browser {
 
     /// The visible text of the page.
     pub async fn text(&self) -> String {
-        self.find("body").await.text().await.unwrap()
+        // Asked of the page, not of an element: that one may be replaced in between.
+        let text = self.run("return document.body ? document.body.innerText : ''").await;
+        text.as_str().unwrap_or_default().to_owned()
     }
 
     /// The path of the page.
