@@ -6,11 +6,13 @@
 
 mod check;
 pub mod clean;
+pub mod cost;
 mod jobs;
 mod login;
 mod place;
 mod presets;
 pub mod prompts;
+pub mod quota;
 pub mod robot;
 mod words;
 

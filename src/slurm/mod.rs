@@ -3,14 +3,27 @@
 //! return is bounded, because the answer comes from a machine that is not ours.
 //!
 //! The words hold no blanks, quotes or other characters that a shell would change (`|` inside a word apart), so that
-//! they also work on nodes that split a command line on blanks and run it without a shell.
+//! they also work on nodes that split a command line on blanks and run it without a shell. `squeue` alone has tabs in
+//! its words: its answer has to be read fast, and whatever people called their jobs.
 
+pub mod accounting;
+pub mod ahead;
 pub mod associations;
 pub mod config;
+pub mod details;
+pub mod factors;
+mod fields;
 pub mod gres;
+pub mod job;
+pub mod nodes;
+pub mod output_path;
 pub mod partitions;
+pub mod queue;
+pub mod shares;
+pub mod tasks;
 pub mod text;
 pub mod units;
+pub mod usage;
 pub mod version;
 
 /// No answer is read beyond this many lines.
@@ -18,7 +31,9 @@ const MOST_LINES: usize = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use super::{associations, config, partitions, version};
+    use super::job::JobId;
+    use super::{accounting, associations, config, details, factors, partitions, shares, version};
+    use crate::clock::UnixTime;
 
     #[test]
     fn words_pass_through_a_plain_split() {
@@ -34,6 +49,11 @@ mod tests {
             .collect();
         words.push(associations::PROGRAM.to_owned());
         words.extend(associations::args("alice").unwrap());
+        words.extend(accounting::args("k3v9q2xw", "alice", UnixTime(5), None).unwrap());
+        words.extend(accounting::steps_args("k3v9q2xw", JobId::whole(5)).unwrap());
+        words.extend(details::args(JobId::whole(5)));
+        words.extend(factors::args("alice").unwrap());
+        words.extend(shares::args("alice", &["def-smith".to_owned()]).unwrap());
         for word in words {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_,=%|.".contains(c);
             assert!(!word.is_empty() && word.chars().all(plain), "{word}");

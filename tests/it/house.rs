@@ -77,9 +77,18 @@ fn nothing_points_back() {
         ("vault", &["entropy"]),
         ("store", SHARED),
         ("ssh", SHARED),
-        ("slurm", &[]),
+        ("slurm", &["clock"]),
         ("cluster", &["auth", "clock", "domain", "entropy", "sites", "slurm", "ssh", "store"]),
+        (
+            "jobs",
+            &[
+                "auth", "clock", "cluster", "config", "domain", "explain", "sites", "slurm", "ssh",
+                "store",
+            ],
+        ),
         ("sites", &["domain"]),
+        ("logs", &[]),
+        ("explain", &["clock", "logs", "sites", "slurm"]),
         ("auth", &["clock", "domain", "entropy", "config", "store", "vault"]),
         ("error", &["auth", "store"]),
         ("telemetry", &["config"]),
@@ -90,8 +99,8 @@ fn nothing_points_back() {
         (
             "web",
             &[
-                "app", "auth", "clock", "cluster", "config", "domain", "error", "health", "probe",
-                "sites", "ssh", "store", "vault",
+                "app", "auth", "clock", "cluster", "config", "domain", "error", "explain",
+                "health", "jobs", "logs", "probe", "sites", "slurm", "ssh", "store", "vault",
             ],
         ),
         (
@@ -102,6 +111,7 @@ fn nothing_points_back() {
                 "cluster",
                 "config",
                 "entropy",
+                "jobs",
                 "sites",
                 "store",
                 "vault",

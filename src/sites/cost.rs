@@ -1,0 +1,193 @@
+//! Hours that are granted, used and left, as `cost` prints them. Versions differ in rows and units: each row keeps its
+//! own label, and the unit is the one in the header.
+
+use serde::{Deserialize, Serialize};
+
+use super::clean::clean;
+
+/// No more accounts, rows and people than this are kept.
+const MOST_ACCOUNTS: usize = 200;
+const MOST_ROWS: usize = 50;
+const MOST_PEOPLE: usize = 2000;
+const MOST_LINES: usize = 20_000;
+const LONGEST_TEXT: usize = 200;
+
+/// What was granted and used.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cost {
+    /// The period: `2023.2 (2023-10-01 - 2024-04-01)`; empty if none is named.
+    pub period: String,
+    /// When it was last counted, in the program's own words; empty if it does not say.
+    pub updated: String,
+    /// What is counted: `Cpu hours`.
+    pub unit: String,
+    /// The accounts in the order of the answer.
+    pub accounts: Vec<AccountCost>,
+    /// Who used how much, where that was asked for.
+    pub people: Vec<PersonCost>,
+}
+
+/// The rows of one account.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccountCost {
+    /// As Slurm names it.
+    pub account: String,
+    /// Label and amount of each row, in the order of the answer; no amount where none was printed (`NA`).
+    pub rows: Vec<(String, Option<f64>)>,
+}
+
+/// What one person used of an account.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PersonCost {
+    /// The account.
+    pub account: String,
+    /// The person's name there.
+    pub user: String,
+    /// Hours used.
+    pub used: f64,
+}
+
+impl AccountCost {
+    /// The amount of the first row whose label begins so, whatever its case: `used`, `quota (pri)`.
+    pub fn amount(&self, label: &str) -> Option<f64> {
+        let begins =
+            |row: &str| row.get(..label.len()).is_some_and(|row| row.eq_ignore_ascii_case(label));
+        self.rows.iter().find(|(row, _)| begins(row)).and_then(|(_, amount)| *amount)
+    }
+
+    /// What is left; below zero where more was used than granted.
+    pub fn available(&self) -> Option<f64> {
+        self.amount("avail")
+    }
+
+    /// What was granted: the quotas together, or the limit.
+    pub fn granted(&self) -> Option<f64> {
+        let quotas = self.rows.iter().filter(|(label, _)| {
+            label.get(..5).is_some_and(|label| label.eq_ignore_ascii_case("quota"))
+        });
+        let quotas: Vec<f64> = quotas.filter_map(|(_, amount)| *amount).collect();
+        if quotas.is_empty() { self.amount("limit") } else { Some(quotas.iter().sum()) }
+    }
+}
+
+/// Reads the answer.
+pub fn read(answer: &str) -> Cost {
+    let mut found = Cost::default();
+    let mut of_people = false;
+    for line in answer.lines().take(MOST_LINES) {
+        let line = line.trim();
+        if let Some(period) = line.strip_prefix("Allocation period") {
+            found.period = one_line(period, LONGEST_TEXT);
+        } else if let Some(updated) = line.strip_prefix("Accounting updated") {
+            found.updated = one_line(updated, LONGEST_TEXT);
+        } else if let Some(header) = line.strip_prefix("Account ") {
+            of_people = header.trim_start().starts_with("User");
+            if !of_people && found.unit.is_empty() {
+                found.unit =
+                    one_line(header.trim().split("  ").next().unwrap_or_default(), LONGEST_TEXT);
+            }
+        } else {
+            found.row(line, of_people);
+        }
+    }
+    found
+}
+
+impl Cost {
+    fn row(&mut self, line: &str, of_people: bool) {
+        let mut cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+        let (Some(account), Some(label), Some(amount)) = (cells.next(), cells.next(), cells.next())
+        else {
+            return;
+        };
+        let account = one_line(account, LONGEST_TEXT);
+        let label = one_line(label, LONGEST_TEXT);
+        let amount = number(amount);
+        if of_people {
+            if let (Some(used), true) = (amount, self.people.len() < MOST_PEOPLE) {
+                self.people.push(PersonCost { account, user: label, used });
+            }
+            return;
+        }
+        let known = self.accounts.iter().position(|known| known.account == account);
+        let place = match known {
+            Some(place) => place,
+            None if self.accounts.len() < MOST_ACCOUNTS => {
+                self.accounts.push(AccountCost { account, rows: Vec::new() });
+                self.accounts.len() - 1
+            }
+            None => return,
+        };
+        if let Some(known) =
+            self.accounts.get_mut(place).filter(|known| known.rows.len() < MOST_ROWS)
+        {
+            known.rows.push((label, amount));
+        }
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// Fit to be shown, on one line.
+fn one_line(text: &str, most: usize) -> String {
+    clean(text, most, 1).text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V2022: &str = include_str!("../../tests/fixtures/sites/cost-2022.txt");
+    const DETAILS: &str = include_str!("../../tests/fixtures/sites/cost-details-2024.txt");
+
+    #[test]
+    fn notes_of_users() {
+        let found = read(V2022);
+        assert_eq!(found.period, "2022.1 (2022-04-01 - 2022-10-01)");
+        assert_eq!(found.updated, "2022-04-29 17:33:20");
+        assert_eq!(found.unit, "Cpu hours");
+        assert_eq!(found.accounts.len(), 1);
+        let account = &found.accounts[0];
+        assert_eq!((account.account.as_str(), account.rows.len()), ("nn8050k", 6));
+        assert_eq!(account.amount("used"), Some(3257.52));
+        assert_eq!((account.available(), account.granted()), (Some(10702.48), Some(14000.0)));
+        assert!(found.people.is_empty());
+    }
+
+    #[test]
+    fn people_of_an_account() {
+        let found = read(DETAILS);
+        assert_eq!((found.accounts.len(), found.people.len()), (1, 2));
+        assert_eq!(found.people[0].user, "someone1");
+        assert_eq!(found.unit, "Cpu hours", "the header of people does not change it");
+    }
+
+    #[test]
+    fn other_rows_and_units() {
+        let text = "Account           Billing hours  % of limit\nnn1k  Used (finished)     12.00   10.0\n\
+                    nn1k  Available      -3.50    1.0\nnn1k  Limit   20.00  100\nnn1k  GPU spare   NA\n\
+                    nn2o  avail   5\n";
+        let found = read(text);
+        assert_eq!(found.unit, "Billing hours");
+        let first = &found.accounts[0];
+        assert_eq!((first.available(), first.granted()), (Some(-3.5), Some(20.0)));
+        assert_eq!(first.rows[3], ("GPU spare".to_owned(), None));
+        assert_eq!(found.accounts[1].available(), Some(5.0));
+        assert_eq!(read("cost: no such account\n"), Cost::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,200}|(Account|  |[a-zé]{1,4}|-?[0-9.]{1,5}|\n){0,40}") {
+            let found = read(&text);
+            let _: Vec<_> = found.accounts.iter().map(|a| (a.available(), a.granted())).collect();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Space and files that are used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`.
+
+use serde::{Deserialize, Serialize};
+
+use super::clean::clean;
+
+/// No more places than this are kept.
+const MOST_PLACES: usize = 500;
+const MOST_LINES: usize = 20_000;
+const LONGEST_LINE: usize = 1000;
+
+/// One place for files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// As the program calls it: `/project (project def-x)`, `/cluster/home/x`.
+    pub label: String,
+    /// Space used. Programs round: it is near to that.
+    pub used_bytes: u64,
+    /// Space allowed; none: no limit is known.
+    pub limit_bytes: Option<u64>,
+    /// Files there.
+    pub files: Option<u64>,
+    /// Files allowed; none: no limit is known.
+    pub files_limit: Option<u64>,
+}
+
+/// Reads what `diskusage_report` prints, of any age. Places that it could not ask about are left out.
+pub fn read_diskusage_report(answer: &str) -> Vec<Place> {
+    lines(answer).filter_map(report_row).take(MOST_PLACES).collect()
+}
+
+/// `/home (user x)   88GiB/ 100GiB   767K/1000K`, `Home (x)   280 kB/47 GB   25/500k`.
+fn report_row(line: &str) -> Option<Place> {
+    let end = line.rfind(')')? + 1;
+    let (label, figures) = line.split_at(end);
+    let mut amounts = Amounts(figures);
+    let used_bytes = amounts.next()?.bytes()?;
+    let limit = amounts.next()?;
+    let (files, files_limit) = (amounts.next(), amounts.next());
+    Some(Place {
+        label: one_line(label, 200),
+        used_bytes,
+        limit_bytes: limit.bytes().filter(|bytes| *bytes > 0),
+        files: files.and_then(Amount::count),
+        files_limit: files_limit.and_then(Amount::count).filter(|files| *files > 0),
+    })
+}
+
+/// Reads what `dusage --no-colors` prints: a table whose columns lie under a line of dashes.
+pub fn read_dusage(answer: &str) -> Vec<Place> {
+    let mut columns: Vec<(usize, usize)> = Vec::new();
+    let mut found = Vec::new();
+    for line in lines(answer) {
+        if line.starts_with("---") {
+            columns = runs_of_dashes(line);
+        } else if columns.len() >= 5 && found.len() < MOST_PLACES {
+            found.extend(dusage_row(line, &columns));
+        }
+    }
+    found
+}
+
+fn dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<Place> {
+    let letters: Vec<char> = line.chars().collect();
+    let cell = |number: usize| {
+        let (begin, end) = columns.get(number).copied().unwrap_or((usize::MAX, usize::MAX));
+        let inside = letters.get(begin..end.min(letters.len())).unwrap_or_default();
+        inside.iter().collect::<String>().trim().to_owned()
+    };
+    let bytes = |number| Amounts(&cell(number)).next().and_then(Amount::bytes);
+    let count = |number| cell(number).replace([' ', '\u{a0}', ','], "").parse::<u64>().ok();
+    let label = one_line(&cell(0), 200);
+    let used_bytes = bytes(1).filter(|_| label.starts_with('/'))?;
+    Some(Place {
+        label,
+        used_bytes,
+        limit_bytes: bytes(2).or(bytes(3)),
+        files: count(4),
+        files_limit: count(5).or(count(6)),
+    })
+}
+
+fn runs_of_dashes(line: &str) -> Vec<(usize, usize)> {
+    let mut columns: Vec<(usize, usize)> = Vec::new();
+    for (at, letter) in line.chars().enumerate() {
+        match columns.last_mut() {
+            _ if letter != '-' => {}
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => columns.push((at, at + 1)),
+        }
+    }
+    columns
+}
+
+fn lines(answer: &str) -> impl Iterator<Item = &str> {
+    answer.lines().take(MOST_LINES).filter(|line| line.len() <= LONGEST_LINE)
+}
+
+/// A number in thousandths, and the unit behind it in lower case.
+struct Amount<'a> {
+    thousandths: u64,
+    unit: &'a str,
+}
+
+impl Amount<'_> {
+    /// `GiB` and `G` count by 1024, `GB` by 1000.
+    fn bytes(self) -> Option<u64> {
+        let unit = self.unit.to_ascii_lowercase();
+        let short = unit.strip_suffix('b').unwrap_or(&unit);
+        let (letter, base) = match (short.strip_suffix('i'), short.len() == unit.len()) {
+            (Some(letter), _) => (letter, 1024_u64),
+            (None, true) => (short, 1024),
+            (None, false) => (short, 1000),
+        };
+        self.times(letter, base)
+    }
+
+    /// Files count by 1000.
+    fn count(self) -> Option<u64> {
+        let unit = self.unit.to_ascii_lowercase();
+        self.times(&unit, 1000)
+    }
+
+    fn times(&self, letter: &str, base: u64) -> Option<u64> {
+        let power = match letter {
+            "" => 0,
+            letter if letter.len() == 1 => "kmgtp".find(letter)? + 1,
+            _ => return None,
+        };
+        let factor = base.checked_pow(u32::try_from(power).ok()?)?;
+        u64::try_from(u128::from(self.thousandths) * u128::from(factor) / 1000).ok()
+    }
+}
+
+/// The amounts in `0  B/1024GiB           7 /2000K`, one after the other.
+struct Amounts<'a>(&'a str);
+
+impl<'a> Iterator for Amounts<'a> {
+    type Item = Amount<'a>;
+
+    fn next(&mut self) -> Option<Amount<'a>> {
+        let text = self.0.trim_start_matches([' ', '/', '*']);
+        let length =
+            |text: &str, good: fn(u8) -> bool| text.bytes().take_while(|b| good(*b)).count();
+        let (number, rest) = text.split_at(length(text, |b| b.is_ascii_digit() || b == b'.'));
+        let blanks = length(rest, |b| b == b' ').min(2);
+        let behind = &rest[blanks..];
+        let (unit, rest) = behind.split_at(length(behind, |b| b.is_ascii_alphabetic()));
+        self.0 = rest;
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let part: String = part.chars().chain("000".chars()).take(3).collect();
+        let whole: u64 = whole.parse().ok()?;
+        let thousandths = whole.checked_mul(1000)?.checked_add(part.parse().ok()?)?;
+        Some(Amount { thousandths, unit })
+    }
+}
+
+/// Fit to be shown, on one line.
+fn one_line(text: &str, most: usize) -> String {
+    clean(text, most, 1).text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TRILLIUM: &str = include_str!("../../tests/fixtures/sites/diskusage-trillium.txt");
+    const NARVAL: &str = include_str!("../../tests/fixtures/sites/diskusage-narval.txt");
+    const DEMO: &str = include_str!("../../tests/fixtures/sites/diskusage-demo.txt");
+    const DUSAGE: &str = include_str!("../../tests/fixtures/sites/dusage.txt");
+
+    const G: u64 = 1 << 30;
+    const T: u64 = 1 << 40;
+
+    fn place(
+        label: &str,
+        used_bytes: u64,
+        limit_bytes: impl Into<Option<u64>>,
+        files: u64,
+        files_limit: impl Into<Option<u64>>,
+    ) -> Place {
+        Place {
+            label: label.into(),
+            used_bytes,
+            limit_bytes: limit_bytes.into(),
+            files: Some(files),
+            files_limit: files_limit.into(),
+        }
+    }
+
+    #[test]
+    fn reports_of_clusters() {
+        assert_eq!(
+            read_diskusage_report(TRILLIUM),
+            [
+                place("/home (user def-brad)", 88 * G, 100 * G, 767_000, 1_000_000),
+                place("/scratch (user def-brad)", 1122 * G, 25 * T, 1_264_000, 10_000_000),
+                place("/project (project def-brad)", 0, 1024 * G, 7, 2_000_000),
+                place("/project (project rrg-brad)", 16 * T, 50 * T, 2_013_000, 100_000_000),
+            ]
+        );
+        let narval = read_diskusage_report(NARVAL);
+        assert_eq!(narval.len(), 3);
+        assert_eq!(
+            narval[0],
+            place("/home (user normandf)", 4_942_000_000, 50_000_000_000, 28_000, 500_000)
+        );
+        assert_eq!((narval[1].files, narval[1].files_limit), (Some(1), Some(1_000_000)));
+        let demo = read_diskusage_report(DEMO);
+        assert_eq!(demo.len(), 5);
+        assert_eq!(demo[1], place("/scratch (user alice)", 4096, 20_000_000_000_000, 1, 1_000_000));
+    }
+
+    #[test]
+    fn rows_of_other_ages() {
+        let rows = "      Home (username)         280 kB/47 GB              25/500k\n\
+                    /project (group def-bengioy)           971G/1000G           791k/1005k\n\
+                    /nearline (project def-selouani)        36KiB/ 279TiB           9 /5000 \n\
+                    /home (user normandf)        19GiB/  25GiB         206K/ 250K\n\
+                    /project (project def-y)   Unable to retrieve quota\n";
+        assert_eq!(
+            read_diskusage_report(rows),
+            [
+                place("Home (username)", 280_000, 47_000_000_000, 25, 500_000),
+                place("/project (group def-bengioy)", 971 * G, 1000 * G, 791_000, 1_005_000),
+                place("/nearline (project def-selouani)", 36 << 10, 279 * T, 9, 5000),
+                place("/home (user normandf)", 19 * G, 25 * G, 206_000, 250_000),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_of_dusage() {
+        let found = read_dusage(DUSAGE);
+        assert_eq!(found.len(), 4);
+        assert_eq!(found[0].limit_bytes, None);
+        assert_eq!((found[0].files, found[0].files_limit), (Some(235_068), None));
+        let used = 1_869_169_767_219;
+        assert_eq!(found[3], place("/cluster/projects/nn****k", used, 2 * T, 1_036_089, 2_000_000));
+        assert_eq!(found[1].limit_bytes, Some(20 * G));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,200}|[a-z /()]{0,10}\\)[0-9./ KMGTiB]{0,60}") {
+            let _ = read_diskusage_report(&text);
+            let _ = read_dusage(&text);
+            let _ = read_dusage(&format!("--- -- -- -- -- --\n{text}"));
+        }
+    }
+}

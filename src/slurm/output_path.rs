@@ -1,0 +1,258 @@
+//! Where a batch job writes: Slurm's patterns for names of files, filled in for one job, and the options that set them.
+//!
+//! What is filled in was tried with Slurm 22.05: `%J` is the job's number and `%s` is `batch` for a script, widths go up
+//! to ten digits and change numbers only, and a backslash switches patterns off.
+
+use super::job::Job;
+use super::nodes;
+use super::text::plain;
+
+const LONGEST_PATH: usize = 4096;
+/// No submit line is read beyond this many words.
+const MOST_WORDS: usize = 2000;
+/// What Slurm writes for the task of a job that is no array.
+const NO_TASK: u64 = 4_294_967_294;
+/// Digits of a number at most.
+const WIDEST: usize = 10;
+
+/// What the owner asked for on the command line, patterns not filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// `-o`, `--output`.
+    pub output: Option<String>,
+    /// `-e`, `--error`.
+    pub error: Option<String>,
+    /// `-D`, `--chdir`.
+    pub folder: Option<String>,
+}
+
+/// The full path of the file behind a pattern; without a pattern, that of Slurm's own choice. Nothing while it cannot be
+/// known: before tasks of an array are on their own, and before a node is chosen that is part of the name.
+pub fn path(pattern: Option<&str>, job: &Job) -> Option<String> {
+    let usual = if job.id.task.is_some() || job.tasks.is_some() {
+        "slurm-%A_%a.out"
+    } else {
+        "slurm-%j.out"
+    };
+    let name = expand(pattern.unwrap_or(usual), job)?;
+    if name.starts_with('/') {
+        return Some(name);
+    }
+    let folder = job.work_dir.trim_end_matches('/');
+    let known = job.work_dir.starts_with('/') && !name.is_empty();
+    known.then(|| plain(&format!("{folder}/{name}"), LONGEST_PATH))
+}
+
+/// Fills in a pattern.
+pub fn expand(pattern: &str, job: &Job) -> Option<String> {
+    if pattern.contains('\\') {
+        return Some(plain(&pattern.replace('\\', ""), LONGEST_PATH));
+    }
+    let mut name = String::new();
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('%') {
+        if name.len() > LONGEST_PATH {
+            break;
+        }
+        name.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let width = after[..digits].parse::<usize>().unwrap_or(0).min(WIDEST);
+        let mut letters = after[digits..].chars();
+        let letter = letters.next();
+        rest = letters.as_str();
+        match letter {
+            Some('%') => name.push('%'),
+            Some(letter) if "AajJxuNnstb".contains(letter) => {
+                name.push_str(&filled(letter, width, job)?);
+            }
+            // Not a pattern: it stays as it is.
+            _ => {
+                name.push('%');
+                rest = after;
+            }
+        }
+    }
+    name.push_str(rest);
+    Some(plain(&name, LONGEST_PATH))
+}
+
+fn filled(letter: char, width: usize, job: &Job) -> Option<String> {
+    let alone = job.tasks.is_none();
+    let number = |number: u64| format!("{number:0width$}");
+    match letter {
+        'A' => Some(number(job.id.number)),
+        'a' => alone.then(|| number(job.id.task.map_or(NO_TASK, u64::from))),
+        'b' => alone.then(|| number(job.id.task.map_or(NO_TASK, u64::from) % 10)),
+        'j' | 'J' => alone.then(|| number(job.raw)),
+        'x' => Some(job.name.clone()),
+        'u' => Some(job.user.clone()),
+        'N' => nodes::first(&job.node_list),
+        's' => Some("batch".to_owned()),
+        _ => Some(number(0)),
+    }
+}
+
+/// Options with a value that may stand in the next word.
+const SHORT_WITH_VALUE: &str = "AaBbCcDdeFGiJLMmNnopqStwxZ";
+/// Long options that have no value, or one after `=` only.
+const LONG_WITHOUT_VALUE: [&str; 24] = [
+    "parsable",
+    "hold",
+    "exclusive",
+    "requeue",
+    "no-requeue",
+    "test-only",
+    "wait",
+    "quiet",
+    "verbose",
+    "contiguous",
+    "overcommit",
+    "oversubscribe",
+    "share",
+    "spread-job",
+    "reboot",
+    "ignore-pbs",
+    "nice",
+    "no-kill",
+    "propagate",
+    "get-user-env",
+    "use-min-nodes",
+    "wait-all-nodes",
+    "disable-stdout-job-summary",
+    "help",
+];
+
+/// Reads the words a job was submitted with. Slurm keeps them without the quotes that were around them, so a value ends
+/// at its first blank; reading ends where the script begins, as its own options mean something else.
+pub fn asked(submit_line: &str) -> Asked {
+    let mut found = Asked::default();
+    let mut words = submit_line.split_whitespace().skip(1).take(MOST_WORDS);
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            if name.is_empty() || name == "wrap" {
+                break;
+            }
+            let takes_next = value.is_none() && !LONG_WITHOUT_VALUE.contains(&name);
+            let value = if takes_next { words.next() } else { value };
+            match name {
+                "output" => found.output = value.map(path_of),
+                "error" => found.error = value.map(path_of),
+                "chdir" | "workdir" => found.folder = value.map(path_of),
+                _ => {}
+            }
+        } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
+            let Some(at) = short.find(|c| SHORT_WITH_VALUE.contains(c)) else { continue };
+            let (letter, value) = (&short[at..=at], &short[at + 1..]);
+            let value = if value.is_empty() { words.next() } else { Some(value) };
+            match letter {
+                "o" => found.output = value.map(path_of),
+                "e" => found.error = value.map(path_of),
+                "D" => found.folder = value.map(path_of),
+                _ => {}
+            }
+        } else {
+            break;
+        }
+    }
+    found
+}
+
+fn path_of(value: &str) -> String {
+    plain(value, LONGEST_PATH)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::slurm::job::JobId;
+    use crate::slurm::tasks::TaskSet;
+
+    fn job() -> Job {
+        Job {
+            id: JobId::whole(20037),
+            raw: 20037,
+            name: "na me".into(),
+            user: "alice".into(),
+            node_list: "c[2-3]".into(),
+            work_dir: "/home/alice/names".into(),
+            ..Job::default()
+        }
+    }
+
+    fn task() -> Job {
+        Job { id: JobId { number: 20038, task: Some(7) }, name: "arr".into(), raw: 20044, ..job() }
+    }
+
+    #[test]
+    fn as_the_test_cluster_named_its_files() {
+        let cases = [
+            (
+                "o-J%J-s%s-t%t-n%n-N%N-j%8j-a%4a-A%7A-x%9x-u%u-%%-q%q-%12N-%3s-%03j-end%",
+                "o-J20037-sbatch-t0-n0-Nc2-j00020037-a4294967294-A0020037-xna me-ualice-%-q%q-c2-batch-20037-end%",
+            ),
+            ("%15j", "0000020037"),
+            ("q\\-%j-%x", "q-%j-%x"),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(expand(pattern, &job()).as_deref(), Some(expected), "{pattern}");
+        }
+        assert_eq!(expand("%A-%4a-%j", &task()).as_deref(), Some("20038-0007-20044"));
+    }
+
+    #[test]
+    fn whole_paths() {
+        let path_for = |pattern, job: &Job| path(pattern, job).unwrap_or_default();
+        assert_eq!(path_for(None, &job()), "/home/alice/names/slurm-20037.out");
+        assert_eq!(path_for(None, &task()), "/home/alice/names/slurm-20038_7.out");
+        assert_eq!(path_for(Some("/tmp/%x"), &job()), "/tmp/na me");
+        assert_eq!(path_for(Some("logs/%u"), &job()), "/home/alice/names/logs/alice");
+        let waits = Job { tasks: TaskSet::read("1-3"), node_list: String::new(), ..job() };
+        assert_eq!(path(None, &waits), None);
+        assert_eq!(path(Some("%x.out"), &waits).as_deref(), Some("/home/alice/names/na me.out"));
+        assert_eq!(path(Some("%N"), &waits), None);
+        assert_eq!(path(None, &Job { work_dir: String::new(), ..job() }), None);
+    }
+
+    #[test]
+    fn what_was_asked_for() {
+        let read = |line: &str| {
+            let Asked { output, error, folder } = asked(line);
+            [output, error, folder].map(Option::unwrap_or_default)
+        };
+        let cases = [
+            (
+                "sbatch --parsable -J array -o %x-%j.out -t 10 --array=0-3 -o %x-%A_%a.out",
+                ["%x-%A_%a.out", "", ""],
+            ),
+            ("sbatch --output=a --error b -D /x job.sh -o c", ["a", "b", "/x"]),
+            ("sbatch -Hoa -eb --chdir=/y job.sh", ["a", "b", "/y"]),
+            ("sbatch --hold -o a --wrap srun -e b true", ["a", "", ""]),
+            ("srun -Q -t 1 bash -c echo -o x", ["", "", ""]),
+            (
+                "SBATCH --comment /opt/slurm/bin/sbatch --parsable /scratch/brad/x.sh --output y",
+                ["", "", ""],
+            ),
+            ("", ["", "", ""]),
+            ("sbatch -o", ["", "", ""]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(read(line), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "[%0-9a-zA-Z\\\\/é -]{0,60}|(?s).{0,60}") {
+            let _ = expand(&text, &task());
+            let _ = path(Some(&text), &job());
+            let _ = asked(&text);
+            let _ = asked(&format!("sbatch -{text} --{text}"));
+        }
+    }
+}

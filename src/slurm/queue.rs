@@ -1,0 +1,192 @@
+//! `squeue`: the jobs that wait, run, or ended a moment ago.
+//!
+//! Each record is a line of fields that end in a tab, then the two that people choose themselves, each ending in a mark
+//! that nobody could know: whatever stands in a name, it begins no record and ends no field.
+
+use std::borrow::Cow;
+
+use memchr::{memchr_iter, memmem};
+
+use super::fields::{job_id, mark, moment, number, resources, small, text, word};
+use super::job::{ExitStatus, Job, JobState, Stage};
+use super::text::is_name;
+use super::units::TimeLimit;
+
+/// The program. It wants `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
+pub const PROGRAM: &str = "squeue";
+
+/// The fields that end in a tab, in our order; then come the folder and the name.
+const FIELDS: [&str; 21] = [
+    "JobArrayID",
+    "JobID",
+    "UserName",
+    "StateCompact",
+    "Reason",
+    "Account",
+    "Partition",
+    "QOS",
+    "SubmitTime",
+    "EligibleTime",
+    "StartTime",
+    "EndTime",
+    "TimeLimit",
+    "NumCPUs",
+    "NumNodes",
+    "tres-alloc",
+    "NodeList",
+    "PriorityLong",
+    "Dependency",
+    "RestartCnt",
+    "exit_code",
+];
+
+/// No more jobs than this are kept of one answer.
+pub const MOST_JOBS: usize = 60_000;
+/// Hardly a record is shorter: there is room for all jobs before they are read.
+const SHORT_RECORD: usize = 200;
+/// No more accounts than this are asked about at once.
+const MOST_ACCOUNTS: usize = 200;
+/// A folder, a name, and a list of nodes or dependencies are no longer than this.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_NAME: usize = 1024;
+const LONGEST_LIST: usize = 2000;
+const LONGEST_WORD: usize = 200;
+
+/// Whose jobs are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// Those of the person of this name on the cluster, with the ones that ended a moment ago.
+    Me(&'a str),
+    /// Those charged to these accounts that are not over.
+    Accounts(&'a [String]),
+}
+
+/// Its arguments. `nonce` is a random word of lower-case letters and digits, made for this one request; the same goes to
+/// [`read`]. Nothing if that or a name is none.
+pub fn args(nonce: &str, whose: Whose<'_>) -> Option<Vec<String>> {
+    let good = |name: &str| is_name(name) && !name.contains(':');
+    let (states, which, names) = match whose {
+        Whose::Me(user) => ("all", "-u", good(user).then(|| user.to_owned())?),
+        Whose::Accounts(names) => {
+            let all_good = (1..=MOST_ACCOUNTS).contains(&names.len())
+                && names.iter().all(|name| good(name.as_str()));
+            let states = "PENDING,RUNNING,SUSPENDED,CONFIGURING,COMPLETING";
+            (states, "-A", all_good.then(|| names.join(","))?)
+        }
+    };
+    let format = format(nonce)?;
+    Some(["-h", "-t", states, which, &names, "-O", &format].map(str::to_owned).to_vec())
+}
+
+/// `JobArrayID:⇥,JobID:⇥,…,WorkDir:_nonce,Name:_nonce`. What follows the colon is put after the field; as there is no
+/// width before it, nothing is cut.
+fn format(nonce: &str) -> Option<String> {
+    let mark = mark(nonce)?;
+    let fixed = FIELDS.map(|field| format!("{field}:\t,")).concat();
+    Some(format!("{fixed}WorkDir:{mark},Name:{mark}"))
+}
+
+/// What the queue said.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// The jobs in the order of the answer.
+    pub jobs: Vec<Job>,
+    /// Whether there was more than is kept, or the answer broke off.
+    pub cut: bool,
+}
+
+/// Reads the answer.
+pub fn read(answer: &[u8], nonce: &str) -> Answer {
+    let Some(mark) = mark(nonce) else { return Answer::default() };
+    // Nearly always it is UTF-8, which is found out faster than it is mended. Mending leaves the marks where they are.
+    let answer = str::from_utf8(answer)
+        .map_or_else(|_| Cow::Owned(String::from_utf8_lossy(answer).into_owned()), Cow::Borrowed);
+    let finder = memmem::Finder::new(mark.as_bytes());
+    let mut jobs = Vec::with_capacity((answer.len() / SHORT_RECORD).min(MOST_JOBS));
+    let mut rest = &*answer;
+    while let Some(folder_end) = finder.find(rest.as_bytes()) {
+        let after_folder = &rest[folder_end + mark.len()..];
+        let Some(name_end) = finder.find(after_folder.as_bytes()) else { break };
+        if jobs.len() == MOST_JOBS {
+            break;
+        }
+        if let Some(job) = job(&rest[..folder_end], &after_folder[..name_end]) {
+            jobs.push(job);
+        }
+        let next = &after_folder[name_end + mark.len()..];
+        rest = next.strip_prefix('\n').unwrap_or(next);
+    }
+    Answer { jobs, cut: !rest.trim_ascii().is_empty() }
+}
+
+/// One job, from the fields that end in a tab with the folder behind them, and the name.
+fn job(record: &str, name: &str) -> Option<Job> {
+    let mut fields = [""; FIELDS.len()];
+    let mut tabs = memchr_iter(b'\t', record.as_bytes());
+    let mut begin = 0;
+    for field in &mut fields {
+        let end = tabs.next()?;
+        *field = &record[begin..end];
+        begin = end + 1;
+    }
+    let work_dir = &record[begin..];
+    let [
+        id,
+        raw,
+        user,
+        state,
+        reason,
+        account,
+        partition,
+        qos,
+        submitted,
+        eligible,
+        start,
+        end,
+        limit,
+        cpus,
+        nodes,
+        tres,
+        node_list,
+        priority,
+        dependency,
+        restarts,
+        exit,
+    ] = fields;
+    let raw = number(raw);
+    // Something else may have been printed before: it ends with its line.
+    let last_line = || id.rsplit('\n').next().unwrap_or(id);
+    let (id, tasks) = job_id(id, raw).or_else(|| job_id(last_line(), raw))?;
+    let state = JobState::read(state);
+    let held = resources(tres);
+    Some(Job {
+        id,
+        raw,
+        tasks,
+        user: word(user, LONGEST_WORD),
+        name: text(name, LONGEST_NAME),
+        state,
+        reason: word(reason, LONGEST_LIST),
+        account: word(account, LONGEST_WORD),
+        partition: word(partition, LONGEST_LIST),
+        qos: word(qos, LONGEST_WORD),
+        submitted: moment(submitted),
+        eligible: moment(eligible),
+        start: moment(start),
+        end: if state.stage() == Stage::Waiting { None } else { moment(end) },
+        limit: TimeLimit::read(limit),
+        cpus: Some(small(cpus)).filter(|cpus| *cpus > 0).unwrap_or(held.cpus),
+        nodes: Some(small(nodes)).filter(|nodes| *nodes > 0).unwrap_or(held.nodes),
+        memory_mb: held.memory_mb,
+        gpus: held.gpus,
+        node_list: word(node_list, LONGEST_LIST),
+        priority: number(priority),
+        dependency: word(dependency, LONGEST_LIST),
+        restarts: small(restarts),
+        exit: state.is_over().then(|| ExitStatus::from_wait(small(exit))),
+        work_dir: text(work_dir, LONGEST_PATH),
+    })
+}
+
+#[cfg(test)]
+mod tests;
