@@ -1,0 +1,10 @@
+//! What the facts about a job mean, in words for people who never saw a terminal.
+//! Pure. Slurm's own words stay beside ours, and no moments stand in sentences: pages show those in the reader's time.
+
+pub mod efficiency;
+pub mod exit;
+pub mod refusals;
+pub mod shares;
+pub mod sizes;
+pub mod verdict;
+pub mod waiting;

@@ -1,0 +1,160 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::logs::findings::find;
+use crate::slurm::job::ExitStatus;
+
+fn job(state: JobState) -> Job {
+    Job {
+        state,
+        user: "ada".to_owned(),
+        start: Some(UnixTime(1_000)),
+        end: Some(UnixTime(1_720)),
+        limit: TimeLimit::Minutes(180),
+        cpus: 4,
+        nodes: 1,
+        memory_mb: Some(16_384),
+        node_list: "c1".to_owned(),
+        ..Job::default()
+    }
+}
+
+fn usage(rss: u64) -> Usage {
+    Usage { elapsed_s: 720, cpu_s: Some(600), max_rss_mb: Some(rss), tasks: 1, ..Usage::default() }
+}
+
+fn with_log(job: &Job, log: &[&str]) -> Verdict {
+    let found = find(log);
+    verdict(&Ended { findings: &found.list, ..Ended::of(job) })
+}
+
+#[test]
+fn memory_that_ran_out() {
+    let job = job(JobState::OutOfMemory);
+    let told = verdict(&Ended { usage: Some(&usage(16_282)), ..Ended::of(&job) });
+    assert_eq!(told.tone, Tone::Danger);
+    assert_eq!(
+        told.text,
+        "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped."
+    );
+    assert_eq!(told.mended[0].option, "--mem=24G");
+    let missed = verdict(&Ended { usage: Some(&usage(2_048)), ..Ended::of(&job) });
+    assert!(
+        missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught")
+    );
+    assert_eq!(missed.mended[0].option, "--mem=24G");
+    let whole = verdict(&Ended { whole_node: true, ..Ended::of(&job) });
+    assert!(whole.mended.is_empty() && whole.advice[0].contains("machines with more"));
+    let spread = Job { nodes: 4, ..job };
+    let told = verdict(&Ended::of(&spread));
+    assert_eq!(told.mended[0].option, "--mem=6G");
+    assert!(told.mended[0].why.contains("each machine"));
+}
+
+#[test]
+fn time_that_ran_out() {
+    let job = job(JobState::Timeout);
+    let told = verdict(&Ended::of(&job));
+    assert!(told.text.contains("limit of 3 h"));
+    assert_eq!(told.mended[0].option, "--time=06:00:00");
+    assert!(told.advice[0].contains("checkpoints"));
+    let capped = verdict(&Ended { partition_max_minutes: Some(240), ..Ended::of(&job) });
+    assert_eq!(capped.mended[0].option, "--time=04:00:00");
+    let longest = verdict(&Ended { partition_max_minutes: Some(180), ..Ended::of(&job) });
+    assert!(longest.mended.is_empty() && longest.advice[0].contains("longest"));
+}
+
+#[test]
+fn programs_that_failed() {
+    let mut job = job(JobState::Failed);
+    job.exit = Some(ExitStatus { code: 1, signal: 0 });
+    let plain = verdict(&Ended::of(&job));
+    assert!(plain.text.starts_with("After 12 min it ended with exit code 1: "), "{}", plain.text);
+    let python = with_log(
+        &job,
+        &[
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 1, in <module>",
+            "ValueError: bad shape",
+            "srun: error: c1: task 0: Exited with exit code 1",
+        ],
+    );
+    assert_eq!(python.title, "The Python program ended with an error");
+    assert!(python.text.starts_with("Its output says: ValueError: bad shape. After 12 min"));
+    let quota = with_log(&job, &["OSError: [Errno 122] Disk quota exceeded"]);
+    assert_eq!(quota.title, "No more room for files");
+    let gpu = with_log(&job, &["RuntimeError: CUDA out of memory. Tried"]);
+    assert!(gpu.mended.is_empty() && gpu.advice[0].contains("batch size"));
+    let oom = with_log(
+        &job,
+        &["slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup."],
+    );
+    assert_eq!(
+        (oom.title.as_str(), oom.mended[0].option.as_str()),
+        ("It probably ran out of memory", "--mem=24G")
+    );
+    job.exit = Some(ExitStatus { code: 137, signal: 0 });
+    assert!(verdict(&Ended::of(&job)).title.contains("probably for lack of memory"));
+    job.exit = Some(ExitStatus { code: 0, signal: 11 });
+    assert!(verdict(&Ended::of(&job)).text.contains("SIGSEGV"));
+    job.exit = Some(ExitStatus { code: 0, signal: 53 });
+    assert!(verdict(&Ended::of(&job)).text.contains("folder for its output"));
+}
+
+#[test]
+fn jobs_that_never_began() {
+    let mut job = job(JobState::Cancelled);
+    (job.start, job.end) = (None, Some(UnixTime(5_000)));
+    job.node_list.clear();
+    assert_eq!(verdict(&Ended::of(&job)).text, "It was cancelled before it began.");
+    "DependencyNeverSatisfied".clone_into(&mut job.reason);
+    let told = verdict(&Ended { cancelled_by: Some("0"), ..Ended::of(&job) });
+    assert_eq!((told.title.as_str(), told.tone), ("It never began", Tone::Danger));
+    assert!(told.text.ends_with("Slurm's reason: DependencyNeverSatisfied."));
+    job.state = JobState::Failed;
+    "InvalidAccount".clone_into(&mut job.reason);
+    assert_eq!(verdict(&Ended::of(&job)).title, "It never began");
+    "JobLaunchFailure".clone_into(&mut job.reason);
+    assert_eq!(verdict(&Ended::of(&job)).title, "It could not be started");
+}
+
+#[test]
+fn who_cancelled_it() {
+    let job = job(JobState::Cancelled);
+    let by = |who| verdict(&Ended { cancelled_by: who, ..Ended::of(&job) });
+    assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min by its owner.");
+    assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
+    assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user number 31001.");
+    assert_eq!(by(Some("0")).tone, Tone::Warning);
+    assert_eq!(by(None).text, "It was cancelled after 12 min.");
+    assert!(by(Some(&"x".repeat(9_000))).text.len() < 200);
+}
+
+#[test]
+fn other_ends() {
+    assert_eq!(verdict(&Ended::of(&job(JobState::Completed))).text, "It ended well after 12 min.");
+    let hidden = with_log(&job(JobState::Completed), &["line 4: blastn: command not found"]);
+    assert_eq!(hidden.tone, Tone::Warning);
+    assert!(hidden.advice[0].contains("a program was not found"), "{:?}", hidden.advice);
+    for state in [JobState::NodeFail, JobState::BootFail, JobState::Preempted, JobState::Deadline] {
+        let told = verdict(&Ended::of(&job(state)));
+        assert_eq!(told.tone, Tone::Warning);
+        assert!(!told.advice.is_empty());
+    }
+    assert_eq!(verdict(&Ended::of(&job(JobState::Running))).tone, Tone::Neutral);
+}
+
+proptest! {
+    #[test]
+    fn any_numbers_are_survived(rss in any::<u64>(), memory in any::<u64>(), nodes in any::<u32>(), limit in any::<u32>(),
+        code in any::<u32>(), signal in any::<u32>(), log in "\\PC{0,2000}") {
+        let used = usage(rss);
+        let found = find(&[format!("error: {log}")]);
+        for state in [JobState::OutOfMemory, JobState::Timeout, JobState::Failed, JobState::Cancelled, JobState::Completed] {
+            let job = Job { nodes, memory_mb: Some(memory), limit: TimeLimit::Minutes(limit),
+                exit: Some(ExitStatus { code, signal }), ..job(state) };
+            let told = verdict(&Ended { usage: Some(&used), findings: &found.list, ..Ended::of(&job) });
+            prop_assert!(!told.title.is_empty() && told.text.len() < 2000);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Why a job waits, whether that is normal, and what would help. Composed from Slurm's reason, the queue around the
+//! job, what it asks for and what its group used.
+
+mod limits;
+mod reasons;
+#[cfg(test)]
+mod tests;
+
+use super::sizes::{count, minutes, number};
+use crate::clock::UnixTime;
+use crate::slurm::job::Job;
+use crate::slurm::text::plain;
+
+/// No more of Slurm's reason is kept.
+const LONGEST_REASON: usize = 300;
+/// No more jobs than this are named in one sentence.
+const MOST_NAMED: usize = 5;
+/// A start within this many seconds is soon.
+const SOON_S: i64 = 3600;
+/// Shorter jobs than this gain nothing from a still shorter time limit.
+const LONG_MINUTES: u32 = 180;
+
+/// How serious it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It waits its turn.
+    Normal,
+    /// It is about to start.
+    Soon,
+    /// Someone holds it back, until someone lets go.
+    Held,
+    /// It waits for other jobs.
+    Depends,
+    /// A limit is reached; it starts when there is room below it again.
+    Limit,
+    /// It waits for a moment that is set.
+    Later,
+    /// As it is asked for, it can never start: something must be done.
+    Never,
+    /// The reason lies with the cluster.
+    Site,
+}
+
+/// Where in the queue of its partition a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// Jobs with a higher rank.
+    pub jobs_ahead: u64,
+    /// All that wait there.
+    pub waiting: u64,
+}
+
+/// What a job's rank is made of, in points that are weighted already.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Factors {
+    /// For the time it has waited.
+    pub age: f64,
+    /// For what its group did not use.
+    pub fairshare: f64,
+    /// For its size.
+    pub size: f64,
+    /// For its partition.
+    pub partition: f64,
+    /// For its kind of service.
+    pub qos: f64,
+    /// All together.
+    pub total: f64,
+}
+
+/// What is known about a job that waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The present moment.
+    pub now: UnixTime,
+    /// Its place in its partition's queue.
+    pub ahead: Option<Ahead>,
+    /// Other jobs and tasks of the same person that wait.
+    pub own_waiting: u64,
+    /// Jobs that wait on the same account.
+    pub group_waiting: Option<u64>,
+    /// What its rank is made of.
+    pub factors: Option<Factors>,
+    /// Whether what a group used counts on this cluster.
+    pub fair_share_counts: bool,
+    /// The group's share divided by its use; below 1 it has used more than its share.
+    pub level_fs: Option<f64>,
+    /// How long jobs in its partition may run.
+    pub partition_max_minutes: Option<u32>,
+}
+
+impl<'a> Waiting<'a> {
+    /// A job of which nothing more is known.
+    pub const fn of(job: &'a Job, now: UnixTime) -> Self {
+        Self {
+            job,
+            now,
+            ahead: None,
+            own_waiting: 0,
+            group_waiting: None,
+            factors: None,
+            fair_share_counts: false,
+            level_fs: None,
+            partition_max_minutes: None,
+        }
+    }
+}
+
+/// Why a job waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// How serious it is.
+    pub kind: Kind,
+    /// A few words for a list.
+    pub headline: String,
+    /// What happens.
+    pub sentence: String,
+    /// What one can do or should know, a sentence each.
+    pub advice: Vec<String>,
+    /// Slurm's own word, for manuals and for support.
+    pub slurm: String,
+    /// When it may start: the moment that was set for [`Kind::Later`], otherwise Slurm's own rough estimate.
+    pub start: Option<UnixTime>,
+}
+
+/// Whether a job that waits for this reason can never start as it is.
+pub fn can_never_start(reason: &str) -> bool {
+    let job = Job { reason: reason.to_owned(), ..Job::default() };
+    why(&Waiting::of(&job, UnixTime(0))).kind == Kind::Never
+}
+
+/// Says why a job waits.
+pub fn why(waiting: &Waiting<'_>) -> Why {
+    let job = waiting.job;
+    let slurm = plain(&job.reason, LONGEST_REASON);
+    let reason = tidy(&slurm);
+    let mut why = reasons::fixed(&reason)
+        .or_else(|| limits::read(&reason).map(|limit| limit.why(waiting)))
+        .unwrap_or_else(|| reasons::unknown(&reason));
+    why.slurm = slurm;
+    let set = job.eligible.filter(|_| why.kind == Kind::Later);
+    why.start = job.start.or(set).filter(|start| *start > waiting.now);
+    let word = reasons::first_word(&reason);
+    match (why.kind, word) {
+        (Kind::Depends, "Dependency") => depends(&mut why, &job.dependency),
+        (Kind::Never, "PartitionTimeLimit") => too_long(&mut why, waiting),
+        (Kind::Limit, "JobArrayTaskLimit") => at_once(&mut why, job),
+        (Kind::Normal, _) => queue(&mut why, waiting, word),
+        _ => {}
+    }
+    why
+}
+
+/// Brackets off, and blanks for the underscores that some programs write instead.
+fn tidy(reason: &str) -> String {
+    reason.trim_matches(['(', ')', ' ']).replace('_', " ")
+}
+
+fn too_long(why: &mut Why, waiting: &Waiting<'_>) {
+    if let (Some(asked), Some(most)) = (waiting.job.limit.minutes(), waiting.partition_max_minutes)
+        && asked > most
+    {
+        let (asked, most) = (minutes(asked), minutes(most));
+        why.sentence = format!(
+            "It asks for {asked}, but jobs in this part of the cluster may run {most} at most. It will never start like \
+             this."
+        );
+        why.advice.insert(0, format!("Lower its time limit to {most} or less."));
+    }
+}
+
+fn at_once(why: &mut Why, job: &Job) {
+    if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.at_once) {
+        let tasks = count(most.into(), "task");
+        why.sentence =
+            format!("You set that {tasks} of this array may run at a time; the others wait.");
+    }
+}
+
+/// Names what it waits for: `afterok:123(unfulfilled),afterany:124_*(unfulfilled)`.
+fn depends(why: &mut Why, dependency: &str) {
+    let mut parts = Vec::new();
+    let mut more = 0_usize;
+    for clause in dependency.split([',', '?']).map(str::trim).filter(|clause| !clause.is_empty()) {
+        let (kind, ids) = clause.split_once(':').unwrap_or((clause, ""));
+        let what = match kind.split('(').next().unwrap_or_default() {
+            "after" => "has begun",
+            "afterany" => "has ended",
+            "afterok" | "aftercorr" => "has ended well",
+            "afternotok" => "has failed",
+            "afterburstbuffer" => "has had its files copied",
+            "singleton" => {
+                parts.push("your other jobs of the same name have ended".to_owned());
+                continue;
+            }
+            _ => continue,
+        };
+        for id in ids.split(':').map(job_number).filter(|id| !id.is_empty()) {
+            if parts.len() < MOST_NAMED {
+                parts.push(format!("job {id} {what}"));
+            } else {
+                more += 1;
+            }
+        }
+    }
+    if more > 0 {
+        parts.push(format!(
+            "the same goes for {} more",
+            number(more.try_into().unwrap_or(u64::MAX))
+        ));
+    }
+    // A question mark between clauses means that one of them is enough.
+    let join = if dependency.contains('?') { " or " } else { " and " };
+    if !parts.is_empty() {
+        why.sentence = format!("It starts after {}, as was asked for.", parts.join(join));
+    }
+}
+
+/// `123`, `123_4` from `123_4(unfulfilled)`, `123_*`, `123+30`.
+fn job_number(text: &str) -> String {
+    let good = |c: &char| c.is_ascii_digit() || *c == '_';
+    let id: String = text.chars().take_while(good).take(24).collect();
+    id.trim_end_matches('_').to_owned()
+}
+
+/// What the queue around it, its size and its group add to an ordinary wait.
+fn queue(why: &mut Why, waiting: &Waiting<'_>, word: &str) {
+    let ranked = matches!(word, "Priority" | "Resources");
+    if let Some(Ahead { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
+        let place = match (jobs_ahead, all) {
+            (0, _) => "No job is ahead of it in its part of the cluster.".to_owned(),
+            (1, all) => format!("1 of {} there is ahead of it.", count(all.max(2), "waiting job")),
+            (ahead, all) => {
+                let all = count(all.max(ahead.saturating_add(1)), "waiting job");
+                format!("{} of {all} there are ahead of it.", number(ahead))
+            }
+        };
+        why.sentence = format!("{} {place}", why.sentence);
+    }
+    if why.start.is_some_and(|start| start.since(waiting.now) <= SOON_S) {
+        why.kind = Kind::Soon;
+    }
+    if why.start.is_some() {
+        why.advice.push(
+            "The start is Slurm's own estimate and usually too early or too late: jobs end sooner than planned, and \
+             others come in."
+                .to_owned(),
+        );
+    }
+    if !ranked {
+        return;
+    }
+    if let Some(asked) = waiting.job.limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
+        why.advice.push(format!(
+            "It asks for {}. If it needs less, a shorter time limit may let it slip into a gap earlier.",
+            minutes(asked)
+        ));
+    }
+    competition(why, waiting);
+    if waiting.fair_share_counts {
+        if waiting.level_fs.is_some_and(|level| level < 1.0) {
+            why.advice.push(
+                "Your group has used more than its share lately, so its jobs rank lower. Older use counts less from day \
+                 to day."
+                    .to_owned(),
+            );
+        }
+    } else if word == "Priority" {
+        why.advice.push("Its rank rises while it waits.".to_owned());
+    }
+    why.advice.extend(waiting.factors.and_then(|factors| rank(&factors)));
+}
+
+fn competition(why: &mut Why, waiting: &Waiting<'_>) {
+    if waiting.own_waiting > 0 {
+        let (other, they) = match waiting.own_waiting {
+            1 => ("1 other job of yours waits".to_owned(), "it competes"),
+            many => (format!("{} other jobs of yours wait", number(many)), "they compete"),
+        };
+        why.advice.push(format!("{other}; {they} with this one."));
+    }
+    // The group's jobs hold this one and the person's others.
+    let rest =
+        waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
+    if rest > 0 {
+        let (jobs, verb) = (count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
+        why.advice.push(format!("{jobs} of others in your group {verb} too and share its rank."));
+    }
+}
+
+/// What its rank comes from mostly.
+fn rank(factors: &Factors) -> Option<String> {
+    let parts = [
+        (factors.age, "the time it has waited"),
+        (factors.fairshare, "your group's fair share"),
+        (factors.size, "its size"),
+        (factors.partition, "its part of the cluster"),
+        (factors.qos, "its kind of service"),
+    ];
+    let (most, name) = parts.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let known = most.is_finite() && most > 0.0 && factors.total > 0.0;
+    known.then(|| format!("Most of its rank comes from {name}."))
+}

@@ -1,0 +1,232 @@
+//! Slurm's names for limits: who is limited, in what, and how it is counted. They are put together from few words:
+//! `AssocGrpCPURunMinutesLimit`, `QOSMaxGRESPerUser`, `MaxJobsPerAccount`, `QOSMinMemory`.
+
+use super::reasons::make;
+use super::{Kind, Waiting, Why};
+use crate::explain::sizes::minutes;
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Of one person.
+    Person,
+    /// Of a project, the account that pays.
+    Project,
+    /// Of all jobs of a kind of service.
+    Service,
+    /// Of one job.
+    Job,
+    /// Of one job, on each machine.
+    Machine,
+}
+
+/// How it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// What is held at a time.
+    Now,
+    /// What running jobs may still use until their time limits.
+    Reserved,
+    /// What was used: a budget.
+    Spent,
+    /// Too little is asked for.
+    Least,
+}
+
+/// A limit that Slurm names as the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    whose: Whose,
+    counted: Counted,
+    what: &'static str,
+}
+
+/// Slurm's words for what is counted, and ours. Longer ones stand before those they begin with.
+const WHATS: &[(&str, &str)] = &[
+    ("WallDuration", "time"),
+    ("Wall", "time"),
+    ("SubmitJobs", "jobs in the queue"),
+    ("SubmitJob", "jobs in the queue"),
+    ("Jobs", "jobs"),
+    ("Job", "jobs"),
+    ("Cpu", "cores"),
+    ("CPU", "cores"),
+    ("Memory", "memory"),
+    ("Mem", "memory"),
+    ("Node", "machines"),
+    ("GRES", "GPUs or the like"),
+    ("License", "licences"),
+    ("BB", "fast storage"),
+    ("Billing", "what is charged"),
+    ("Energy", "energy"),
+    ("Unknown", "what it asks for"),
+];
+
+/// Reads a name; nothing if it is not one of a limit.
+pub fn read(reason: &str) -> Option<Limit> {
+    let name = reason.split([',', ' ']).next()?;
+    let (service, rest) = match (name.strip_prefix("Assoc"), name.strip_prefix("QOS")) {
+        (Some(rest), _) => (false, rest),
+        (None, Some(rest)) => (true, rest),
+        (None, None) => (true, name),
+    };
+    let (scope, rest) = ["Grp", "Max", "Min"]
+        .into_iter()
+        .find_map(|scope| rest.strip_prefix(scope).map(|rest| (scope, rest)))?;
+    let (slurm, what) = WHATS.iter().find(|(word, _)| rest.starts_with(word))?;
+    let rest = &rest[slurm.len()..];
+    let (counted, rest) = match (rest.strip_prefix("RunMinutes"), rest.strip_prefix("Minutes")) {
+        (Some(rest), _) => (Counted::Reserved, rest),
+        (None, Some(rest)) => (Counted::Spent, rest),
+        (None, None) => (Counted::Now, rest),
+    };
+    let group = if service { Whose::Service } else { Whose::Project };
+    let (whose, counted) = match (scope, rest.trim_end_matches("Limit")) {
+        ("Min", "" | "NotSatisfied" | "PerJob") => (Whose::Job, Counted::Least),
+        ("Grp", "") if *what == "time" => (group, Counted::Spent),
+        ("Grp", "") => (group, counted),
+        (_, "PerJob") => (Whose::Job, counted),
+        (_, "PerNode") => (Whose::Machine, counted),
+        (_, "PerAccount") => (Whose::Project, counted),
+        (_, "PerUser") | ("Max", "") => (Whose::Person, counted),
+        _ => return None,
+    };
+    Some(Limit { whose, counted, what })
+}
+
+impl Limit {
+    /// In words.
+    pub fn why(self, waiting: &Waiting<'_>) -> Why {
+        let what = self.what;
+        match (self.whose, self.counted) {
+            (_, Counted::Least) => make(
+                Kind::Never,
+                "Asks for too little",
+                &format!(
+                    "Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."
+                ),
+                "Leave --qos out, choose another one, or ask for more.",
+            ),
+            (Whose::Job | Whose::Machine, counted) => self.too_much(counted, waiting),
+            (whose, Counted::Spent) => make(
+                Kind::Limit,
+                "The budget is used up",
+                &format!(
+                    "The budget of {} is used up{}, or too little is left for the whole time that this job asks for.",
+                    whose.noun(),
+                    match what {
+                        "what is charged" => String::new(),
+                        "time" => " (time)".to_owned(),
+                        what => format!(" ({what} × time)"),
+                    }
+                ),
+                "Ask for less time or less of it: a job counts with all that it asks for.\nUse another account, or ask \
+                 whoever leads the project, or the centre, for more.",
+            ),
+            (whose, Counted::Reserved) => make(
+                Kind::Limit,
+                "Running jobs have reserved enough",
+                &format!(
+                    "The running jobs of {} may still use as much ({what} × time) as is allowed. It starts when some \
+                     have ended or have less time left.",
+                    whose.noun()
+                ),
+                "A shorter time limit counts for less.",
+            ),
+            (whose, Counted::Now) if what == "jobs in the queue" => make(
+                Kind::Limit,
+                "Too many jobs in the queue",
+                &format!(
+                    "{} as many jobs in the queue, waiting and running, as allowed.",
+                    whose.has()
+                ),
+                "Wait until some have ended.",
+            ),
+            (whose, Counted::Now) if what == "jobs" => make(
+                Kind::Limit,
+                whose.reached(),
+                &format!(
+                    "{} as many jobs running as allowed. It starts when one of them has ended.",
+                    whose.has()
+                ),
+                "",
+            ),
+            (whose, Counted::Now) => make(
+                Kind::Limit,
+                whose.reached(),
+                &format!(
+                    "{} in use {} as allowed at a time, or would with this job. It starts when other jobs \
+                     have ended.",
+                    whose.has(),
+                    self.as_many()
+                ),
+                "",
+            ),
+        }
+    }
+
+    /// `as many cores`, `as much memory`.
+    fn as_many(self) -> String {
+        match self.what {
+            "memory" | "fast storage" | "energy" | "time" => format!("as much {}", self.what),
+            "what is charged" | "what it asks for" => format!("as much of {}", self.what),
+            what => format!("as many {what}"),
+        }
+    }
+
+    /// More than one job may have.
+    fn too_much(self, counted: Counted, waiting: &Waiting<'_>) -> Why {
+        let asked = waiting.job.limit.minutes();
+        if self.what == "time" {
+            let much = asked.map_or_else(
+                || "more time".to_owned(),
+                |asked| format!("{}, more", minutes(asked)),
+            );
+            return make(
+                Kind::Never,
+                "Asks for too much time",
+                &format!(
+                    "It asks for {much} than one job may have here. It will never start like this."
+                ),
+                "Lower its time limit, or choose another --qos or account.",
+            );
+        }
+        let each = if self.whose == Whose::Machine { "on each machine " } else { "" };
+        let times = if counted == Counted::Now { "" } else { " × time" };
+        make(
+            Kind::Never,
+            &format!("Asks for too much: {}", self.what),
+            &format!(
+                "It asks for more than one job may have {each}here ({}{times}). It will never start like this.",
+                self.what
+            ),
+            "Ask for less, or choose another --qos or account.",
+        )
+    }
+}
+
+impl Whose {
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Service => "this kind of service (QOS)",
+            Self::Project => "your project (the account that pays)",
+            _ => "your own user",
+        }
+    }
+
+    const fn reached(self) -> &'static str {
+        match self {
+            Self::Person => "Your limit is reached",
+            Self::Project => "The project's limit is reached",
+            _ => "A limit is reached",
+        }
+    }
+
+    const fn has(self) -> &'static str {
+        match self {
+            Self::Service => "All jobs of this kind of service (QOS) together have",
+            Self::Project => "Your project (the account that pays) has",
+            _ => "You have",
+        }
+    }
+}

@@ -1,0 +1,231 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::slurm::tasks::TaskSet;
+use crate::slurm::units::TimeLimit;
+
+const NOW: UnixTime = UnixTime(1_794_820_320);
+
+fn job(reason: &str) -> Job {
+    Job { reason: reason.to_owned(), limit: TimeLimit::Minutes(60), ..Job::default() }
+}
+
+fn of(reason: &str) -> Why {
+    why(&Waiting::of(&job(reason), NOW))
+}
+
+/// Every word of Slurm's list, as far as it is a reason for waiting.
+const ALL: &str = "None Prolog Priority Dependency Resources PartitionNodeLimit PartitionTimeLimit PartitionDown \
+    PartitionInactive JobHeldAdmin JobHeldUser BeginTime Licenses AssociationJobLimit AssociationResourceLimit \
+    AssociationTimeLimit Reservation ReqNodeNotAvail FrontEndDown SchedDefer NodeDown BadConstraints SystemFailure \
+    JobLaunchFailure NonZeroExitCode RaisedSignal TimeLimit InactiveLimit InvalidAccount InvalidQOS QOSUsageThreshold \
+    QOSJobLimit QOSResourceLimit QOSTimeLimit Cleaning QOSNotAllowed AccountNotAllowed DependencyNeverSatisfied \
+    QOSGrpCpuLimit QOSGrpCPUMinutesLimit QOSGrpCPURunMinutesLimit QOSGrpJobsLimit QOSGrpMemLimit QOSGrpNodeLimit \
+    QOSGrpSubmitJobsLimit QOSGrpWallLimit QOSMaxCpuPerJobLimit QOSMaxCpuMinutesPerJobLimit QOSMaxNodePerJobLimit \
+    QOSMaxWallDurationPerJobLimit QOSMaxCpuPerUserLimit QOSMaxJobsPerUserLimit QOSMaxNodePerUserLimit \
+    QOSMaxSubmitJobPerUserLimit QOSMinCpuNotSatisfied AssocGrpCpuLimit AssocGrpCPUMinutesLimit \
+    AssocGrpCPURunMinutesLimit AssocGrpJobsLimit AssocGrpMemLimit AssocGrpNodeLimit AssocGrpSubmitJobsLimit \
+    AssocGrpWallLimit AssocMaxJobsLimit AssocMaxCpuPerJobLimit AssocMaxCpuMinutesPerJobLimit AssocMaxNodePerJobLimit \
+    AssocMaxWallDurationPerJobLimit AssocMaxSubmitJobLimit JobHoldMaxRequeue JobArrayTaskLimit BurstBufferResources \
+    BurstBufferStageIn BurstBufferOperation PowerNotAvail PowerReserved AssocMaxCpuPerNode AssocGrpMemMinutes \
+    AssocGrpMemRunMinutes AssocMaxMemPerJob AssocMaxMemPerNode AssocMaxMemMinutesPerJob AssocMaxLicensePerJob \
+    QOSMaxCpuPerNode QOSGrpMemoryMinutes QOSGrpMemoryRunMinutes QOSMaxMemoryPerJob QOSMaxMemoryPerNode \
+    QOSMaxMemoryPerUser QOSMaxMemoryMinutesPerJob QOSMinMemory QOSMinNode QOSMinGRES QOSMinLicense QOSMinBB \
+    QOSMinEnergy QOSMinBilling QOSMinUnknown DeadLine MaxJobsPerAccount MaxSubmitJobsPerAccount MaxCpuPerAccount \
+    MaxMemoryPerAccount MaxNodePerAccount PartitionConfig AccountingPolicy FedJobLock OutOfMemory MaxMemPerLimit \
+    ReservationDeleted ReservationInvalid Constraints";
+
+#[test]
+fn all_of_slurms_reasons_have_words() {
+    let mut all: Vec<String> = ALL.split_whitespace().map(str::to_owned).collect();
+    for what in ["Unknown", "Energy", "GRES", "License", "BB", "Billing"] {
+        for form in [
+            "AssocGrp#",
+            "AssocGrp#Minutes",
+            "AssocGrp#RunMinutes",
+            "AssocMax#PerJob",
+            "AssocMax#PerNode",
+            "AssocMax#MinutesPerJob",
+            "QOSGrp#",
+            "QOSGrp#Minutes",
+            "QOSGrp#RunMinutes",
+            "QOSMax#PerJob",
+            "QOSMax#PerNode",
+            "QOSMax#PerUser",
+            "QOSMax#MinutesPerJob",
+            "QOSMin#",
+            "Max#PerAccount",
+        ] {
+            all.push(form.replace('#', what));
+        }
+    }
+    for reason in all {
+        let why = of(&reason);
+        assert!(!why.sentence.contains("does not know"), "{reason}");
+        assert!(!why.headline.is_empty() && why.headline.len() <= 42, "{reason}: {}", why.headline);
+        assert!(why.sentence.ends_with('.') && why.slurm == reason, "{reason}: {}", why.sentence);
+        assert!(
+            !why.sentence.contains("  ") && !why.sentence.contains("as many memory"),
+            "{}",
+            why.sentence
+        );
+        if why.kind == Kind::Never {
+            assert!(!why.advice.is_empty(), "{reason} says nothing to do");
+        }
+    }
+}
+
+#[test]
+fn how_serious() {
+    for (reason, kind) in [
+        ("", Kind::Soon),
+        ("Priority", Kind::Normal),
+        ("(Resources)", Kind::Normal),
+        ("DependencyNeverSatisfied", Kind::Never),
+        ("PartitionTimeLimit", Kind::Never),
+        ("QOSMaxWallDurationPerJobLimit", Kind::Never),
+        ("AssocMaxWallDurationPerJobLimit", Kind::Never),
+        ("QOSMaxCpuPerJobLimit", Kind::Never),
+        ("QOSMaxCpuPerNode", Kind::Never),
+        ("BadConstraints", Kind::Never),
+        ("AssocGrpBillingMinutes", Kind::Limit),
+        ("AssocGrpCpuLimit", Kind::Limit),
+        ("QOSMaxJobsPerUserLimit", Kind::Limit),
+        ("JobHeldUser", Kind::Held),
+        ("launch failed requeued held", Kind::Held),
+        ("launch_failed_requeued_held", Kind::Held),
+        ("BeginTime", Kind::Later),
+        ("ReqNodeNotAvail, Reserved for maintenance", Kind::Site),
+        ("ReqNodeNotAvail,_Reserved_for_maintenance", Kind::Site),
+        ("ReqNodeNotAvail,_UnavailableNodes:c[1-4]", Kind::Normal),
+        ("ReqNodeNotAvail, May be reserved for other job", Kind::Normal),
+        (
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+            Kind::Normal,
+        ),
+        ("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved", Kind::Normal),
+        ("PartitionDown", Kind::Site),
+    ] {
+        assert_eq!(of(reason).kind, kind, "{reason}");
+    }
+    assert!(of("JobHeldUser").advice[0].contains("Release"));
+    assert!(of("AssocGrpBillingMinutes").sentence.contains("budget"));
+    assert!(of("AssocGrpMemLimit").sentence.contains("as much memory"));
+}
+
+#[test]
+fn words_that_nobody_knows_are_shown() {
+    let why = of("SomethingNewer");
+    assert!(why.sentence.contains("SomethingNewer") && why.slurm == "SomethingNewer");
+    assert!(of(&"x".repeat(10_000)).sentence.len() < 600);
+}
+
+#[test]
+fn an_ordinary_wait_tells_of_the_queue() {
+    let mut job = job("Priority");
+    job.limit = TimeLimit::Minutes(1440);
+    job.start = Some(NOW.plus(86_400));
+    let waiting = Waiting {
+        ahead: Some(Ahead { jobs_ahead: 42, waiting: 1300 }),
+        own_waiting: 12,
+        group_waiting: Some(20),
+        fair_share_counts: true,
+        level_fs: Some(0.4),
+        factors: Some(Factors { age: 10.0, fairshare: 3.0, total: 13.0, ..Factors::default() }),
+        ..Waiting::of(&job, NOW)
+    };
+    let told = why(&waiting);
+    assert_eq!((told.kind, told.headline.as_str()), (Kind::Normal, "Others come first"));
+    assert!(
+        told.sentence.ends_with("42 of 1,300 waiting jobs there are ahead of it."),
+        "{}",
+        told.sentence
+    );
+    assert_eq!(told.start, job.start);
+    let advice = told.advice.join(" ");
+    for part in [
+        "estimate",
+        "It asks for 1 d.",
+        "12 other jobs of yours wait; they compete",
+        "7 jobs of others in your group wait",
+        "more than its share",
+        "the time it has waited",
+    ] {
+        assert!(advice.contains(part), "{part}: {advice}");
+    }
+    let short =
+        why(&Waiting { level_fs: Some(2.0), ..Waiting::of(&super::tests::job("Priority"), NOW) });
+    assert_eq!(short.advice, ["Its rank rises while it waits."]);
+}
+
+#[test]
+fn a_start_within_the_hour_is_soon() {
+    let mut job = job("Resources");
+    job.start = Some(NOW.plus(600));
+    assert_eq!(why(&Waiting::of(&job, NOW)).kind, Kind::Soon);
+    // An estimate that has passed says nothing.
+    job.start = Some(NOW.plus(-600));
+    let told = why(&Waiting::of(&job, NOW));
+    assert_eq!((told.kind, told.start), (Kind::Normal, None));
+}
+
+#[test]
+fn a_set_time_is_given_beside_the_words() {
+    let mut job = job("BeginTime");
+    job.eligible = Some(NOW.plus(7_200));
+    let told = why(&Waiting::of(&job, NOW));
+    assert_eq!((told.kind, told.start), (Kind::Later, job.eligible));
+}
+
+#[test]
+fn dependencies_are_named() {
+    let mut job = job("Dependency");
+    let mut told = |dependency: &str| {
+        dependency.clone_into(&mut job.dependency);
+        why(&Waiting::of(&job, NOW)).sentence
+    };
+    assert_eq!(
+        told("afterok:123(unfulfilled)"),
+        "It starts after job 123 has ended well, as was asked for."
+    );
+    assert_eq!(
+        told("afterany:7_*(unfulfilled),afternotok:8_3(unfulfilled)"),
+        "It starts after job 7 has ended and job 8_3 has failed, as was asked for."
+    );
+    assert_eq!(
+        told("afterany:7:8?after:9+30"),
+        "It starts after job 7 has ended or job 8 has ended or job 9 has begun, as was asked for."
+    );
+    assert!(told("singleton(unfulfilled)").contains("same name"));
+    assert!(
+        told("afterok:1:2:3:4:5:6:7").ends_with("and the same goes for 2 more, as was asked for.")
+    );
+    assert_eq!(told("<b>"), "It starts after another job, as was asked for.");
+}
+
+#[test]
+fn limits_with_figures() {
+    let mut job = job("PartitionTimeLimit");
+    job.limit = TimeLimit::Minutes(4320);
+    let told = why(&Waiting { partition_max_minutes: Some(1440), ..Waiting::of(&job, NOW) });
+    assert!(told.sentence.contains("asks for 3 d") && told.sentence.contains("1 d at most"));
+    assert_eq!(told.advice[0], "Lower its time limit to 1 d or less.");
+    "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
+    assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 d, more than one job may have"));
+    "JobArrayTaskLimit".clone_into(&mut job.reason);
+    job.tasks = TaskSet::read("1-50%3");
+    assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 tasks of this array"));
+}
+
+proptest! {
+    #[test]
+    fn any_reason_is_survived(
+        reason in "((QOS|Assoc|Grp|Max|Min|Cpu|Minutes|Run|Per|Job|User|Limit|,|_| ){0,10})|\\PC{0,400}",
+        dependency in "((after|ok|any|:|[0-9]{1,30}|,|\\?|_|\\*){0,60})|\\PC{0,80}",
+    ) {
+        let job = Job { dependency, ..job(&reason) };
+        let why = why(&Waiting::of(&job, NOW));
+        prop_assert!(!why.headline.is_empty() && why.sentence.ends_with('.'));
+        prop_assert!(why.sentence.chars().count() < 1000);
+    }
+}

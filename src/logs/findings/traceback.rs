@@ -1,0 +1,107 @@
+//! The blocks that Python writes when a program ends with an error.
+
+use super::bounded;
+
+const MARK: &str = "Traceback (most recent call last)";
+/// How many lines of a block are read, and how many of them kept: the end tells most.
+const MOST_READ: usize = 2_000;
+const MOST_KEPT: usize = 30;
+/// How many lines in it may be something else's.
+const MOST_STRANGERS: usize = 4;
+/// Errors of programs that only pass on that another one ended.
+const ECHOES: [&str; 5] =
+    ["ChildFailedError", "BrokenPipeError", "DistBackendError", "CalledProcessError", "SystemExit"];
+
+/// One block.
+#[derive(Debug)]
+pub struct Traceback {
+    /// Its first line.
+    pub start: usize,
+    /// The line after it.
+    pub end: usize,
+    /// The block, without what some launchers put before each line.
+    pub text: String,
+    /// The line that names the error.
+    pub last: String,
+    /// Whether it is one of several programs that work together.
+    ranked: bool,
+}
+
+/// Reads the block that begins at this line, with those that Python joins to it.
+pub fn read<S: AsRef<str>>(lines: &[S], start: usize) -> Option<Traceback> {
+    let line = |at: usize| lines.get(at).map(|line| bounded(line.as_ref()));
+    let at_mark = line(start)?.find(MARK)?;
+    let before = &line(start)?[..at_mark];
+    // `[rank0]: ` and `0: ` stand before every line of the block, a progress bar only before the first.
+    let prefix = before.trim_end_matches("Original ");
+    let prefix = line(start + 1).filter(|next| next.starts_with(prefix)).map_or("", |_| prefix);
+    let inner = |at: usize| line(at).map(|line| line.strip_prefix(prefix).unwrap_or(line));
+    let mut kept = vec![line(start)?[at_mark..].to_owned()];
+    let mut last = String::new();
+    let mut end = start + 1;
+    let mut strangers = 0;
+    while let Some(text) = inner(end).filter(|_| end - start < MOST_READ) {
+        end += 1;
+        let inside = text.starts_with([' ', '\t']) || text.contains(MARK) || text.is_empty();
+        kept.push(text.trim_end().to_owned());
+        if inside {
+            continue;
+        }
+        if !names_error(text) {
+            // Something else was written in between, or the error is named in an unusual way.
+            strangers += 1;
+            if strangers > MOST_STRANGERS {
+                break;
+            }
+            continue;
+        }
+        text.trim().clone_into(&mut last);
+        match joined(&inner, end) {
+            Some(next) => end = next,
+            None => break,
+        }
+    }
+    if kept.len() > MOST_KEPT {
+        kept.drain(1..=kept.len() - MOST_KEPT);
+        kept[0].push_str(" …");
+    }
+    if last.is_empty() {
+        last.clone_from(kept.last()?);
+    }
+    let ranked = before.contains("[rank");
+    Some(Traceback { start, end, text: kept.join("\n").trim_end().to_owned(), last, ranked })
+}
+
+/// Where the block goes on, if Python joins another error to it.
+fn joined<'a>(inner: &impl Fn(usize) -> Option<&'a str>, at: usize) -> Option<usize> {
+    let next = (at..at + 3).find(|at| inner(*at).is_some_and(|line| !line.trim().is_empty()))?;
+    let line = inner(next)?;
+    let chained = line.starts_with("During handling of the above exception")
+        || line.starts_with("The above exception was the direct cause")
+        || line.trim_start_matches("Original ").starts_with(MARK);
+    chained.then_some(next)
+}
+
+/// `ValueError: …`, `torch.OutOfMemoryError: …`, `KeyboardInterrupt`.
+fn names_error(line: &str) -> bool {
+    let name = line.split([':', ' ']).next().unwrap_or_default().trim();
+    let dotted = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+    let first = name.rsplit('.').next().and_then(|word| word.chars().next());
+    let follows = line[name.len()..].trim_end();
+    dotted
+        && first.is_some_and(|c| c.is_uppercase() || c == '_')
+        && (follows.is_empty() || follows.starts_with(':'))
+}
+
+/// The block that tells why: the last one, as earlier ones may have been survived; but where several programs work
+/// together the first, as the others fail because of it.
+pub fn most_telling(mut blocks: Vec<Traceback>) -> Option<Traceback> {
+    let echo = |block: &Traceback| {
+        let name = block.last.split(':').next().unwrap_or_default();
+        ECHOES.iter().any(|echo| name.ends_with(echo))
+    };
+    if blocks.iter().any(|block| !echo(block)) {
+        blocks.retain(|block| !echo(block));
+    }
+    if blocks.first()?.ranked { blocks.into_iter().next() } else { blocks.pop() }
+}

@@ -1,0 +1,202 @@
+//! Bytes of a log as the lines that a terminal would show: progress bars overwrite themselves, colours become
+//! classes for the style sheet, everything else that steers a terminal is gone.
+
+mod screen;
+mod style;
+#[cfg(test)]
+mod tests;
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use screen::Screen;
+
+/// No more of a log is read than this; its end counts.
+pub const MOST_BYTES: usize = 4 << 20;
+/// No more lines than this are kept; the last ones count.
+pub const MOST_LINES: usize = 20_000;
+/// Longer lines are cut.
+pub const LONGEST_LINE: usize = 4_000;
+/// No more spans than this are made in all; the rest of the log has no colours.
+pub const MOST_SPANS: usize = 100_000;
+/// What stands for a character that cannot be seen or turns the direction of reading.
+pub const HIDDEN: char = '▯';
+/// What stands at the end of a line that was cut.
+pub const CUT: char = '…';
+
+/// A log, or the end of one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendered {
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// Whether it does not seem to be text.
+    pub binary: bool,
+    /// Whether there was more before these lines than is kept.
+    pub cut: bool,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    /// Its pieces in their order; none for an empty line.
+    pub spans: Vec<Span>,
+}
+
+/// Text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Without control characters.
+    pub text: String,
+    /// Words for the style sheet, such as `fg-red b`; empty for plain text. The words are `fg-` and `bg-` with
+    /// `black red green yellow blue magenta cyan white`, each also after `bright-`, and `b dim i u rev`.
+    pub class: &'static str,
+}
+
+impl Line {
+    /// The line without its styles.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+}
+
+impl Rendered {
+    /// All lines without their styles, as [`super::findings::find`] wants them.
+    pub fn texts(&self) -> Vec<String> {
+        self.lines.iter().map(Line::text).collect()
+    }
+}
+
+/// Renders a log. `starts_mid_line` tells that the bytes are the end of something longer: what comes before the first
+/// line end (or the first return to the line's start) is then dropped, as half a line, letter or colour says nothing.
+pub fn render(bytes: &[u8], starts_mid_line: bool) -> Rendered {
+    let too_long = bytes.len().saturating_sub(MOST_BYTES);
+    let mut bytes = &bytes[too_long..];
+    if starts_mid_line || too_long > 0 {
+        bytes = after_first_line(bytes);
+    }
+    bytes = without_half_letter(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let mut screen = Screen::new(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            ' '..='~' => screen.put(c),
+            '\n' | '\u{B}' | '\u{C}' => screen.newline(),
+            '\r' => screen.column = 0,
+            '\t' => screen.column = (screen.column / 8 + 1) * 8,
+            '\u{8}' => screen.column = screen.column.saturating_sub(1),
+            '\u{1B}' => escape(&mut chars, &mut screen),
+            '\u{9B}' => sequence(&mut chars, &mut screen),
+            '\u{90}' | '\u{98}' | '\u{9D}'..='\u{9F}' => skip_string(&mut chars),
+            '\0' | '\u{7}' | '\u{E}' | '\u{F}' | '\u{7F}'..='\u{9F}' | '\u{FEFF}' => {}
+            c if is_hidden(c) => screen.put(HIDDEN),
+            c => screen.put(c),
+        }
+    }
+    let binary = is_binary(bytes);
+    let (lines, dropped) = screen.into_lines();
+    Rendered { lines, binary, cut: starts_mid_line || too_long > 0 || dropped }
+}
+
+/// Characters that cannot be seen or that make text read in another order than it is written.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2066}'..='\u{206F}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+}
+
+/// What follows the first line end. Without any, what follows half a letter.
+fn after_first_line(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    let half = || bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+    let from = end.map_or_else(half, |at| at + 1);
+    &bytes[from..]
+}
+
+/// Without a letter of several bytes at the end of which some are still to be written.
+fn without_half_letter(bytes: &[u8]) -> &[u8] {
+    for back in 1..=bytes.len().min(3) {
+        let at = bytes.len() - back;
+        let wanted = match bytes[at] {
+            0x80..=0xBF => continue,
+            0xC2..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xF4 => 4,
+            _ => 1,
+        };
+        return if back < wanted { &bytes[..at] } else { bytes };
+    }
+    bytes
+}
+
+/// Whether many bytes are ones that text does not have. Zeros at the start are a hole that a shortened file leaves.
+fn is_binary(bytes: &[u8]) -> bool {
+    let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(0);
+    let odd =
+        bytes[start..].iter().filter(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31)).count();
+    odd >= 4 && odd * 50 > bytes.len() - start
+}
+
+/// What follows an escape character.
+fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
+    match chars.peek() {
+        Some('[') => {
+            chars.next();
+            sequence(chars, screen);
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            chars.next();
+            skip_string(chars);
+        }
+        _ => {
+            while chars.next_if(|c| matches!(c, ' '..='/')).is_some() {}
+            chars.next_if(|c| matches!(c, '0'..='~'));
+        }
+    }
+}
+
+/// Parameters and the letter that ends them, as in `1;31m`: colours, and the moves that progress bars make.
+fn sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
+    let mut params = style::Params::default();
+    while let Some(c) = chars.next_if(|c| matches!(c, ' '..='?')) {
+        params.push(c);
+    }
+    let Some(last) = chars.next_if(|c| matches!(c, '@'..='~')) else { return };
+    if params.private {
+        return;
+    }
+    let count = usize::from(params.first().max(1));
+    match last {
+        'm' => screen.style.apply(&params),
+        'A' => screen.up(count),
+        'B' => screen.down(count),
+        'C' => screen.column = (screen.column + count).min(LONGEST_LINE),
+        'D' => screen.column = screen.column.saturating_sub(count),
+        'E' => {
+            screen.down(count);
+            screen.column = 0;
+        }
+        'F' => {
+            screen.up(count);
+            screen.column = 0;
+        }
+        'G' => screen.column = (count - 1).min(LONGEST_LINE),
+        'K' => screen.erase_in_line(params.first()),
+        'J' if params.first() == 0 => screen.erase_below(),
+        _ => {}
+    }
+}
+
+/// A title or the like, up to its end. It ends with its line at the latest, so that it cannot swallow the log.
+fn skip_string(chars: &mut Peekable<Chars<'_>>) {
+    while let Some(c) = chars.next_if(|c| !matches!(c, '\n' | '\r')) {
+        match c {
+            '\u{7}' | '\u{9C}' => return,
+            '\u{1B}' => {
+                chars.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The lines of a log while they are written: a cursor that may go back, and what stands where.
+
+use std::collections::VecDeque;
+
+use super::style::Style;
+use super::{CUT, LONGEST_LINE, Line, MOST_LINES, MOST_SPANS, Span};
+
+/// No line has more pieces than this.
+const MOST_IN_LINE: usize = 500;
+
+#[derive(Default)]
+struct Row {
+    cells: Vec<(char, Style)>,
+    cut: bool,
+}
+
+/// All lines and the place where the next character goes.
+pub struct Screen {
+    rows: VecDeque<Row>,
+    row: usize,
+    /// Where in its line the next character goes.
+    pub column: usize,
+    /// How it looks.
+    pub style: Style,
+    /// Blanks that may still be filled in: moves to the right must not make much out of little.
+    blanks: usize,
+    dropped: bool,
+}
+
+impl Screen {
+    /// An empty one for a text of so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            rows: VecDeque::from([Row::default()]),
+            row: 0,
+            column: 0,
+            style: Style::default(),
+            blanks: bytes.saturating_mul(4).saturating_add(10_000),
+            dropped: false,
+        }
+    }
+
+    /// Writes a character over what stands there, and goes on by one.
+    pub fn put(&mut self, c: char) {
+        let Some(row) = self.rows.get_mut(self.row) else { return };
+        if self.column >= LONGEST_LINE {
+            row.cut = true;
+            return;
+        }
+        let missing = self.column.saturating_sub(row.cells.len());
+        if missing > 0 {
+            let missing = missing.min(self.blanks);
+            self.blanks -= missing;
+            row.cells.resize(row.cells.len() + missing, (' ', Style::default()));
+            self.column = row.cells.len();
+        }
+        match row.cells.get_mut(self.column) {
+            Some(cell) => *cell = (c, self.style),
+            None => row.cells.push((c, self.style)),
+        }
+        self.column += 1;
+    }
+
+    /// To the start of the next line. Beyond the last one the first is forgotten, if there are too many.
+    pub fn newline(&mut self) {
+        // Tabs at the end of a line are part of it.
+        self.fill();
+        self.column = 0;
+        self.row += 1;
+        if self.row < self.rows.len() {
+            return;
+        }
+        // Lines of one log are alike in length.
+        let like = self.rows.back().map_or(0, |row| row.cells.len()).min(128);
+        self.rows.push_back(Row { cells: Vec::with_capacity(like), cut: false });
+        if self.rows.len() > MOST_LINES + 1 {
+            self.rows.pop_front();
+            self.row -= 1;
+            self.dropped = true;
+        }
+    }
+
+    /// Up so many lines, the first at most.
+    pub fn up(&mut self, lines: usize) {
+        self.row = self.row.saturating_sub(lines);
+    }
+
+    /// Down so many lines, the last at most.
+    pub fn down(&mut self, lines: usize) {
+        self.row = self.row.saturating_add(lines).min(self.rows.len() - 1);
+    }
+
+    /// Clears what stands right of the cursor (0), left of it (1) or in the whole line.
+    pub fn erase_in_line(&mut self, which: u16) {
+        let (column, Some(row)) = (self.column, self.rows.get_mut(self.row)) else { return };
+        match which {
+            0 => row.cells.truncate(column),
+            1 if column + 1 < row.cells.len() => {
+                row.cells[..=column].fill((' ', Style::default()));
+            }
+            _ => row.cells.clear(),
+        }
+        row.cut &= which == 1;
+    }
+
+    /// Clears what stands right of the cursor and below it.
+    pub fn erase_below(&mut self) {
+        self.erase_in_line(0);
+        self.rows.truncate(self.row + 1);
+    }
+
+    /// The lines, and whether some at the start were forgotten.
+    pub fn into_lines(mut self) -> (Vec<Line>, bool) {
+        self.fill();
+        if self.rows.back().is_some_and(|row| row.cells.is_empty()) {
+            self.rows.pop_back();
+        }
+        if self.rows.len() > MOST_LINES {
+            self.rows.pop_front();
+            self.dropped = true;
+        }
+        let mut left = MOST_SPANS;
+        let lines = self.rows.into_iter().map(|row| line(&row, &mut left)).collect();
+        (lines, self.dropped)
+    }
+
+    /// Blanks up to the cursor, if it stands right of everything.
+    fn fill(&mut self) {
+        let column = self.column.min(LONGEST_LINE);
+        let Some(row) = self.rows.get_mut(self.row) else { return };
+        let missing = column.saturating_sub(row.cells.len()).min(self.blanks);
+        self.blanks -= missing;
+        row.cells.resize(row.cells.len() + missing, (' ', Style::default()));
+    }
+}
+
+/// A line's spans; without styles where they are too many.
+fn line(row: &Row, left: &mut usize) -> Line {
+    let mut spans: Vec<Span> = Vec::new();
+    let most = MOST_IN_LINE.min(*left);
+    let mut rest = row.cells.as_slice();
+    while let Some((_, style)) = rest.first() {
+        let last = spans.len() + 1 >= most;
+        let same = rest.iter().take_while(|(_, other)| last || other == style).count();
+        let (now, later) = rest.split_at(same);
+        let class = if last { "" } else { style.class() };
+        let mut text = String::with_capacity(now.len());
+        text.extend(now.iter().map(|(c, _)| *c));
+        spans.push(Span { text, class });
+        rest = later;
+    }
+    if row.cut {
+        spans.push(Span { text: CUT.to_string(), class: "dim" });
+    }
+    *left = left.saturating_sub(spans.len());
+    Line { spans }
+}

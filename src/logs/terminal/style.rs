@@ -1,0 +1,205 @@
+//! Colours and weights of text, from the numbers of a terminal to words of our style sheet.
+
+use std::sync::LazyLock;
+
+const NAMES: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const FLAGS: [&str; 5] = ["b", "dim", "i", "u", "rev"];
+const BOLD: u8 = 1;
+const DIM: u8 = 2;
+const ITALIC: u8 = 4;
+const UNDERLINE: u8 = 8;
+const REVERSE: u8 = 16;
+
+/// All combinations, made once: 17 colours in front, 17 behind, 32 sets of flags.
+static CLASSES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut classes = Vec::with_capacity(17 * 17 * 32);
+    for front in 0..17 {
+        for back in 0..17 {
+            for flags in 0..32_u8 {
+                let set = FLAGS.iter().enumerate().filter(|(at, _)| flags & (1 << at) != 0);
+                let words: Vec<String> = [colour("fg", front), colour("bg", back)]
+                    .into_iter()
+                    .flatten()
+                    .chain(set.map(|(_, word)| (*word).to_owned()))
+                    .collect();
+                classes.push(words.join(" "));
+            }
+        }
+    }
+    classes
+});
+
+/// `fg-red`, `bg-bright-blue`; nothing for 0, the usual colour.
+fn colour(side: &str, number: usize) -> Option<String> {
+    let number = number.checked_sub(1)?;
+    let bright = if number >= 8 { "bright-" } else { "" };
+    NAMES.get(number % 8).map(|name| format!("{side}-{bright}{name}"))
+}
+
+/// How a character looks. Colours count from 1; 0 is the usual one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    front: u8,
+    back: u8,
+    flags: u8,
+}
+
+impl Style {
+    /// The words for the style sheet. Text is never of the colour behind it.
+    pub fn class(self) -> &'static str {
+        if self == Self::default() {
+            return "";
+        }
+        let back = if self.back == self.front { 0 } else { self.back };
+        let at = (usize::from(self.front) * 17 + usize::from(back)) * 32 + usize::from(self.flags);
+        CLASSES.get(at).map_or("", String::as_str)
+    }
+
+    /// Changes it as `ESC [ … m` says.
+    pub fn apply(&mut self, params: &Params) {
+        let mut groups = params.groups();
+        while let Some(group) = groups.next() {
+            match group[0] {
+                0 => *self = Self::default(),
+                1 => self.flags |= BOLD,
+                2 => self.flags |= DIM,
+                3 => self.flags |= ITALIC,
+                4 if group.get(1) == Some(&0) => self.flags &= !UNDERLINE,
+                4 | 21 => self.flags |= UNDERLINE,
+                7 => self.flags |= REVERSE,
+                22 => self.flags &= !(BOLD | DIM),
+                23 => self.flags &= !ITALIC,
+                24 => self.flags &= !UNDERLINE,
+                27 => self.flags &= !REVERSE,
+                code @ 30..=37 => self.front = small(code - 30) + 1,
+                code @ 90..=97 => self.front = small(code - 90) + 9,
+                39 => self.front = 0,
+                code @ 40..=47 => self.back = small(code - 40) + 1,
+                code @ 100..=107 => self.back = small(code - 100) + 9,
+                49 => self.back = 0,
+                code @ (38 | 48) => {
+                    let wide = wide_colour(&group[1..], &mut groups);
+                    match (code, wide) {
+                        (38, Some(colour)) => self.front = colour,
+                        (_, Some(colour)) => self.back = colour,
+                        (_, None) => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What follows 38 or 48: `5;n` or `2;r;g;b`, in the same group with colons or in groups of their own.
+fn wide_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
+    if let Some((kind, rest)) = sub.split_first() {
+        return match (kind, rest) {
+            (5, [number, ..]) => Some(of_256(*number)),
+            // With four numbers, the first one names a colour space.
+            (2, [_, red, green, blue, ..] | [red, green, blue]) => {
+                Some(nearest(*red, *green, *blue))
+            }
+            _ => None,
+        };
+    }
+    let mut next = || groups.next().map(|group| group[0]);
+    match next()? {
+        5 => Some(of_256(next()?)),
+        2 => Some(nearest(next()?, next()?, next()?)),
+        _ => None,
+    }
+}
+
+/// One of the 256 colours.
+fn of_256(number: u16) -> u8 {
+    match number {
+        0..=15 => small(number) + 1,
+        16..=231 => {
+            let level = |step: u16| if step == 0 { 0 } else { 55 + step * 40 };
+            let cube = number - 16;
+            nearest(level(cube / 36), level(cube / 6 % 6), level(cube % 6))
+        }
+        _ => {
+            let grey = 8 + (number.min(255) - 232) * 10;
+            nearest(grey, grey, grey)
+        }
+    }
+}
+
+/// The one of the 16 colours with the same hue, or the grey with about the same brightness.
+fn nearest(red: u16, green: u16, blue: u16) -> u8 {
+    let [red, green, blue] = [red, green, blue].map(|part| part.min(255));
+    let most = red.max(green).max(blue);
+    let least = red.min(green).min(blue);
+    if most - least < 40 {
+        return match most {
+            0..=63 => 1,
+            64..=149 => 9,
+            150..=223 => 8,
+            _ => 16,
+        };
+    }
+    let middle = u16::midpoint(most, least);
+    let bit = |part: u16, value: u8| if part > middle { value } else { 0 };
+    let bright = if most > 215 { 8 } else { 0 };
+    bit(red, 1) + bit(green, 2) + bit(blue, 4) + bright + 1
+}
+
+/// The low byte; larger numbers do not come here.
+fn small(number: u16) -> u8 {
+    u8::try_from(number).unwrap_or(0)
+}
+
+/// No sequence has more numbers than this.
+const MOST: usize = 32;
+
+/// The numbers of a sequence: groups between semicolons, in them parts between colons.
+#[derive(Debug, Default)]
+pub struct Params {
+    numbers: [u16; MOST],
+    /// Where a number is a further part of its group.
+    parts: [bool; MOST],
+    last: usize,
+    /// Whether the sequence is one of the terminal's own.
+    pub private: bool,
+}
+
+impl Params {
+    /// Reads one more character of the sequence.
+    pub fn push(&mut self, c: char) {
+        match c {
+            '0'..='9' => {
+                let digit = c.to_digit(10).and_then(|digit| u16::try_from(digit).ok()).unwrap_or(0);
+                if let Some(number) = self.numbers.get_mut(self.last) {
+                    *number = number.saturating_mul(10).saturating_add(digit);
+                }
+            }
+            ';' | ':' => {
+                self.last = (self.last + 1).min(MOST);
+                if let Some(part) = self.parts.get_mut(self.last) {
+                    *part = c == ':';
+                }
+            }
+            _ => self.private = true,
+        }
+    }
+
+    /// The first number, 0 if there is none.
+    pub fn first(&self) -> u16 {
+        self.numbers[0]
+    }
+
+    /// The groups; none is empty.
+    fn groups(&self) -> impl Iterator<Item = &[u16]> {
+        let end = (self.last + 1).min(MOST);
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let first = from;
+            (first < end).then(|| {
+                from = (first + 1..end).find(|at| !self.parts[*at]).unwrap_or(end);
+                &self.numbers[first..from]
+            })
+        })
+    }
+}
