@@ -8,9 +8,11 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 mod keys;
+mod pace;
 mod public_url;
 
 pub use keys::KEYS;
+pub use pace::Pace;
 pub use public_url::PublicUrl;
 
 /// All settings, with every default filled in.
@@ -24,6 +26,9 @@ pub struct Config {
     /// This program, which ssh starts to ask questions. Not a setting: found out at the start.
     #[serde(skip, default = "this_program")]
     pub program: PathBuf,
+    /// How often queues are looked at. Not a setting: sites tell it, and tests hurry.
+    #[serde(skip)]
+    pub pace: Pace,
     /// The portal itself.
     pub portal: Origin,
     /// The separate origin on which dashboards are shown.
@@ -112,6 +117,7 @@ impl Default for Config {
             data_dir: PathBuf::from("portolan-data"),
             run_dir: None,
             program: this_program(),
+            pace: Pace::default(),
             portal: Origin::local("localhost", 8080),
             boards: Origin::local("127.0.0.1", 8081),
             metrics: Metrics { listen: loopback(8082) },

@@ -50,6 +50,15 @@ id!(
     KeyId
 );
 
+id!(
+    /// A job in our own records.
+    JobRowId
+);
+id!(
+    /// Something a person was told.
+    NoticeId
+);
+
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LineRole {

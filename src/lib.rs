@@ -24,6 +24,7 @@ pub mod error;
 pub mod explain;
 pub mod health;
 pub mod housekeeping;
+pub mod jobs;
 pub mod logs;
 pub mod outgoing;
 pub mod probe;

@@ -183,12 +183,75 @@
     }
   }
 
+  // ---- Lists that renew themselves: what was chosen stays chosen, and a changed row says so gently ----
+
+  let before = new Map();
+  let chosen = new Set();
+
+  function rememberRows(root) {
+    before = new Map(all("[data-mark]", root).map((row) => [row.id, row.dataset.mark]));
+    chosen = new Set(all("[data-picks] input[name=job]:checked", root).map((box) => box.value));
+  }
+
+  function restoreRows(root) {
+    for (const box of all("[data-picks] input[name=job]", root)) box.checked = chosen.has(box.value);
+    if (before.size > 0) {
+      for (const row of all("[data-mark]", root)) {
+        if (before.get(row.id) !== row.dataset.mark) row.classList.add("is-changed");
+      }
+    }
+    countPicks();
+  }
+
+  function countPicks() {
+    const form = document.querySelector("[data-picks]");
+    if (!form) return;
+    const boxes = all("input[name=job]", form);
+    const count = boxes.filter((box) => box.checked).length;
+    const bar = form.querySelector("[data-pick-bar]");
+    if (bar) {
+      bar.classList.toggle("is-empty", count === 0);
+      bar.querySelector("[data-pick-count]").textContent =
+        count === 0 ? "Choose jobs above" : count === 1 ? "1 job chosen" : `${count} jobs chosen`;
+      for (const button of all("button", bar)) button.disabled = count === 0;
+    }
+    const every = form.querySelector("[data-pick-all]");
+    if (every) {
+      every.hidden = boxes.length === 0;
+      every.checked = count > 0 && count === boxes.length;
+      every.indeterminate = count > 0 && count < boxes.length;
+    }
+  }
+
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest?.("[data-picks]");
+    if (!form) return;
+    if (event.target.matches("[data-pick-all]")) {
+      for (const box of all("input[name=job]", form)) box.checked = event.target.checked;
+    }
+    countPicks();
+  });
+
+  // Parts marked so ask for nothing while nobody sees the page, and once when it is seen again.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt, requestConfig } = event.detail;
+    if (document.hidden && requestConfig?.verb === "get" && elt.matches("[data-when-seen]")) event.preventDefault();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !window.htmx) return;
+    for (const part of all("[data-when-seen]")) window.htmx.trigger(part, "seen");
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target?.matches?.("[data-queue]")) rememberRows(event.detail.target);
+  });
+
   // ---- What each new piece of page needs ----
 
   function enhance(root) {
     for (const button of all("[data-copy], [data-reveal]", root)) button.hidden = false;
     all("[data-toast]", root).forEach(armToast);
     refreshTimes(root);
+    if (all("[data-queue]", root).length > 0) restoreRows(root);
     all(".error-summary", root)[0]?.focus();
   }
 

@@ -16,6 +16,8 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::cluster::{Lines, Parts};
 use crate::config::Config;
+use crate::jobs::Queues;
+use crate::jobs::notices::Bell;
 use crate::sites::Site;
 use crate::store::{Cache, Store};
 use crate::vault::Vault;
@@ -60,6 +62,10 @@ pub struct App {
     pub clock: Clock,
     /// People's connections to clusters.
     pub lines: Lines,
+    /// People's jobs.
+    pub queues: Queues,
+    /// Rings when someone is to be told something.
+    pub bell: Bell,
     /// What is known of sites: ours, then the administrator's own.
     pub presets: Vec<Site>,
     /// Figures about the portal itself.
@@ -68,6 +74,8 @@ pub struct App {
     pub home: Cache<(), web::HomeFacts>,
     /// What it shows of each person's connections.
     pub home_ways: web::HomeWays,
+    /// The clusters that people have jobs on.
+    pub places: web::Places,
     /// Open event streams.
     pub streams: web::Streams,
     /// Names this run of the program in request ids.
@@ -103,8 +111,19 @@ impl App {
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
+        let bell = Bell::default();
+        let queues = Queues::new(
+            auth.clone(),
+            store.clone(),
+            clock.clone(),
+            lines.clone(),
+            config.pace.clone(),
+            bell.clone(),
+        );
         Ok(Arc::new(Self {
             lines,
+            queues,
+            bell,
             presets: all_presets(&config.data_dir.join(files::SITES)),
             config,
             auth,
@@ -114,6 +133,7 @@ impl App {
             metrics,
             home: Cache::new(1),
             home_ways: Cache::new(1000),
+            places: Cache::new(1000),
             streams: web::Streams::default(),
             run: u32::from_ne_bytes(entropy::bytes()?),
             requests: AtomicU64::new(1),
@@ -165,6 +185,7 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     prepare_run_dir(&app.config.run_dir())?;
     app.lines.adopt().await.context("The connections of the run before could not be read")?;
     app.tasks.spawn(app.lines.clone().keep());
+    app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [
         (listeners.portal, web::portal(app.clone())),

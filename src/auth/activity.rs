@@ -125,6 +125,18 @@ events! {
     ConnectFailed = "line.failed", "A connection to a cluster failed";
     /// A connection was closed by its owner.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
+    /// Jobs were cancelled.
+    JobsCancelled = "jobs.cancelled", "Asked a cluster to cancel jobs";
+    /// Jobs were held.
+    JobsHeld = "jobs.held", "Asked a cluster to hold jobs";
+    /// Jobs were released.
+    JobsReleased = "jobs.released", "Asked a cluster to release held jobs";
+    /// Jobs were put back into the queue.
+    JobsRequeued = "jobs.requeued", "Asked a cluster to put jobs back into the queue";
+    /// A job was moved before the person's others.
+    JobsMovedUp = "jobs.moved-up", "Asked a cluster to move a job before one's others";
+    /// The address for notices was set or removed.
+    WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.
     MasterKeyRotated = "portal.master-key", "Changed the master key";
     /// A backup was put back.

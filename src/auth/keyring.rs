@@ -144,6 +144,15 @@ impl Auth {
             .await?)
     }
 
+    /// Whether the portal may do something over a person's connections by itself: they are signed in, or have allowed
+    /// their key to be used while they are away.
+    pub async fn may_work_for(&self, person: PersonId) -> Result<bool> {
+        if self.is_present(person).await? {
+            return Ok(true);
+        }
+        Ok(store::keys::any_unattended(&mut *self.store.read().await?, person).await?)
+    }
+
     /// Closes the keychains of people who are no longer signed in anywhere.
     pub async fn close_keychains(&self) -> Result<()> {
         for person in self.keyring.holders() {

@@ -196,6 +196,13 @@ impl Lines {
         self.0.changes.subscribe()
     }
 
+    /// The connections that stand.
+    pub fn standing(&self) -> HashSet<LineKey> {
+        let spots = self.spots();
+        let up = spots.iter().filter(|(_, spot)| matches!(spot.state, State::Up(_)));
+        up.map(|(key, _)| *key).collect()
+    }
+
     /// How many connections stand.
     pub fn count_up(&self) -> usize {
         self.spots().values().filter(|spot| matches!(spot.state, State::Up(_))).count()

@@ -3,12 +3,14 @@
 pub mod administration;
 mod attempt;
 mod connect;
+pub mod job_actions;
 mod keeper;
 pub mod known;
 pub mod learnt;
 pub mod lines;
 mod look;
 mod notes;
+pub mod queue;
 pub mod wrapper;
 
 pub use attempt::{Attempt, Progress, Purpose};

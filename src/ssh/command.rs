@@ -106,6 +106,29 @@ impl RemoteCommand {
         self
     }
 
+    /// Several commands as one: one session, one call. Each has its own deadline; `nonce` is a random word that
+    /// marks where the output of each begins and ends ([`Output::parts`](super::Output::parts)). Times are printed as
+    /// seconds since 1970, because the cluster's zone is not known, and lists of array tasks in full.
+    pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, Unspeakable> {
+        let mut script = String::from("export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0;");
+        for command in commands {
+            let seconds = command.deadline.as_secs().max(1);
+            let _ = write!(
+                script,
+                " echo {nonce}; echo {nonce} >&2; timeout -k {KILL_AFTER} {seconds} {}",
+                command.program
+            );
+            for arg in &command.args {
+                script.push(' ');
+                script.push_str(&quote(arg)?);
+            }
+            let _ = write!(script, " </dev/null; echo {nonce}=$?;");
+        }
+        let all = commands.iter().map(|command| command.deadline).sum();
+        let most = commands.iter().map(|command| command.most_output).sum();
+        Ok(Self::new("/bin/sh").args(["-c", &script]).within(all).printing_at_most(most))
+    }
+
     pub(super) fn take_input(&mut self) -> Option<Vec<u8>> {
         self.input.take()
     }

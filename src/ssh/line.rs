@@ -36,6 +36,33 @@ impl Output {
     }
 }
 
+impl Output {
+    /// What each command of a batch gave, in their order; none for one that was not finished.
+    pub fn parts(&self, nonce: &str) -> Vec<Option<Self>> {
+        let begin = format!("{nonce}\n");
+        let complaints: Vec<&[u8]> = split(&self.stderr, begin.as_bytes()).skip(1).collect();
+        let read = |(place, part): (usize, &[u8])| {
+            let end = format!("{nonce}=");
+            let at = part.windows(end.len()).rposition(|window| window == end.as_bytes())?;
+            let code = std::str::from_utf8(&part[at + end.len()..]).ok()?.trim().parse().ok()?;
+            let stderr = complaints.get(place).copied().unwrap_or_default();
+            Some(Self { code, stdout: part[..at].to_vec(), stderr: stderr.to_vec() })
+        };
+        split(&self.stdout, begin.as_bytes()).skip(1).enumerate().map(read).collect()
+    }
+}
+
+/// The pieces between marks.
+fn split<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let now = rest?;
+        let at = memchr::memmem::find(now, mark);
+        rest = at.map(|at| &now[at + mark.len()..]);
+        Some(at.map_or(now, |at| &now[..at]))
+    })
+}
+
 /// Why a command gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
@@ -189,5 +216,49 @@ impl Line {
 impl std::fmt::Debug for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line").field("master", &self.master.pid()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shell of this machine makes of a batch.
+    fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<Output>> {
+        let batch = RemoteCommand::batch("k3j9x0ab", commands).unwrap();
+        let line = batch.line(&Dialect::Bare).unwrap();
+        let done = std::process::Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
+        Output { code: 0, stdout: done.stdout, stderr: done.stderr }.parts("k3j9x0ab")
+    }
+
+    #[test]
+    fn a_batch_tells_each_command_apart() {
+        let parts = carried_out(&[
+            RemoteCommand::new("printf").arg("no line end, it's $HOME"),
+            RemoteCommand::new("sh").args(["-c", "echo out; echo oh >&2; exit 3"]),
+            RemoteCommand::new("true"),
+            RemoteCommand::new("date").args(["+%Y", "-d", "@0"]),
+        ]);
+        let parts: Vec<Output> = parts.into_iter().map(Option::unwrap).collect();
+        assert_eq!(parts[0].text(), "no line end, it's $HOME");
+        assert_eq!(
+            (parts[1].code, parts[1].text(), parts[1].complaint()),
+            (3, "out\n".into(), "oh\n".into())
+        );
+        assert_eq!((parts[2].code, parts[2].text()), (0, String::new()));
+        assert_eq!(parts[3].text(), "1970\n");
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_off_has_its_first_parts() {
+        let output = Output {
+            code: 0,
+            stdout: b"n0n\nfirst\nn0n=0\nn0n\nhalf of the sec".to_vec(),
+            stderr: Vec::new(),
+        };
+        let parts = output.parts("n0n");
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[0].as_ref().unwrap().text(), "first\n");
+        assert_eq!(parts[1], None);
     }
 }

@@ -8,6 +8,9 @@ use super::line::{Output, RunError};
 use super::slots::Urgency;
 
 const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+/// A day is counted in hours.
+const HOURS: usize = 24;
 /// People may go this many times over the budget before they, too, must wait: a minute of clicking is no hammering.
 const PEOPLE_MAY: usize = 3;
 
@@ -21,6 +24,9 @@ pub struct Tally {
 #[derive(Debug)]
 struct Inner {
     recent: VecDeque<Instant>,
+    /// Calls in each hour of the last day, the present one last.
+    hours: VecDeque<u64>,
+    hour_began: Instant,
     commands: u64,
     failures: u64,
     used_at: Instant,
@@ -36,6 +42,8 @@ pub struct Figures {
     pub failures: u64,
     /// Calls in the last minute.
     pub calls_last_minute: usize,
+    /// Calls in the last day, or since the connection stands.
+    pub calls_last_day: u64,
     /// How many calls a minute are polite.
     pub budget: usize,
     /// Time since the last use.
@@ -51,6 +59,8 @@ impl Tally {
             budget: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
             inner: Mutex::new(Inner {
                 recent: VecDeque::new(),
+                hours: VecDeque::from([0]),
+                hour_began: Instant::now(),
                 commands: 0,
                 failures: 0,
                 used_at: Instant::now(),
@@ -69,12 +79,20 @@ impl Tally {
             return Err(RunError::OverBudget);
         }
         inner.recent.push_back(now);
+        if let Some(hour) = inner.hours.back_mut() {
+            *hour += 1;
+        }
         inner.commands += 1;
         if urgency == Urgency::Interactive {
             inner.used_at = now;
         }
         metrics::counter!("portolan_cluster_commands_total").increment(1);
         Ok(())
+    }
+
+    /// Someone looks at what comes over the connection: it is in use, although they ask nothing themselves.
+    pub fn note_use(&self, now: Instant) {
+        self.lock().used_at = now;
     }
 
     /// Notes how a call ended.
@@ -96,6 +114,7 @@ impl Tally {
             commands: inner.commands,
             failures: inner.failures,
             calls_last_minute: inner.recent.len(),
+            calls_last_day: inner.hours.iter().sum(),
             budget: self.budget,
             idle: now.saturating_duration_since(inner.used_at),
             problem: inner.problem.clone(),
@@ -111,6 +130,13 @@ impl Inner {
     fn prune(&mut self, now: Instant) {
         while self.recent.front().is_some_and(|at| now.saturating_duration_since(*at) >= MINUTE) {
             self.recent.pop_front();
+        }
+        while now.saturating_duration_since(self.hour_began) >= HOUR {
+            self.hour_began += HOUR;
+            self.hours.push_back(0);
+            if self.hours.len() > HOURS {
+                self.hours.pop_front();
+            }
         }
     }
 }
@@ -135,5 +161,7 @@ mod tests {
         assert_eq!((figures.calls_last_minute, figures.commands, figures.budget), (6, 6, 2));
         tally.admit(Urgency::Background, start + MINUTE).unwrap();
         assert_eq!(tally.figures(start + MINUTE).calls_last_minute, 1);
+        assert_eq!(tally.figures(start + MINUTE).calls_last_day, 7);
+        assert_eq!(tally.figures(start + HOUR * 25).calls_last_day, 0);
     }
 }

@@ -209,3 +209,12 @@ pub async fn remove(db: &mut Connection, id: KeyId) -> Result<()> {
     sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id.0).execute(db).await?;
     Ok(())
 }
+/// Whether a person has allowed one of their keys to be used while they are away.
+pub async fn any_unattended(db: &mut Connection, person: PersonId) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)",
+    )
+    .bind(person.0)
+    .fetch_one(db)
+    .await?)
+}

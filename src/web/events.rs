@@ -1,5 +1,5 @@
 //! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
-//! one of the person's connections has changed.
+//! one of the person's connections or jobs has changed, or there is a notice.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Answer;
@@ -15,7 +16,11 @@ use super::cookies::Kind;
 use super::extract::{Context, Me};
 use super::streams::OpenStream;
 use crate::app::AppState;
-use crate::auth::Action;
+use crate::auth::sessions::SignedIn;
+use crate::auth::{Action, Ended};
+use crate::domain::PersonId;
+use crate::jobs::QueueKey;
+use crate::store::lines::LineKey;
 
 /// How often a stream asks whether its session still holds: time limits and the command line end sessions
 /// without anyone telling.
@@ -43,38 +48,92 @@ pub async fn get(context: Context) -> Answer {
     Ok(response)
 }
 
+/// What a stream listens to.
+struct Ears {
+    ended: Receiver<Ended>,
+    lines: Receiver<LineKey>,
+    queues: Receiver<QueueKey>,
+    bell: Receiver<PersonId>,
+}
+
+/// What a stream heard.
+enum Heard {
+    /// Something for the page.
+    Event(String),
+    /// The session may be over.
+    Doubt,
+    /// The session is over.
+    Over,
+    /// Nothing that concerns this person.
+    Nothing,
+    /// The portal stops.
+    Stop,
+}
+
+impl Ears {
+    fn new(app: &AppState) -> Self {
+        Self {
+            ended: app.auth.watch_ended(),
+            lines: app.lines.watch(),
+            queues: app.queues.watch(),
+            bell: app.bell.listen(),
+        }
+    }
+
+    async fn listen(&mut self, app: &AppState, me: &SignedIn) -> Heard {
+        let person = me.person.id;
+        tokio::select! {
+            changed = self.lines.recv() => about(changed, |key| {
+                // One event for the page of that cluster; lists listen to the same stream by its prefix.
+                (key.person == person).then(|| format!("line-{}", key.cluster))
+            }),
+            changed = self.queues.recv() => about(changed, |key| {
+                (key.person == person).then(|| "jobs".to_owned())
+            }),
+            rung = self.bell.recv() => about(rung, |whom| (whom == person).then(|| "notices".to_owned())),
+            () = app.stop.cancelled() => Heard::Stop,
+            told = self.ended.recv() => match told {
+                Ok(ended) if ended.concerns(person, me.session) => Heard::Over,
+                Ok(_) => Heard::Nothing,
+                // Too many at once to remember each: ask.
+                Err(RecvError::Lagged(_)) => Heard::Doubt,
+                Err(RecvError::Closed) => Heard::Stop,
+            },
+            () = tokio::time::sleep(ASK_EVERY) => Heard::Doubt,
+        }
+    }
+}
+
+/// Those of others, or too many to remember, are passed over: pages also look by themselves.
+fn about<T>(told: Result<T, RecvError>, event: impl FnOnce(T) -> Option<String>) -> Heard {
+    match told {
+        Ok(told) => event(told).map_or(Heard::Nothing, Heard::Event),
+        Err(RecvError::Lagged(_)) => Heard::Nothing,
+        Err(RecvError::Closed) => Heard::Stop,
+    }
+}
+
 fn until_signed_out(
     app: AppState,
     Me(me): Me,
     cookie: String,
     place: OpenStream,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let ended = app.auth.watch_ended();
-    let lines = app.lines.watch();
-    stream::unfold(Some((app, me, cookie, ended, lines, place)), |state| async move {
-        let (app, me, cookie, mut ended, mut lines, place) = state?;
+    let ears = Ears::new(&app);
+    stream::unfold(Some((app, me, cookie, ears, place)), |state| async move {
+        let (app, me, cookie, mut ears, place) = state?;
         loop {
-            let over = tokio::select! {
-                changed = lines.recv() => match changed {
-                    Ok(key) if key.person == me.person.id => {
-                        // One event for the page of that cluster; lists listen to the same stream by its prefix.
-                        let event = Event::default().event(format!("line-{}", key.cluster)).data("changed");
-                        return Some((Ok(event), Some((app, me, cookie, ended, lines, place))));
-                    }
-                    Err(RecvError::Closed) => return None,
-                    // Those of others, or too many to remember: pages also look by themselves.
-                    Ok(_) | Err(RecvError::Lagged(_)) => continue,
-                },
-                () = app.stop.cancelled() => return None,
-                told = ended.recv() => match told {
-                    Ok(ended) => ended.concerns(me.person.id, me.session),
-                    // Too many at once to remember each: ask.
-                    Err(RecvError::Lagged(_)) => !still_holds(&app, &cookie).await,
-                    Err(RecvError::Closed) => return None,
-                },
-                () = tokio::time::sleep(ASK_EVERY) => !still_holds(&app, &cookie).await,
+            let is_over = match ears.listen(&app, &me).await {
+                Heard::Event(name) => {
+                    let event = Event::default().event(name).data("changed");
+                    return Some((Ok(event), Some((app, me, cookie, ears, place))));
+                }
+                Heard::Doubt => !still_holds(&app, &cookie).await,
+                Heard::Over => true,
+                Heard::Nothing => false,
+                Heard::Stop => return None,
             };
-            if over {
+            if is_over {
                 // Browsers drop events without data.
                 return Some((Ok(Event::default().event("signed-out").data("now")), None));
             }

@@ -54,6 +54,7 @@ flashes! {
     PersonDisabled = "person-disabled", "ok", "The account is switched off and every session of it was ended.";
     PersonEnabled = "person-enabled", "ok", "The account can sign in again.";
     AdminChanged = "admin-changed", "ok", "The administrator rights are changed.";
+    OlderJobsAsked = "older-jobs", "info", "The cluster is being asked for older jobs. They appear here in a moment.";
     Disconnected = "disconnected", "ok", "The connection is closed.";
     NoUserName = "no-user-name", "warning", "First enter your user name on this cluster.";
     NoKey = "no-key", "warning", "First make or import a key.";

@@ -23,6 +23,7 @@ mod groups;
 mod health;
 mod home;
 mod invitations;
+mod jobs;
 mod join;
 mod keys;
 mod layers;
@@ -40,6 +41,7 @@ mod theme;
 mod visitor;
 
 pub use home::{Facts as HomeFacts, Ways as HomeWays};
+pub use jobs::Places;
 pub use streams::Streams;
 
 /// What every handler answers with.
@@ -102,6 +104,12 @@ pub fn portal(app: AppState) -> Router {
         )
         .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
         .route("/automation/portolan-commands", get(clusters::automation::wrapper))
+        .route("/jobs", get(jobs::list::get))
+        .route("/jobs/rows", get(jobs::list::rows))
+        .route("/jobs/columns", post(jobs::list::choose_columns))
+        .route("/jobs/refresh", post(jobs::list::refresh))
+        .route("/jobs/older", post(jobs::list::older))
+        .route("/jobs/act", post(jobs::act::post))
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))

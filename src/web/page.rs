@@ -73,6 +73,8 @@ pub struct Message {
 pub enum Section {
     /// The home page.
     Home,
+    /// Jobs.
+    Jobs,
     /// Clusters and one's connections to them.
     Clusters,
     /// Groups.
@@ -135,6 +137,7 @@ fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
         |label, href, icon, belongs| NavItem { label, href, icon, current: section == belongs };
     let mut items = vec![
         item("Home", "/", "home", Section::Home),
+        item("Jobs", "/jobs", "jobs", Section::Jobs),
         item("Clusters", "/clusters", "cluster", Section::Clusters),
     ];
     if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {

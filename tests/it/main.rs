@@ -32,6 +32,8 @@ mod other_peoples_lines;
 mod patience;
 mod people;
 mod questions;
+mod queue;
+mod queue_faults;
 mod restarts;
 mod robots;
 mod sealed_rows;

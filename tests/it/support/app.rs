@@ -1,10 +1,11 @@
 //! A portal in this process: its own data folder, its own ports, a clock that the test moves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portolan::app::{App, AppState, Listeners, serve};
 use portolan::clock::{Clock, UnixTime};
-use portolan::config::{Config, Origin, Proxy};
+use portolan::config::{Config, Origin, Pace, Proxy};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -34,6 +35,17 @@ impl TestApp {
 
     /// An empty portal with other settings.
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_at(Clock::manual(START), change).await
+    }
+
+    /// A portal that looks at queues, and in a hurry. Its clock is the machine's, as the cluster's is.
+    pub async fn live() -> Self {
+        Self::start_at(Clock::system(), |config| config.pace = hurried()).await
+    }
+
+    /// An empty portal with this clock and other settings. It looks at no queues by itself, so that tests of
+    /// connections count only their own commands.
+    pub async fn start_at(clock: Clock, change: impl FnOnce(&mut Config)) -> Self {
         let data = Arc::new(tempfile::tempdir().unwrap());
         let sockets = [0; 3].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [portal, boards, metrics] =
@@ -43,13 +55,13 @@ impl TestApp {
             portal: Origin::local("localhost", portal),
             boards: Origin::local("127.0.0.1", boards),
             proxy: Proxy::default(),
+            pace: Pace { is_on: false, ..Pace::default() },
             // ssh starts the program to ask questions; this process is the test.
             program: super::program::PROGRAM.into(),
             ..Config::default()
         };
         config.metrics.listen.set_port(metrics);
         change(&mut config);
-        let clock = Clock::manual(START);
         let app = App::open(config, clock.clone()).await.unwrap();
         Self {
             server: tokio::spawn(serve(app.clone(), listen(&sockets))),
@@ -195,4 +207,17 @@ fn listen(sockets: &[std::net::TcpListener; 3]) -> Listeners {
 /// The form of a new person.
 pub fn new_person(name: &str) -> [(&str, &str); 4] {
     [("display_name", name), ("name", name), ("password", PASSWORD), ("again", PASSWORD)]
+}
+
+/// A pace at which tests need not wait: a look each second.
+pub fn hurried() -> Pace {
+    Pace {
+        is_on: true,
+        fastest: Duration::from_secs(1),
+        slowest: Duration::from_secs(1),
+        away: Duration::from_secs(3),
+        asleep: Duration::from_secs(3),
+        after_action: Duration::from_millis(300),
+        tick: Duration::from_millis(100),
+    }
 }

@@ -1,0 +1,188 @@
+//! The list of jobs as people read it: an array is one entry, what runs comes first.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::record::Record;
+use crate::clock::UnixTime;
+use crate::explain::waiting::can_never_start;
+use crate::slurm::job::{Job, JobState, Stage};
+use crate::slurm::tasks::TaskSet;
+
+/// One job, or an array with its tasks.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The job, or the one that stands for its array: one that waits or runs if there is one.
+    pub head: Arc<Record>,
+    /// For an array: its rows, the waiting rest first, then by task.
+    pub tasks: Vec<Arc<Record>>,
+    /// What its tasks do.
+    pub counts: Counts,
+    /// Whether it waits and can never start as it is.
+    pub is_stuck: bool,
+}
+
+/// How many jobs or tasks do what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Wait.
+    pub waiting: u64,
+    /// Run.
+    pub running: u64,
+    /// Ended well, or were cancelled.
+    pub ended: u64,
+    /// Ended badly.
+    pub bad: u64,
+}
+
+impl Counts {
+    /// Counts one record; a waiting rest counts for each of its tasks.
+    pub fn add(&mut self, record: &Record) {
+        let tasks = record.job.tasks.as_ref().map_or(1, TaskSet::len);
+        let place = match (stage(record), record.job.state.is_bad_end()) {
+            (Stage::Waiting, _) => &mut self.waiting,
+            (Stage::Running, _) => &mut self.running,
+            (Stage::Ended, false) => &mut self.ended,
+            (Stage::Ended, true) => &mut self.bad,
+        };
+        *place += tasks;
+    }
+
+    /// Adds others.
+    pub fn add_all(&mut self, others: Self) {
+        self.waiting += others.waiting;
+        self.running += others.running;
+        self.ended += others.ended;
+        self.bad += others.bad;
+    }
+
+    /// All of them.
+    pub const fn total(self) -> u64 {
+        self.waiting + self.running + self.ended + self.bad
+    }
+}
+
+/// Where in its life a record is; one that the cluster forgot is over.
+pub fn stage(record: &Record) -> Stage {
+    if record.is_over { Stage::Ended } else { record.job.state.stage() }
+}
+
+/// Whether it waits and can never start as it is.
+fn is_stuck(record: &Record) -> bool {
+    stage(record) == Stage::Waiting && can_never_start(&record.job.reason)
+}
+
+/// What an entry is sorted by: what runs, what waits, what ended; the latest first, and what waits by its rank.
+pub type Rank = (Stage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
+
+impl Entry {
+    /// One that is no array, or a task by itself.
+    pub fn single(record: Arc<Record>) -> Self {
+        let mut counts = Counts::default();
+        counts.add(&record);
+        Self { is_stuck: is_stuck(&record), head: record, tasks: Vec::new(), counts }
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Where in its life it is: an array runs while any task does.
+    pub fn stage(&self) -> Stage {
+        if self.counts.running > 0 {
+            Stage::Running
+        } else if self.counts.waiting > 0 {
+            Stage::Waiting
+        } else {
+            Stage::Ended
+        }
+    }
+
+    /// Whether something in it ended badly, or can never start.
+    pub fn is_bad(&self) -> bool {
+        self.counts.bad > 0
+    }
+
+    /// What it is sorted by.
+    pub fn rank(&self) -> Rank {
+        let stage = self.stage();
+        let job = &self.head.job;
+        let (first, at) = match stage {
+            Stage::Running => (Stage::Waiting, job.start),
+            Stage::Waiting => (Stage::Running, None),
+            Stage::Ended => (Stage::Ended, job.end),
+        };
+        let rank = if stage == Stage::Waiting { job.priority } else { 0 };
+        (first, Reverse(rank), Reverse(at.unwrap_or(UnixTime(0))), Reverse(job.id.number))
+    }
+}
+
+/// The list.
+pub fn entries<'a>(records: impl Iterator<Item = &'a Arc<Record>>) -> Vec<Entry> {
+    let mut arrays: HashMap<u64, Vec<Arc<Record>>> = HashMap::new();
+    let mut list = Vec::new();
+    for record in records {
+        let is_part = record.job.id.task.is_some() || record.job.tasks.is_some();
+        if is_part {
+            arrays.entry(record.job.id.number).or_default().push(record.clone());
+        } else {
+            list.push(Entry::single(record.clone()));
+        }
+    }
+    list.extend(arrays.into_values().map(array));
+    list.sort_by_cached_key(Entry::rank);
+    list
+}
+
+/// An array of its rows.
+pub fn array(mut tasks: Vec<Arc<Record>>) -> Entry {
+    tasks.sort_by_key(|record| record.job.id.task);
+    let mut counts = Counts::default();
+    for record in &tasks {
+        counts.add(record);
+    }
+    // What stands for all: what goes on now, else what came last.
+    let order = |record: &&Arc<Record>| match stage(record) {
+        Stage::Running => (0, Reverse(record.job.start)),
+        Stage::Waiting => (1, Reverse(None)),
+        Stage::Ended if record.job.state == JobState::Completed => (3, Reverse(record.job.end)),
+        Stage::Ended => (2, Reverse(record.job.end)),
+    };
+    let head = tasks.iter().min_by_key(order).cloned();
+    let head = head.unwrap_or_else(|| Arc::new(Record::new(Job::default(), UnixTime(0))));
+    Entry { is_stuck: is_stuck(&head), head, tasks, counts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::job::JobId;
+
+    fn record(number: u64, task: Option<u32>, state: JobState) -> Arc<Record> {
+        let job = Job { id: JobId { number, task }, state, ..Job::default() };
+        Arc::new(Record::new(job, UnixTime(1)))
+    }
+
+    #[test]
+    fn an_array_is_one_entry_that_counts_its_tasks() {
+        let mut rest = Record::clone(&record(7, None, JobState::Pending));
+        rest.job.tasks = TaskSet::read("5-9");
+        let rows = [
+            record(7, Some(1), JobState::Completed),
+            record(7, Some(2), JobState::Failed),
+            record(7, Some(3), JobState::Running),
+            Arc::new(rest),
+            record(8, None, JobState::Completed),
+            record(9, None, JobState::Pending),
+        ];
+        let list = entries(rows.iter());
+        let numbers: Vec<u64> = list.iter().map(|entry| entry.head.job.id.number).collect();
+        assert_eq!(numbers, [7, 9, 8], "what runs, what waits, what ended");
+        let array = &list[0];
+        assert_eq!(array.counts, Counts { waiting: 5, running: 1, ended: 1, bad: 1 });
+        assert_eq!(array.head.job.id.task, Some(3));
+        assert_eq!(array.tasks[0].job.tasks.as_ref().unwrap().len(), 5);
+    }
+}

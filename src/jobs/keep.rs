@@ -1,0 +1,127 @@
+//! Writing down what a refresh brought: changes, their story and the notices of them in one transaction.
+
+use std::sync::Arc;
+
+use super::merge::{Change, News};
+use super::picture::{Picture, Standing};
+use super::watch::{QueueKey, Queues};
+use super::{Record, news};
+use crate::clock::UnixTime;
+use crate::cluster::queue::Told;
+use crate::domain::JobRowId;
+use crate::slurm::job::Stage;
+use crate::store::jobs::Moment;
+use crate::store::{self, StoreError};
+
+/// The time of the last look is written down at least this often, even if nothing else changed.
+const NOTE_SEEN_EVERY: i64 = 300;
+
+/// What is to be written down.
+pub(super) struct Keeping {
+    /// New or different jobs.
+    pub changes: Vec<Change>,
+    /// Rows that stand for nothing any more.
+    pub gone: Vec<Arc<Record>>,
+    /// The stretch of the accounting that was read.
+    pub history: Option<(UnixTime, UnixTime)>,
+    /// When the owner was last up to date.
+    pub told_until: Option<UnixTime>,
+}
+
+impl Queues {
+    /// Writes changes, their story and the notices in one transaction. Gives the changes with their numbers.
+    pub(super) async fn write_down(
+        &self,
+        key: QueueKey,
+        before: &Picture,
+        keeping: Keeping,
+        now: UnixTime,
+    ) -> Result<(Vec<Change>, Vec<Arc<Record>>), StoreError> {
+        let Keeping { mut changes, gone, history, told_until } = keeping;
+        let lasting = changes.iter().any(|change| change.is_lasting) || !gone.is_empty();
+        let is_due = told_until.is_none_or(|seen| now.since(seen) >= NOTE_SEEN_EVERY);
+        if !lasting && history.is_none() && !is_due {
+            return Ok((changes, gone));
+        }
+        let mut tx = self.0.store.write().await?;
+        for change in changes.iter_mut().filter(|change| change.is_lasting) {
+            let row = change.record.row(key.person, key.cluster);
+            let id = store::jobs::put(&mut tx, &row).await?;
+            change.record.id = id;
+            tell_story(&mut tx, id, change, now).await?;
+            news::add(&mut tx, key.person, change, before, now).await?;
+        }
+        for record in &gone {
+            store::jobs::remove(&mut tx, record.id).await?;
+        }
+        store::queues::note_seen(&mut tx, key.person, key.cluster, now).await?;
+        if let Some((from, until)) = history {
+            let known = store::queues::get(&mut tx, key.person, key.cluster).await?.history();
+            let from = known.map_or(from, |(first, _)| first.min(from));
+            let until = known.map_or(until, |(_, last)| last.max(until));
+            store::queues::note_history(&mut tx, key.person, key.cluster, (from, until)).await?;
+        }
+        store::commit(tx).await?;
+        Ok((changes, gone))
+    }
+
+    /// Takes over and keeps what was told of fair-share, storage and quota; nothing if nothing was told.
+    pub(super) async fn new_standing(
+        &self,
+        key: QueueKey,
+        before: &Standing,
+        told: &mut Told,
+        now: UnixTime,
+    ) -> Option<Standing> {
+        let mut standing = before.clone();
+        if let Some(shares) = told.shares.take() {
+            (standing.shares, standing.shares_at) = (shares, Some(now.0));
+        }
+        if let Some(places) = told.places.take() {
+            (standing.places, standing.places_at) = (places, Some(now.0));
+        }
+        if let Some(cost) = told.cost.take() {
+            (standing.cost, standing.cost_at) = (Some(cost), Some(now.0));
+        }
+        if standing == *before {
+            return None;
+        }
+        let written = async {
+            let json = serde_json::to_string(&standing).unwrap_or_default();
+            let mut tx = self.0.store.write().await?;
+            store::queues::set_standing(&mut tx, key.person, key.cluster, &json).await?;
+            store::commit(tx).await
+        };
+        if let Err(error) = written.await {
+            tracing::warn!(%error, "Fair-share and storage could not be written down");
+        }
+        Some(standing)
+    }
+}
+
+/// The story of a job, as far as it was seen.
+async fn tell_story(
+    tx: &mut store::Connection,
+    id: JobRowId,
+    change: &Change,
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    // Where a job came from before we knew it, its own times tell.
+    if !change.is_new_state || change.is_new {
+        return Ok(());
+    }
+    let job = &change.record.job;
+    let (at, detail) = match job.state.stage() {
+        Stage::Waiting => (job.submitted, &job.reason),
+        Stage::Running => (job.start, &job.node_list),
+        Stage::Ended => (job.end, &job.reason),
+    };
+    // A job that was put back, or suspended and resumed, changes now; its old times are told already.
+    let at = if job.state.is_over() || change.news == Some(News::Started) {
+        at.unwrap_or(now)
+    } else {
+        now
+    };
+    let moment = Moment { at, state: job.state.word().to_owned(), detail: detail.clone() };
+    store::jobs::note(tx, id, &moment).await
+}

@@ -1,0 +1,206 @@
+//! What has changed between what we knew and what the cluster told. Pure: the caller writes it down and tells people.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::record::Record;
+use crate::clock::UnixTime;
+use crate::slurm::accounting::Extra;
+use crate::slurm::job::{Job, JobId, JobState, Stage};
+
+/// A job that ended while nobody looked is asked about for this long; then it is over in an unknown way.
+const FORGOTTEN_AFTER: i64 = 15 * 60;
+
+/// The jobs that we know, by their number.
+pub type Known = HashMap<JobId, Arc<Record>>;
+
+/// What people want to be told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It began.
+    Started,
+    /// It is over.
+    Ended,
+}
+
+/// A job that is new or different.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// As it is now.
+    pub record: Record,
+    /// Whether its state is another one than before: then the story goes on.
+    pub is_new_state: bool,
+    /// Whether it was not known before.
+    pub is_new: bool,
+    /// Whether it is worth writing down: ranks and expected starts change all the time.
+    pub is_lasting: bool,
+    /// What to tell its owner.
+    pub news: Option<News>,
+}
+
+/// The difference.
+#[derive(Debug, Default)]
+pub struct Merged {
+    /// New or different jobs.
+    pub changes: Vec<Change>,
+    /// Waiting rests of arrays of which every task has begun.
+    pub gone: Vec<Arc<Record>>,
+    /// Jobs that the queue no longer knows: the accounting should.
+    pub missing: Vec<Arc<Record>>,
+}
+
+/// Compares with the queue. `told_until` is when the owner was last up to date: what ended before is no news; none at
+/// the first look.
+pub fn with_queue(
+    known: &Known,
+    told: Vec<Job>,
+    told_until: Option<UnixTime>,
+    now: UnixTime,
+) -> Merged {
+    let mut merged = Merged::default();
+    let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
+    let numbers: HashSet<u64> = told.iter().map(|job| job.id.number).collect();
+    for job in told {
+        let change = match known.get(&job.id) {
+            None => Some(discovered(job, told_until, now)),
+            Some(record) => changed(record, job, now),
+        };
+        merged.changes.extend(change);
+    }
+    for record in known.values().filter(|record| !record.is_over && !ids.contains(&record.job.id)) {
+        if record.job.tasks.is_some() && numbers.contains(&record.job.id.number) {
+            merged.gone.push(record.clone());
+        } else {
+            merged.missing.push(record.clone());
+        }
+    }
+    merged
+}
+
+fn discovered(job: Job, told_until: Option<UnixTime>, now: UnixTime) -> Change {
+    let record = Record::new(job, now);
+    let is_news =
+        |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
+    let news = match record.job.state.stage() {
+        Stage::Ended if is_news(record.job.end) => Some(News::Ended),
+        Stage::Running if is_news(record.job.start) => Some(News::Started),
+        _ => None,
+    };
+    Change { record, is_new_state: true, is_new: true, is_lasting: true, news }
+}
+
+fn changed(record: &Arc<Record>, mut job: Job, now: UnixTime) -> Option<Change> {
+    if record.is_over {
+        // Put back into the queue after its end, or a number that is used again.
+        let lives_again = !job.state.is_over() && job.submitted > record.job.end;
+        let was_lost = record.is_lost() && job.state.is_over();
+        if !lives_again && !was_lost {
+            return None;
+        }
+    }
+    if job.exit.is_none() {
+        job.exit = record.job.exit.filter(|_| job.state.is_over());
+    }
+    if record.job == job && !record.is_over {
+        return None;
+    }
+    let (before, after) = (record.job.state.stage(), job.state.stage());
+    let news = match (before, after) {
+        (Stage::Ended, Stage::Ended) if record.is_lost() => Some(News::Ended),
+        (Stage::Waiting | Stage::Running, Stage::Ended) => Some(News::Ended),
+        (Stage::Waiting, Stage::Running) => Some(News::Started),
+        _ => None,
+    };
+    let is_new_state = record.job.state != job.state || record.job.restarts != job.restarts;
+    let passing = Job {
+        priority: job.priority,
+        start: if job.state.stage() == Stage::Waiting { job.start } else { record.job.start },
+        ..record.job.clone()
+    };
+    let is_lasting = passing != job || record.is_over;
+    let record = Record {
+        is_over: job.state.is_over(),
+        is_settled: false,
+        cancelled_by: String::new(),
+        job,
+        seen: now,
+        ..Record::clone(record)
+    };
+    Some(Change { record, is_new_state, is_new: false, is_lasting, news })
+}
+
+/// Compares with the accounting, which knows ends that the queue has forgotten. Jobs that are not over are the
+/// queue's matter.
+pub fn with_accounting(
+    known: &Known,
+    told: Vec<(Job, Extra)>,
+    told_until: Option<UnixTime>,
+    now: UnixTime,
+) -> Vec<Change> {
+    let over = told.into_iter().filter(|(job, _)| job.state.is_over());
+    over.filter_map(|(job, extra)| match known.get(&job.id) {
+        None => {
+            let mut change = discovered(job, told_until, now);
+            change.record.is_settled = true;
+            change.record.submit_line = extra.submit_line;
+            change.record.cancelled_by = extra.cancelled_by.unwrap_or_default();
+            Some(change)
+        }
+        Some(record) if record.is_settled && record.is_over => None,
+        // The queue says that it lives, in a later life than this one.
+        Some(record) if !record.is_over && job.end < record.job.submitted => None,
+        Some(record) => Some(settled(record, job, extra, now)),
+    })
+    .collect()
+}
+
+fn settled(record: &Arc<Record>, mut job: Job, extra: Extra, now: UnixTime) -> Change {
+    // What only the queue tells stays.
+    job.priority = record.job.priority;
+    job.dependency.clone_from(&record.job.dependency);
+    if job.reason.is_empty() {
+        job.reason.clone_from(&record.job.reason);
+    }
+    if job.node_list.is_empty() {
+        job.node_list.clone_from(&record.job.node_list);
+    }
+    let is_new_state = record.job.state != job.state;
+    let was_open = !record.is_over || record.is_lost();
+    let record = Record {
+        job,
+        submit_line: extra.submit_line,
+        cancelled_by: extra.cancelled_by.unwrap_or_default(),
+        is_over: true,
+        is_settled: true,
+        seen: now,
+        ..Record::clone(record)
+    };
+    let news = was_open.then_some(News::Ended);
+    Change { record, is_new_state, is_new: false, is_lasting: true, news }
+}
+
+/// Of the jobs that the queue no longer knew, those that the accounting does not know either, for too long: they are
+/// over in an unknown way. `missed` is since when each is missing.
+pub fn forgotten(
+    missing: &[Arc<Record>],
+    answered: &[Change],
+    missed: &HashMap<JobId, UnixTime>,
+    now: UnixTime,
+) -> Vec<Change> {
+    let known: HashSet<JobId> = answered.iter().map(|change| change.record.job.id).collect();
+    let lost = |record: &Arc<Record>| {
+        let since = missed.get(&record.job.id).filter(|_| !known.contains(&record.job.id))?;
+        (now.since(*since) >= FORGOTTEN_AFTER).then(|| {
+            let mut record = Record::clone(record);
+            record.job.state = JobState::Unknown;
+            record.job.end = Some(*since);
+            record.is_over = true;
+            let news = Some(News::Ended);
+            Change { record, is_new_state: true, is_new: false, is_lasting: true, news }
+        })
+    };
+    missing.iter().filter_map(lost).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use super::*;
+use crate::domain::JobRowId;
+use crate::slurm::tasks::TaskSet;
+
+const NOW: UnixTime = UnixTime(10_000);
+
+fn job(number: u64, state: JobState) -> Job {
+    let started = state.stage() != Stage::Waiting;
+    Job {
+        id: JobId::whole(number),
+        raw: number,
+        state,
+        submitted: Some(UnixTime(9_000)),
+        start: started.then_some(UnixTime(9_500)),
+        end: state.is_over().then_some(UnixTime(9_900)),
+        ..Job::default()
+    }
+}
+
+fn known(jobs: Vec<Job>) -> Known {
+    let record = |job: Job| {
+        (job.id, Arc::new(Record { id: JobRowId(1), ..Record::new(job, UnixTime(9_000)) }))
+    };
+    jobs.into_iter().map(record).collect()
+}
+
+#[test]
+fn nothing_new_is_no_change() {
+    let jobs = vec![job(1, JobState::Running), job(2, JobState::Pending), job(3, JobState::Failed)];
+    let merged = with_queue(&known(jobs.clone()), jobs, Some(UnixTime(9_990)), NOW);
+    assert!(merged.changes.is_empty() && merged.missing.is_empty() && merged.gone.is_empty());
+}
+
+#[test]
+fn starts_and_ends_are_news_once() {
+    let before = known(vec![
+        job(1, JobState::Pending),
+        job(2, JobState::Running),
+        job(3, JobState::Pending),
+    ]);
+    let told =
+        vec![job(1, JobState::Running), job(2, JobState::Timeout), job(3, JobState::Cancelled)];
+    let merged = with_queue(&before, told.clone(), Some(UnixTime(9_000)), NOW);
+    let news: Vec<_> = merged.changes.iter().map(|change| change.news).collect();
+    assert_eq!(news, [Some(News::Started), Some(News::Ended), Some(News::Ended)]);
+    assert!(merged.changes.iter().all(|change| change.is_new_state && change.is_lasting));
+    let after = known(told.clone());
+    assert!(with_queue(&after, told, Some(UnixTime(9_000)), NOW).changes.is_empty());
+}
+
+#[test]
+fn ranks_and_estimates_are_not_worth_writing_down() {
+    let before = known(vec![job(1, JobState::Pending)]);
+    let told = Job { priority: 5, start: Some(UnixTime(20_000)), ..job(1, JobState::Pending) };
+    let merged = with_queue(&before, vec![told], None, NOW);
+    assert!(!merged.changes[0].is_lasting && !merged.changes[0].is_new_state);
+    let told = Job { reason: "Resources".into(), ..job(1, JobState::Pending) };
+    assert!(with_queue(&before, vec![told], None, NOW).changes[0].is_lasting);
+}
+
+#[test]
+fn what_was_there_before_the_first_look_is_no_news() {
+    let told = vec![job(1, JobState::Running), job(2, JobState::Failed)];
+    let first = with_queue(&Known::new(), told.clone(), None, NOW);
+    assert!(first.changes.iter().all(|change| change.news.is_none() && change.is_new));
+    // Both began and ended while the portal was away.
+    let later = with_queue(&Known::new(), told, Some(UnixTime(9_400)), NOW);
+    let news: Vec<_> = later.changes.iter().map(|change| change.news).collect();
+    assert_eq!(news, [Some(News::Started), Some(News::Ended)]);
+}
+
+#[test]
+fn an_end_stays_an_end_until_the_job_lives_again() {
+    let before = known(vec![job(1, JobState::Failed)]);
+    let late = job(1, JobState::Completing);
+    assert!(with_queue(&before, vec![late], None, NOW).changes.is_empty(), "an older picture");
+    let again = Job { submitted: Some(UnixTime(9_950)), restarts: 1, ..job(1, JobState::Pending) };
+    let merged = with_queue(&before, vec![again], None, NOW);
+    assert!(!merged.changes[0].record.is_over && merged.changes[0].is_new_state);
+}
+
+#[test]
+fn a_rest_whose_tasks_all_began_is_gone_and_a_vanished_job_is_missing() {
+    let rest = Job { tasks: TaskSet::read("1-3"), ..job(7, JobState::Pending) };
+    let before = known(vec![rest, job(8, JobState::Running)]);
+    let task = Job { id: JobId { number: 7, task: Some(1) }, ..job(7, JobState::Running) };
+    let merged = with_queue(&before, vec![task], None, NOW);
+    assert_eq!(merged.gone.len(), 1);
+    assert_eq!(merged.missing[0].job.id, JobId::whole(8));
+}
+
+#[test]
+fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
+    let before = known(vec![job(1, JobState::Running), job(2, JobState::Running)]);
+    let extra = Extra { submit_line: "sbatch x".into(), cancelled_by: Some("0".into()) };
+    let told = vec![
+        (job(1, JobState::OutOfMemory), extra.clone()),
+        (job(2, JobState::Running), Extra::default()),
+        (job(3, JobState::Completed), Extra::default()),
+    ];
+    let changes = with_accounting(&before, told.clone(), Some(UnixTime(9_800)), NOW);
+    assert_eq!(changes.len(), 2, "what runs is the queue's matter");
+    assert_eq!(changes[0].news, Some(News::Ended));
+    assert_eq!(
+        (changes[0].record.submit_line.as_str(), changes[0].record.cancelled_by.as_str()),
+        ("sbatch x", "0")
+    );
+    assert!(changes.iter().all(|change| change.record.is_settled));
+    assert_eq!(changes[1].news, Some(News::Ended), "it ended after the last look");
+    let after: Known =
+        changes.iter().map(|one| (one.record.job.id, Arc::new(one.record.clone()))).collect();
+    assert!(with_accounting(&after, told, None, NOW).is_empty(), "told and settled");
+}
+
+#[test]
+fn an_older_life_in_the_accounting_does_not_end_the_present_one() {
+    let again = Job { submitted: Some(UnixTime(9_950)), ..job(1, JobState::Pending) };
+    let told = vec![(job(1, JobState::Failed), Extra::default())];
+    assert!(with_accounting(&known(vec![again]), told, None, NOW).is_empty());
+}
+
+#[test]
+fn what_nobody_knows_any_more_is_over_in_an_unknown_way() {
+    let missing: Vec<_> = known(vec![job(1, JobState::Running)]).into_values().collect();
+    let since = |at: i64| HashMap::from([(JobId::whole(1), UnixTime(at))]);
+    assert!(forgotten(&missing, &[], &since(9_900), NOW).is_empty(), "the accounting may be late");
+    let lost = forgotten(&missing, &[], &since(9_000), NOW);
+    assert!(lost[0].record.is_lost() && lost[0].record.is_over);
+    assert_eq!(lost[0].news, Some(News::Ended));
+}

@@ -1,0 +1,142 @@
+//! What is known of one person's jobs on one cluster at a moment. Pages are made from it; nobody asks a cluster to see
+//! it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, entries};
+use super::merge::Known;
+use super::record::Record;
+use crate::clock::UnixTime;
+use crate::sites::cost::Cost;
+use crate::sites::quota::Place;
+use crate::slurm::ahead::Waiting;
+use crate::slurm::factors::Factors;
+use crate::slurm::job::{Job, Stage};
+use crate::slurm::shares::Share;
+use crate::slurm::tasks::TaskSet;
+
+/// A picture.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    /// The person's own jobs: those that are not over, and those that ended lately.
+    pub records: Known,
+    /// When the queue was last seen; none if never.
+    pub seen: Option<UnixTime>,
+    /// Why the last try to see it gave nothing.
+    pub trouble: Option<Trouble>,
+    /// Why the accounting gave nothing, although the queue did.
+    pub accounting_trouble: Option<Trouble>,
+    /// From when the history is known.
+    pub history_from: Option<UnixTime>,
+    /// Who waits before whom, in all of the queue.
+    pub ahead: Option<Waiting>,
+    /// What the person's waiting jobs have their rank from, by Slurm's own number.
+    pub factors: HashMap<u64, Factors>,
+    /// The jobs of the person's accounts, if someone wanted to see them.
+    pub group: Option<Arc<GroupQueue>>,
+    /// Fair-share, storage and quota.
+    pub standing: Arc<Standing>,
+    /// Whether the queue was longer than is read.
+    pub is_cut: bool,
+    /// Counts the pictures: another number, another picture.
+    pub version: u64,
+    /// The list of jobs, made when it is first wanted.
+    pub(super) entries: OnceLock<(Vec<Entry>, u64)>,
+}
+
+/// The jobs of a person's accounts, as the cluster shows them to this person.
+#[derive(Debug, Clone, Default)]
+pub struct GroupQueue {
+    /// All jobs that are not over, the person's own included.
+    pub jobs: Vec<Job>,
+    /// When.
+    pub seen: Option<UnixTime>,
+    /// Whether the list was longer than is read.
+    pub is_cut: bool,
+    waiting: HashMap<String, u64>,
+}
+
+impl GroupQueue {
+    /// The jobs as they were seen.
+    pub fn new(jobs: Vec<Job>, seen: UnixTime, is_cut: bool) -> Self {
+        let mut waiting: HashMap<String, u64> = HashMap::new();
+        for job in jobs.iter().filter(|job| job.state.stage() == Stage::Waiting) {
+            let tasks = job.tasks.as_ref().map_or(1, TaskSet::len);
+            *waiting.entry(job.account.clone()).or_default() += tasks;
+        }
+        Self { jobs, seen: Some(seen), is_cut, waiting }
+    }
+
+    /// How many jobs and tasks of an account wait.
+    pub fn waiting_of(&self, account: &str) -> u64 {
+        self.waiting.get(account).copied().unwrap_or(0)
+    }
+}
+
+/// Why something could not be learnt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no connection; the person can open it.
+    NotConnected,
+    /// The person is signed in nowhere, and the portal was not allowed to work alone.
+    Away,
+    /// The host key is in doubt.
+    Stopped,
+    /// Slurm's controller did not answer; what it said.
+    Controller(String),
+    /// Slurm's accounting did not answer; what it said.
+    Accounting(String),
+    /// Something else, in words.
+    Other(String),
+}
+
+/// How a person stands on a cluster. Kept as JSON: every field may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Standing {
+    /// Fair-share of the person's accounts.
+    pub shares: Vec<Share>,
+    /// When.
+    pub shares_at: Option<i64>,
+    /// How full their folders are.
+    pub places: Vec<Place>,
+    /// When.
+    pub places_at: Option<i64>,
+    /// What is left of their quota of computing time.
+    pub cost: Option<Cost>,
+    /// When.
+    pub cost_at: Option<i64>,
+}
+
+impl Picture {
+    /// The records of an array, or of the one job of this number.
+    pub fn of_number(&self, number: u64) -> impl Iterator<Item = &Arc<Record>> {
+        self.records.values().filter(move |record| record.job.id.number == number)
+    }
+
+    /// The person's jobs as a list, arrays as one.
+    pub fn entries(&self) -> &[Entry] {
+        &self.listed().0
+    }
+
+    /// How many of their jobs and tasks wait.
+    pub fn waiting(&self) -> u64 {
+        self.listed().1
+    }
+
+    fn listed(&self) -> &(Vec<Entry>, u64) {
+        self.entries.get_or_init(|| {
+            let entries = entries(self.records.values());
+            let waiting = entries.iter().map(|entry| entry.counts.waiting).sum();
+            (entries, waiting)
+        })
+    }
+
+    /// Whether any job is not over.
+    pub fn has_open(&self) -> bool {
+        self.records.values().any(|record| !record.is_over)
+    }
+}

@@ -1,0 +1,317 @@
+//! Tables `jobs` and `job_moments`: jobs as the cluster last told of them, and what was seen to change.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, JobRowId, PersonId};
+
+/// A job as it is kept. Words and numbers only; the room of jobs gives them their meaning.
+#[derive(Debug, Clone, PartialEq, Default, sqlx::FromRow)]
+pub struct Row {
+    /// Our number of it; 0 for one that is not kept yet.
+    pub id: i64,
+    /// Whose.
+    pub person_id: i64,
+    /// Where.
+    pub cluster_id: i64,
+    /// Its number; for a task, that of the array.
+    pub number: i64,
+    /// Which task; -1 for none.
+    pub task: i64,
+    /// Slurm's own number of this very job.
+    pub raw: i64,
+    /// Tasks that wait together.
+    pub tasks: String,
+    /// Whose it is on the cluster.
+    pub user: String,
+    /// Its name.
+    pub name: String,
+    /// Slurm's word for what it does.
+    pub state: String,
+    /// Slurm's word for why.
+    pub reason: String,
+    /// Who pays.
+    pub account: String,
+    /// Where in the cluster.
+    pub partition: String,
+    /// As what kind of service.
+    pub qos: String,
+    /// When submitted.
+    pub submitted_at: Option<i64>,
+    /// From when it might have run.
+    pub eligible_at: Option<i64>,
+    /// When it began or is expected to.
+    pub start_at: Option<i64>,
+    /// When it ended or must.
+    pub end_at: Option<i64>,
+    /// How long it may run; -1: no limit.
+    pub limit_minutes: Option<i64>,
+    /// Cores.
+    pub cpus: i64,
+    /// Nodes.
+    pub nodes: i64,
+    /// Memory.
+    pub memory_mb: Option<i64>,
+    /// `v100:2,:1`.
+    pub gpus: String,
+    /// Where it runs.
+    pub node_list: String,
+    /// Its rank.
+    pub priority: i64,
+    /// What it waits for.
+    pub dependency: String,
+    /// How often it was put back.
+    pub restarts: i64,
+    /// How it ended.
+    pub exit_code: Option<i64>,
+    /// By which signal.
+    pub exit_signal: Option<i64>,
+    /// The folder it runs in.
+    pub work_dir: String,
+    /// How it was submitted.
+    pub submit_line: String,
+    /// The number of the user who cancelled it.
+    pub cancelled_by: String,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// Whether the accounting has confirmed its end.
+    pub is_settled: bool,
+    /// When it was first seen here.
+    pub first_seen_at: i64,
+    /// When the cluster last told of it.
+    pub seen_at: i64,
+}
+
+/// One change that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Moment {
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub at: UnixTime,
+    /// Slurm's word for what it then did.
+    pub state: String,
+    /// Why, or where.
+    pub detail: String,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account, partition,
+                    qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes, memory_mb, gpus,
+                    node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir, submit_line,
+                    cancelled_by, is_over, is_settled, first_seen_at, seen_at FROM jobs ",
+            $rest
+        )
+    };
+}
+
+/// Writes a job, new or changed, and gives its number.
+pub async fn put(db: &mut Connection, row: &Row) -> Result<JobRowId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
+                           partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
+                           memory_mb, gpus, node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir,
+                           submit_line, cancelled_by, is_over, is_settled, first_seen_at, seen_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+                 $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
+         ON CONFLICT (person_id, cluster_id, number, task) DO UPDATE SET
+             raw = $5, tasks = $6, user = $7, name = $8, state = $9, reason = $10, account = $11, partition = $12,
+             qos = $13, submitted_at = $14, eligible_at = $15, start_at = $16, end_at = $17, limit_minutes = $18,
+             cpus = $19, nodes = $20, memory_mb = $21, gpus = $22, node_list = $23, priority = $24, dependency = $25,
+             restarts = $26, exit_code = $27, exit_signal = $28, work_dir = $29, submit_line = $30, cancelled_by = $31,
+             is_over = $32, is_settled = $33, seen_at = $35
+         RETURNING id",
+    )
+    .bind(row.person_id)
+    .bind(row.cluster_id)
+    .bind(row.number)
+    .bind(row.task)
+    .bind(row.raw)
+    .bind(&row.tasks)
+    .bind(&row.user)
+    .bind(&row.name)
+    .bind(&row.state)
+    .bind(&row.reason)
+    .bind(&row.account)
+    .bind(&row.partition)
+    .bind(&row.qos)
+    .bind(row.submitted_at)
+    .bind(row.eligible_at)
+    .bind(row.start_at)
+    .bind(row.end_at)
+    .bind(row.limit_minutes)
+    .bind(row.cpus)
+    .bind(row.nodes)
+    .bind(row.memory_mb)
+    .bind(&row.gpus)
+    .bind(&row.node_list)
+    .bind(row.priority)
+    .bind(&row.dependency)
+    .bind(row.restarts)
+    .bind(row.exit_code)
+    .bind(row.exit_signal)
+    .bind(&row.work_dir)
+    .bind(&row.submit_line)
+    .bind(&row.cancelled_by)
+    .bind(row.is_over)
+    .bind(row.is_settled)
+    .bind(row.first_seen_at)
+    .bind(row.seen_at)
+    .fetch_one(db)
+    .await?;
+    Ok(JobRowId(id))
+}
+
+/// Removes a job's row: the waiting rest of an array whose tasks have all begun.
+pub async fn remove(db: &mut Connection, id: JobRowId) -> Result<()> {
+    sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id.0).execute(db).await?;
+    Ok(())
+}
+
+/// Someone's jobs on a cluster that are not over, and those that ended since.
+pub async fn current(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    ended_since: UnixTime,
+    most: i64,
+) -> Result<Vec<Row>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
+         ORDER BY is_over, end_at DESC LIMIT $4"
+    ))
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(ended_since.0)
+    .bind(most)
+    .fetch_all(db)
+    .await?)
+}
+
+/// One job of someone's.
+pub async fn find(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    number: i64,
+    task: i64,
+) -> Result<Option<Row>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"
+    ))
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(number)
+    .bind(task)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The rows of an array, its waiting rest first.
+pub async fn tasks_of(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    number: i64,
+) -> Result<Vec<Row>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"
+    ))
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(number)
+    .fetch_all(db)
+    .await?)
+}
+
+/// What to look for in the history.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// Only this cluster; 0 for all.
+    pub cluster: i64,
+    /// Only this state; empty for all.
+    pub state: String,
+    /// Only this account; empty for all.
+    pub account: String,
+    /// In name, number or folder; empty for all.
+    pub text: String,
+}
+
+/// Jobs of someone's that are over, the latest first, and how many there are.
+pub async fn history(
+    db: &mut Connection,
+    person: PersonId,
+    search: &Search,
+    offset: i64,
+    most: i64,
+) -> Result<(Vec<Row>, i64)> {
+    let pattern = like(&search.text);
+    let rows = sqlx::query_as(select!(
+        "WHERE person_id = $1 AND is_over = 1
+           AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
+           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
+         ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
+    ))
+    .bind(person.0)
+    .bind(search.cluster)
+    .bind(&search.state)
+    .bind(&search.account)
+    .bind(&pattern)
+    .bind(most)
+    .bind(offset)
+    .fetch_all(&mut *db)
+    .await?;
+    let count = sqlx::query_scalar(
+        "SELECT count(*) FROM jobs WHERE person_id = $1 AND is_over = 1
+           AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
+           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')",
+    )
+    .bind(person.0)
+    .bind(search.cluster)
+    .bind(&search.state)
+    .bind(&search.account)
+    .bind(&pattern)
+    .fetch_one(db)
+    .await?;
+    Ok((rows, count))
+}
+
+/// A pattern that finds the text anywhere; empty for no text.
+fn like(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}
+
+/// Notes a change.
+pub async fn note(db: &mut Connection, id: JobRowId, moment: &Moment) -> Result<()> {
+    sqlx::query("INSERT INTO job_moments (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
+        .bind(id.0)
+        .bind(moment.at.0)
+        .bind(&moment.state)
+        .bind(&moment.detail)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// The changes that were seen, in their order.
+pub async fn moments(db: &mut Connection, id: JobRowId) -> Result<Vec<Moment>> {
+    Ok(sqlx::query_as(
+        "SELECT at, state, detail FROM job_moments WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
+    )
+    .bind(id.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Forgets jobs that ended long ago.
+pub async fn forget(db: &mut Connection, ended_before: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1")
+        .bind(ended_before.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,159 @@
+//! Tables `queues`, `job_papers` and `preferences`: how far a person's queue is known, what was read for a job's page,
+//! and what a person chose.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, JobRowId, PersonId};
+
+/// How far a person's queue on a cluster is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct Queue {
+    seen_at: Option<i64>,
+    history_from: Option<i64>,
+    history_until: Option<i64>,
+    /// Fair-share, storage and quota, as JSON.
+    pub standing: String,
+}
+
+impl Queue {
+    /// The last picture of the queue.
+    pub fn seen(&self) -> Option<UnixTime> {
+        self.seen_at.map(UnixTime)
+    }
+
+    /// The stretch of time of which the accounting was read.
+    pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
+        Some((UnixTime(self.history_from?), UnixTime(self.history_until?)))
+    }
+}
+
+/// What is known.
+pub async fn get(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<Queue> {
+    let row = sqlx::query_as(
+        "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .fetch_optional(db)
+    .await?;
+    Ok(row.unwrap_or_default())
+}
+
+/// Notes that the queue was seen.
+pub async fn note_seen(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO queues (person_id, cluster_id, seen_at) VALUES ($1, $2, $3)
+         ON CONFLICT (person_id, cluster_id) DO UPDATE SET seen_at = $3",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Notes the stretch of time of which the accounting was read.
+pub async fn note_history(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    (from, until): (UnixTime, UnixTime),
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO queues (person_id, cluster_id, history_from, history_until) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (person_id, cluster_id) DO UPDATE SET history_from = $3, history_until = $4",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(from.0)
+    .bind(until.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Keeps fair-share, storage and quota.
+pub async fn set_standing(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    standing: &str,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO queues (person_id, cluster_id, standing) VALUES ($1, $2, $3)
+         ON CONFLICT (person_id, cluster_id) DO UPDATE SET standing = $3",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(standing)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// What was read for a job's page, and when.
+pub async fn paper(db: &mut Connection, job: JobRowId) -> Result<Option<(String, UnixTime)>> {
+    let row: Option<(String, i64)> =
+        sqlx::query_as("SELECT paper, read_at FROM job_papers WHERE job_id = $1")
+            .bind(job.0)
+            .fetch_optional(db)
+            .await?;
+    Ok(row.map(|(paper, at)| (paper, UnixTime(at))))
+}
+
+/// Keeps it.
+pub async fn put_paper(
+    db: &mut Connection,
+    job: JobRowId,
+    paper: &str,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO job_papers (job_id, paper, read_at) VALUES ($1, $2, $3)
+         ON CONFLICT (job_id) DO UPDATE SET paper = $2, read_at = $3",
+    )
+    .bind(job.0)
+    .bind(paper)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// A choice of a person's.
+pub async fn preference(
+    db: &mut Connection,
+    person: PersonId,
+    name: &str,
+) -> Result<Option<String>> {
+    Ok(sqlx::query_scalar("SELECT value FROM preferences WHERE person_id = $1 AND name = $2")
+        .bind(person.0)
+        .bind(name)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// Remembers a choice.
+pub async fn set_preference(
+    db: &mut Connection,
+    person: PersonId,
+    name: &str,
+    value: &str,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO preferences (person_id, name, value) VALUES ($1, $2, $3)
+         ON CONFLICT (person_id, name) DO UPDATE SET value = $3",
+    )
+    .bind(person.0)
+    .bind(name)
+    .bind(value)
+    .execute(db)
+    .await?;
+    Ok(())
+}

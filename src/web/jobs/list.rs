@@ -1,0 +1,396 @@
+//! The list of jobs. Made from what is known; looking at it keeps it fresh.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use super::super::Answer;
+use super::super::extract::{Context, Form, Me, Query};
+use super::super::flash::{self, Flash, see_other};
+use super::super::page::{Page, Section, show};
+use super::queues::{Place, places};
+use super::row::{Frame, Row, Time};
+use super::view::{COLUMNS, View, Whose, columns};
+use crate::auth::Action;
+use crate::clock::UnixTime;
+use crate::error::AppError;
+use crate::explain::sizes;
+use crate::explain::waiting::Kind;
+use crate::jobs::entry::{Counts, Entry};
+use crate::jobs::{QueueKey, Record};
+use crate::slurm::job::{Job, JobState, Stage};
+use crate::slurm::tasks::TaskSet;
+use crate::store;
+use crate::store::jobs::Search;
+
+/// Rows on a page.
+const PER_PAGE: usize = 50;
+/// The preference that holds the chosen columns.
+const COLUMNS_CHOSEN: &str = "jobs.columns";
+
+#[derive(Template)]
+#[template(path = "jobs/list.html")]
+struct ListPage {
+    page: Page,
+    list: List,
+    tabs: Vec<(String, &'static str, bool)>,
+    accounts: Vec<String>,
+    columns: Vec<(&'static str, &'static str, bool)>,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/rows.html")]
+struct RowsPart {
+    list: List,
+}
+
+/// The part of the page that renews itself.
+pub struct List {
+    view: View,
+    whose: Whose,
+    rows: Vec<Row>,
+    places: Vec<Place>,
+    chips: Vec<(String, &'static str, String, bool)>,
+    shown: &'static [(&'static str, &'static str)],
+    has: Vec<&'static str>,
+    total: usize,
+    pages: usize,
+    more_history: Vec<(String, String, UnixTime)>,
+    /// Other clusters are worth a column.
+    many: bool,
+}
+
+impl List {
+    fn has(&self, column: &str) -> bool {
+        self.has.contains(&column)
+    }
+
+    fn sum(&self) -> String {
+        sizes::count(u64::try_from(self.total).unwrap_or(0), "job")
+    }
+
+    fn previous(&self) -> String {
+        if self.view.page() > 1 { self.view.with_page(self.view.page() - 1) } else { String::new() }
+    }
+
+    fn next(&self) -> String {
+        if self.view.page() < self.pages {
+            self.view.with_page(self.view.page() + 1)
+        } else {
+            String::new()
+        }
+    }
+
+    fn page_words(&self) -> String {
+        format!("Page {} of {}", self.view.page().min(self.pages), self.pages)
+    }
+
+    fn columns_shown(&self) -> usize {
+        // The box, the job, the state, the time, what was asked; then the chosen ones.
+        5 + self.has.len() + usize::from(self.whose == Whose::Group)
+    }
+}
+
+/// The page.
+pub async fn get(context: Context, me: Me, Query(view): Query<View>) -> Answer {
+    me.may(Action::UseClusters)?;
+    let list = list(&context, &me, view).await?;
+    let chosen = list.has.clone();
+    let mut accounts: Vec<String> =
+        list.places.iter().flat_map(|place| place.accounts.iter().cloned()).collect();
+    accounts.sort();
+    accounts.dedup();
+    let tab = |whose: Whose, label| (list.view.with_whose(whose), label, list.whose == whose);
+    show(&ListPage {
+        tabs: vec![
+            tab(Whose::Mine, "Mine"),
+            tab(Whose::Group, "My group's"),
+            tab(Whose::History, "History"),
+        ],
+        accounts,
+        columns: COLUMNS
+            .iter()
+            .map(|(name, label)| (*name, *label, chosen.contains(name)))
+            .collect(),
+        list,
+        page: Page::for_person(&context, &me.0, "Jobs", Section::Jobs),
+    })
+}
+
+/// The rows alone, for the page that is open.
+pub async fn rows(context: Context, me: Me, Query(view): Query<View>) -> Answer {
+    me.may(Action::UseClusters)?;
+    show(&RowsPart { list: list(&context, &me, view).await? })
+}
+
+/// Which columns to show.
+#[derive(Deserialize)]
+pub struct Chosen {
+    #[serde(default)]
+    back: String,
+}
+
+/// Remembers the columns.
+pub async fn choose_columns(
+    context: Context,
+    me: Me,
+    Form(fields): Form<Vec<(String, String)>>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let words: Vec<&str> = fields
+        .iter()
+        .filter(|(name, _)| name == "column")
+        .map(|(_, value)| value.as_str())
+        .collect();
+    let chosen = columns(&words.join(",")).join(",");
+    let mut tx = context.app.store.write().await?;
+    store::queues::set_preference(&mut tx, me.0.person.id, COLUMNS_CHOSEN, &chosen).await?;
+    store::commit(tx).await?;
+    let back = fields.iter().find(|(name, _)| name == "back").map_or("/jobs", |(_, value)| value);
+    Ok(see_other(own_address(back)).into_response())
+}
+
+/// Asks the clusters now, as far as that is polite.
+pub async fn refresh(context: Context, me: Me, Form(form): Form<Chosen>) -> Answer {
+    me.may(Action::UseClusters)?;
+    for place in places(&context, &me).await? {
+        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
+        context.app.queues.refresh_soon(key).await?;
+    }
+    Ok(see_other(own_address(&form.back)).into_response())
+}
+
+/// Which cluster's history.
+#[derive(Deserialize)]
+pub struct Older {
+    cluster: String,
+}
+
+/// Asks a cluster for the month before what is known of one's history there.
+pub async fn older(context: Context, me: Me, Form(form): Form<Older>) -> Answer {
+    me.may(Action::UseClusters)?;
+    let places = places(&context, &me).await?;
+    let place = places.iter().find(|place| place.cluster.slug == form.cluster);
+    let cluster = place.ok_or(AppError::NotFound)?.cluster.id;
+    context.app.queues.look_back(QueueKey { person: me.0.person.id, cluster });
+    Ok(flash::redirect(context, "/jobs?view=history", Flash::OlderJobsAsked))
+}
+
+/// Where a form may lead back to: the list and nothing else.
+pub fn own_address(back: &str) -> &str {
+    let is_list = back == "/jobs" || back.starts_with("/jobs?");
+    if is_list && back.len() < 1000 { back } else { "/jobs" }
+}
+
+async fn list(context: &Context, me: &Me, view: View) -> Result<List, AppError> {
+    let whose = view.whose();
+    let mut places = places(context, me).await?;
+    for place in &mut places {
+        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
+        place.picture = context.app.queues.look(key, whose == Whose::Group).await?;
+    }
+    let mut db = context.app.store.read().await?;
+    let chosen = store::queues::preference(&mut db, me.0.person.id, COLUMNS_CHOSEN).await?;
+    drop(db);
+    let mut list = List {
+        has: columns(&chosen.unwrap_or_default()),
+        shown: COLUMNS,
+        many: places.len() > 1,
+        rows: Vec::new(),
+        chips: Vec::new(),
+        total: 0,
+        pages: 1,
+        more_history: Vec::new(),
+        view,
+        whose,
+        places,
+    };
+    match whose {
+        Whose::Mine => list.fill_with_mine(context),
+        Whose::Group => list.fill_with_group(context),
+        Whose::History => list.fill_with_history(context, me).await?,
+    }
+    Ok(list)
+}
+
+impl List {
+    fn fill_with_mine(&mut self, context: &Context) {
+        let now = context.app.clock.now();
+        let text = self.view.text();
+        let places = self.chosen_places();
+        let mut counts = Counts::default();
+        let mut never = 0;
+        let mut found: Vec<(&Place, &Entry)> = Vec::new();
+        for place in &places {
+            for entry in place.picture.entries() {
+                if !fits(&entry.head.job, &self.view.account, &text) {
+                    continue;
+                }
+                counts.add_all(entry.counts);
+                never += u64::from(entry.is_stuck);
+                if self.wants(entry) {
+                    found.push((place, entry));
+                }
+            }
+        }
+        match self.view.sort.as_str() {
+            "name" => found.sort_by_cached_key(|(_, entry)| entry.head.job.name.to_lowercase()),
+            "submitted" => {
+                found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
+            }
+            // One picture is in order already.
+            _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.rank()),
+            _ => {}
+        }
+        let total = found.len();
+        let skip = (self.view.page() - 1) * PER_PAGE;
+        let rows = found.iter().skip(skip).take(PER_PAGE);
+        let rows =
+            rows.map(|(place, entry)| frame(place, now, &self.view.open).row(entry)).collect();
+        let chip = |state: &str, label, count: u64| {
+            (self.view.with_state(state), label, sizes::number(count), self.view.state == state)
+        };
+        let chips = vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+            chip("ended", "Ended", counts.ended + counts.bad),
+            chip("problem", "Problems", counts.bad + never),
+        ];
+        (self.rows, self.chips) = (rows, chips);
+        self.set_total(total);
+    }
+
+    fn wants(&self, entry: &Entry) -> bool {
+        match self.view.state.as_str() {
+            "running" => entry.counts.running > 0,
+            "waiting" => entry.counts.waiting > 0,
+            "ended" => entry.counts.ended + entry.counts.bad > 0,
+            "problem" => entry.counts.bad > 0 || entry.is_stuck,
+            _ => true,
+        }
+    }
+
+    fn fill_with_group(&mut self, context: &Context) {
+        let now = context.app.clock.now();
+        let text = self.view.text();
+        let mut counts = Counts::default();
+        let places = self.chosen_places();
+        let mut found: Vec<(&Place, &Job)> = Vec::new();
+        for place in &places {
+            let Some(group) = &place.picture.group else { continue };
+            for job in &group.jobs {
+                let by_user = !text.is_empty() && job.user.to_lowercase().contains(&text);
+                if !by_user && !fits(job, &self.view.account, &text) {
+                    continue;
+                }
+                let tasks = job.tasks.as_ref().map_or(1, TaskSet::len);
+                let (place_of, state) = match job.state.stage() {
+                    Stage::Waiting => (&mut counts.waiting, "waiting"),
+                    Stage::Running | Stage::Ended => (&mut counts.running, "running"),
+                };
+                *place_of += tasks;
+                if self.view.state.is_empty() || self.view.state == state {
+                    found.push((place, job));
+                }
+            }
+        }
+        found.sort_by_key(|(_, job)| {
+            (job.state.stage() == Stage::Waiting, std::cmp::Reverse(job.priority), job.id)
+        });
+        let total = found.len();
+        let skip = (self.view.page() - 1) * PER_PAGE;
+        let rows = found.iter().skip(skip).take(PER_PAGE);
+        let rows = rows.map(|(place, job)| frame(place, now, "").job(job, false)).collect();
+        let chip = |state: &str, label, count: u64| {
+            (self.view.with_state(state), label, sizes::number(count), self.view.state == state)
+        };
+        let chips = vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+        ];
+        (self.rows, self.chips) = (rows, chips);
+        self.set_total(total);
+    }
+
+    async fn fill_with_history(&mut self, context: &Context, me: &Me) -> Result<(), AppError> {
+        let now = context.app.clock.now();
+        let cluster = self.places.iter().find(|place| place.cluster.slug == self.view.cluster);
+        let search = Search {
+            cluster: cluster.map_or(0, |place| place.cluster.id.0),
+            state: self.view.state.clone(),
+            account: self.view.account.clone(),
+            text: self.view.text(),
+        };
+        let (offset, most) = ((self.view.page() - 1) * PER_PAGE, PER_PAGE);
+        let (offset, most) =
+            (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
+        let mut db = context.app.store.read().await?;
+        let (rows, total) =
+            store::jobs::history(&mut db, me.0.person.id, &search, offset, most).await?;
+        drop(db);
+        let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(Record::of(row))));
+        let rows = records.filter_map(|(cluster, record)| {
+            let place = self.places.iter().find(|place| place.cluster.id.0 == cluster)?;
+            Some(frame(place, now, "").record(&record, false))
+        });
+        self.rows = rows.collect();
+        let states = [
+            ("", "All"),
+            (JobState::Completed.word(), "Done"),
+            (JobState::Failed.word(), "Failed"),
+            (JobState::Timeout.word(), "Out of time"),
+            (JobState::OutOfMemory.word(), "Out of memory"),
+            (JobState::Cancelled.word(), "Cancelled"),
+        ];
+        let chip = |(state, label): (&str, &'static str)| {
+            (self.view.with_state(state), label, String::new(), self.view.state == state)
+        };
+        self.chips = states.into_iter().map(chip).collect();
+        let known = |place: &Place| {
+            Some((
+                place.cluster.slug.clone(),
+                place.cluster.title.clone(),
+                place.picture.history_from?,
+            ))
+        };
+        self.more_history = self.places.iter().filter_map(known).collect();
+        self.set_total(usize::try_from(total).unwrap_or(0));
+        Ok(())
+    }
+
+    fn set_total(&mut self, total: usize) {
+        self.total = total;
+        self.pages = total.div_ceil(PER_PAGE).max(1);
+    }
+
+    fn chosen_places(&self) -> Vec<Place> {
+        let wanted = |place: &&Place| {
+            self.view.cluster.is_empty() || place.cluster.slug == self.view.cluster
+        };
+        self.places.iter().filter(wanted).cloned().collect()
+    }
+}
+
+fn fits(job: &Job, account: &str, text: &str) -> bool {
+    (account.is_empty() || job.account == account)
+        && (text.is_empty()
+            || job.name.to_lowercase().contains(text)
+            || job.id.number.to_string().contains(text)
+            || job.work_dir.to_lowercase().contains(text))
+}
+
+/// What all rows of a place have in common.
+pub fn frame<'a>(place: &'a Place, now: UnixTime, open: &'a str) -> Frame<'a> {
+    Frame {
+        cluster: &place.cluster,
+        picture: &place.picture,
+        now,
+        fair_share: place.fair_share,
+        open,
+        own_waiting: place.picture.waiting(),
+    }
+}

@@ -1,0 +1,147 @@
+//! The places where someone has jobs: each cluster they have a name on, with what is known of their queue there.
+
+use std::sync::Arc;
+
+use super::super::extract::{Context, Me};
+use crate::clock::UnixTime;
+use crate::cluster::{Learnt, Status};
+use crate::domain::LineRole;
+use crate::error::AppError;
+use crate::jobs::{Picture, QueueKey, Trouble};
+use crate::store::clusters::Cluster;
+use crate::store::{self};
+
+/// A cluster and what is known of someone's queue there.
+#[derive(Clone)]
+pub struct Place {
+    /// The cluster.
+    pub cluster: Arc<Cluster>,
+    /// What they can charge jobs to, as Slurm has it.
+    pub accounts: Vec<String>,
+    /// Whether this cluster ranks by fair-share.
+    pub fair_share: bool,
+    /// Whether the connection stands.
+    pub is_up: bool,
+    /// Whether it is being opened.
+    pub is_opening: bool,
+    /// What is known.
+    pub picture: Arc<Picture>,
+}
+
+/// Why a picture is not fresh, and what one can do.
+pub struct Stale {
+    /// What happened.
+    pub sentence: String,
+    /// Slurm's own words; empty if there are none.
+    pub said: String,
+    /// Whether connecting again helps.
+    pub can_reconnect: bool,
+}
+
+impl Place {
+    /// When the picture was taken.
+    pub fn seen(&self) -> Option<UnixTime> {
+        self.picture.seen
+    }
+
+    /// Why the picture is not fresh, if it is not.
+    pub fn stale(&self) -> Option<Stale> {
+        let title = &self.cluster.title;
+        let stale = |sentence: String, said: &str, can_reconnect| {
+            Some(Stale { sentence, said: said.to_owned(), can_reconnect })
+        };
+        if self.cluster.alarmed().is_some() {
+            return stale(
+                format!(
+                    "Nothing is asked of {title} until an administrator has looked at its identity."
+                ),
+                "",
+                false,
+            );
+        }
+        if self.is_opening {
+            return None;
+        }
+        if !self.is_up {
+            return stale(
+                format!("You are not connected to {title}. What you see is what was last known."),
+                "",
+                true,
+            );
+        }
+        match self.picture.trouble.as_ref()? {
+            Trouble::NotConnected | Trouble::Stopped | Trouble::Away => None,
+            Trouble::Controller(said) => stale(
+                format!(
+                    "Slurm on {title} does not answer at the moment. What you see is what was last known; the portal keeps trying. Running jobs usually go on."
+                ),
+                said,
+                false,
+            ),
+            Trouble::Accounting(said) => {
+                stale(format!("The accounting of {title} does not answer."), said, false)
+            }
+            Trouble::Other(words) => {
+                stale(format!("The queue of {title} could not be read: {words}"), "", false)
+            }
+        }
+    }
+
+    /// Why ended jobs may be missing, if they may.
+    pub fn accounting(&self) -> Option<&str> {
+        match self.picture.accounting_trouble.as_ref()? {
+            Trouble::Accounting(said) | Trouble::Other(said) | Trouble::Controller(said) => {
+                Some(said)
+            }
+            Trouble::NotConnected | Trouble::Stopped | Trouble::Away => None,
+        }
+    }
+}
+
+/// Someone's places, without looking at them.
+pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> {
+    let person = me.0.person.id;
+    let known = context.app.places.get(&context.app.store, &person, async || {
+        let mut db = context.app.store.read().await?;
+        let mut found = Vec::new();
+        for line in store::lines::of_person(&mut db, person).await? {
+            let key = line.key();
+            if key.role != LineRole::Login {
+                continue;
+            }
+            let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
+            let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let site = crate::cluster::Known::of(&mut db, row.clone()).await?.site;
+            found.push(Known {
+                cluster: Arc::new(row),
+                accounts: learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect(),
+                fair_share: site.units.fair_share || learnt.uses_fair_share,
+            });
+        }
+        Ok::<_, store::StoreError>(found)
+    });
+    let mut places = Vec::new();
+    for one in known.await?.iter() {
+        let key = QueueKey { person, cluster: one.cluster.id };
+        let status = context.app.lines.status(key.line());
+        places.push(Place {
+            cluster: one.cluster.clone(),
+            accounts: one.accounts.clone(),
+            fair_share: one.fair_share,
+            is_up: matches!(status, Status::Up(_)),
+            is_opening: matches!(status, Status::Opening(_)),
+            picture: context.app.queues.picture(key).await?,
+        });
+    }
+    Ok(places)
+}
+
+/// What is noted of someone's places, until anything is written.
+pub type Places = store::Cache<crate::domain::PersonId, Vec<Known>>;
+
+/// What is noted of a place.
+pub struct Known {
+    cluster: Arc<Cluster>,
+    accounts: Vec<String>,
+    fair_share: bool,
+}
