@@ -75,27 +75,33 @@ CREATE TABLE queues (
 CREATE TABLE notices (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     person_id  INTEGER NOT NULL REFERENCES people (id) ON DELETE CASCADE,
-    job_id     INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-    kind       TEXT    NOT NULL CHECK (kind IN ('started', 'ended', 'never')),
+    job_id     INTEGER REFERENCES jobs (id) ON DELETE CASCADE, -- NULL: about no job
+    kind       TEXT    NOT NULL CHECK (kind IN ('started', 'ended', 'never', 'webhook-off')),
+    state      TEXT    NOT NULL DEFAULT '',                   -- Slurm's word for the job when this was noticed
     restarts   INTEGER NOT NULL DEFAULT 0,                    -- a job that was put back may start and end again
     at         INTEGER NOT NULL,
     read_at    INTEGER,                                       -- NULL: not seen in the portal
-    sent_at    INTEGER,                                       -- NULL: not sent to the address of the person's choice
+    sent_at    INTEGER,                                       -- NULL: waits to be sent to the person's own address
     UNIQUE (job_id, kind, restarts)
 ) STRICT;
-CREATE INDEX notices_by_person ON notices (person_id, at);
+CREATE INDEX notices_by_person ON notices (person_id, id);
+CREATE INDEX notices_unread ON notices (person_id) WHERE read_at IS NULL;
+CREATE INDEX notices_unsent ON notices (person_id) WHERE sent_at IS NULL;
+CREATE INDEX notices_by_age ON notices (at);
 
 -- Where notices are sent besides: an address of the person's choice. Address and secret are sealed.
 CREATE TABLE webhooks (
-    person_id  INTEGER NOT NULL PRIMARY KEY REFERENCES people (id) ON DELETE CASCADE,
-    url        BLOB    NOT NULL,
-    secret     BLOB    NOT NULL,
-    kinds      TEXT    NOT NULL,                              -- 'started,ended,never'
-    created_at INTEGER NOT NULL,
-    failures   INTEGER NOT NULL DEFAULT 0,
-    next_at    INTEGER NOT NULL DEFAULT 0,                    -- not before
-    problem    TEXT    NOT NULL DEFAULT '',
-    sent_at    INTEGER
+    person_id     INTEGER NOT NULL PRIMARY KEY REFERENCES people (id) ON DELETE CASCADE,
+    url           BLOB    NOT NULL,
+    secret        BLOB    NOT NULL,
+    kinds         TEXT    NOT NULL,                           -- 'started,ended,never'
+    created_at    INTEGER NOT NULL,
+    failures      INTEGER NOT NULL DEFAULT 0,                 -- since the last message that arrived
+    failing_since INTEGER,
+    next_at       INTEGER NOT NULL DEFAULT 0,                 -- not before
+    problem       TEXT    NOT NULL DEFAULT '',                -- of the last try, in words
+    sent_at       INTEGER,
+    stopped_at    INTEGER                                     -- given up: nothing is sent until its owner says so
 ) STRICT;
 
 -- Small choices of a person that pages remember.

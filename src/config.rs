@@ -43,6 +43,8 @@ pub struct Config {
     pub log: Log,
     /// How long the activity log is kept.
     pub activity: Activity,
+    /// Where people may have their notices sent.
+    pub notices: Notices,
 }
 
 /// A public listener and the address people reach it at.
@@ -111,6 +113,14 @@ pub struct Activity {
     pub keep_days: u32,
 }
 
+/// Notices that are sent to addresses of people's own choice.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Notices {
+    /// Whether those may be addresses of private networks, this machine included.
+    pub allow_private: bool,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -125,6 +135,7 @@ impl Default for Config {
             sessions: Sessions::default(),
             log: Log::default(),
             activity: Activity::default(),
+            notices: Notices::default(),
         }
     }
 }

@@ -10,6 +10,10 @@ const EVERY: Duration = Duration::from_hours(1);
 
 /// How often measured durations are folded into their histograms. Until then each one takes memory.
 const FOLD_EVERY: Duration = Duration::from_secs(5);
+/// Notices are kept for this many seconds: 90 days.
+const NOTICES_KEPT_FOR: i64 = 90 * 86_400;
+/// Jobs that are over are kept for this many seconds after their end: a year.
+const JOBS_KEPT_FOR: i64 = 366 * 86_400;
 
 /// Runs until the portal stops.
 pub async fn run(app: AppState) {
@@ -29,10 +33,16 @@ pub async fn tidy(app: &AppState) {
     let result = async {
         let sessions = app.auth.sweep_sessions().await?;
         let until = app.clock.now().plus(-i64::from(app.config.activity.keep_days) * 86_400);
+        let now = app.clock.now();
         let mut tx = app.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?
-            + store::lines::sweep_connects(&mut tx, until).await?;
+            + store::lines::sweep_connects(&mut tx, until).await?
+            + store::notices::forget(&mut tx, now.plus(-NOTICES_KEPT_FOR)).await?
+            + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?;
         store::commit(tx).await?;
+        if entries > 0 {
+            app.bell.forget();
+        }
         app.store.scrub().await?;
         Ok::<_, crate::auth::AuthError>((sessions, entries))
     };

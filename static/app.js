@@ -245,11 +245,73 @@
     if (event.detail.target?.matches?.("[data-queue]")) rememberRows(event.detail.target);
   });
 
+  // ---- Notifications of the browser: only where someone has asked for them, while the page is not seen, by one tab ----
+
+  const NOTIFY = "portolan.notify"; // "on": this browser is to show them
+  const NOTIFIED = "portolan.notified"; // the last notice that a tab has shown, or that was seen in one
+  const WAIT_MS = 700; // a tab that is seen comes first
+  const canNotify = "Notification" in window && window.isSecureContext;
+  const recall = (key) => { try { return localStorage.getItem(key); } catch { return null; } };
+  const keep = (key, value) => { try { localStorage.setItem(key, value); return true; } catch { return false; } };
+
+  function claim(last) {
+    if (Number(recall(NOTIFIED)) >= last) return false;
+    return keep(NOTIFIED, String(last));
+  }
+
+  let waiting = []; // toasts that came together are one notification
+
+  function notifyOf(toasts) {
+    if (!canNotify || toasts.length === 0) return;
+    const last = Math.max(...toasts.map((toast) => Number(toast.dataset.notice)));
+    if (!document.hidden) { claim(last); return; }
+    if (Notification.permission !== "granted" || recall(NOTIFY) !== "on") return;
+    if (waiting.length === 0) {
+      setTimeout(() => (navigator.locks ? navigator.locks.request(NOTIFY, notify) : notify()), WAIT_MS);
+    }
+    waiting.push(...toasts.map((toast) => ({ last, text: toast.dataset.noticeText, href: toast.dataset.noticeHref })));
+  }
+
+  function notify() {
+    const told = waiting;
+    waiting = [];
+    const last = Math.max(...told.map((one) => one.last));
+    if (!claim(last)) return;
+    try {
+      const body = told.map((one) => one.text).join("\n");
+      const note = new Notification("Portolan", { body, tag: `portolan-${last}` });
+      note.onclick = () => { window.focus(); location.assign(told[0].href); note.close(); };
+    } catch { /* some phones know the word, but allow no page to do it */ }
+  }
+
+  function showNotifyState(root) {
+    const card = all("[data-notify-card]", root)[0];
+    if (!card) return;
+    const allowed = canNotify && Notification.permission === "granted";
+    const isOn = allowed && recall(NOTIFY) === "on";
+    const refused = canNotify && Notification.permission === "denied";
+    card.querySelector("[data-notify-state]").textContent = !canNotify
+      ? "This browser offers no notifications for this page."
+      : isOn ? "On in this browser."
+      : refused ? "Your browser refuses them for this page. You can change that in its settings for this site."
+      : "Off in this browser.";
+    card.querySelector("[data-notify-on]").hidden = isOn || refused || !canNotify;
+    card.querySelector("[data-notify-off]").hidden = !isOn;
+  }
+
+  async function switchNotify(isOn) {
+    if (isOn && Notification.permission !== "granted") await Notification.requestPermission();
+    keep(NOTIFY, isOn ? "on" : "off");
+    showNotifyState(document);
+  }
+
   // ---- What each new piece of page needs ----
 
   function enhance(root) {
     for (const button of all("[data-copy], [data-reveal]", root)) button.hidden = false;
     all("[data-toast]", root).forEach(armToast);
+    notifyOf(all("[data-notice]", root));
+    showNotifyState(root);
     refreshTimes(root);
     if (all("[data-queue]", root).length > 0) restoreRows(root);
     all(".error-summary", root)[0]?.focus();
@@ -262,6 +324,8 @@
     else if ((hit = at("[data-reveal]"))) toggleReveal(hit);
     else if ((hit = at("[data-dialog-open]"))) openDialog(event, hit);
     else if ((hit = at("[data-dialog-close]"))) hit.closest("dialog")?.close();
+    else if (at("[data-notify-on]")) switchNotify(true);
+    else if (at("[data-notify-off]")) switchNotify(false);
     else if ((hit = at("[data-toast-close]"))) hit.closest("[data-toast]").remove();
     else if (event.target.matches?.("dialog[open]")) event.target.close(); // the backdrop
     closeMenus(at("details[data-menu]"));
@@ -333,9 +397,14 @@
 
   // The stream of events ends a session everywhere at once.
   const known = new WeakSet();
+  let wasOpen = false;
   document.addEventListener("htmx:sseOpen", (event) => {
     const { source } = event.detail;
-    if (event.target !== document.body || known.has(source)) return;
+    if (event.target !== document.body) return;
+    // What was told while the stream was down is fetched now.
+    if (wasOpen && byId("bell")) window.htmx.trigger("#bell", "ring");
+    wasOpen = true;
+    if (known.has(source)) return;
     known.add(source);
     source.addEventListener("signed-out", () => {
       source.close();

@@ -31,7 +31,7 @@ def speeds(figure, programs, cluster, person, folder):
         figure(name, float(value), float(limit), at_most=sign == "<=")
 
 
-def description(cluster):
+def description(cluster, queue_every_s):
     return f"""name = "bench"
 title = "Bench"
 [login]
@@ -39,7 +39,7 @@ host = "127.0.0.1"
 port = {cluster["ports"]["key"]}
 [limits]
 calls_per_minute = 60
-queue_every_s = 30
+queue_every_s = {queue_every_s}
 idle_minutes = 600
 connects_per_hour = 1000
 sessions = 8
@@ -47,11 +47,11 @@ submit_spacing_s = 1
 """
 
 
-def add_cluster(portal, cluster):
+def add_cluster(portal, cluster, queue_every_s=30):
     """Through the pages, as an administrator does."""
     admin = {"Cookie": portal.sign_in()}
     keys = "\n".join(f"login {key['line']}" for key in cluster["host_keys"])
-    answer = portal.post("/clusters", {"site": description(cluster), "keys": keys, "compared": "true"}, admin)
+    answer = portal.post("/clusters", {"site": description(cluster, queue_every_s), "keys": keys, "compared": "true"}, admin)
     assert answer.status == 303, answer.status
 
 
@@ -150,4 +150,5 @@ def main():
     figure.leave()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,10 +18,10 @@ from bench_portal import Figures, Portal, free_port
 CONNECTIONS, THREADS, SECONDS, ROUNDS = 50, 2, 5, 5
 
 
-def wrk(port, host, cookie):
+def wrk(port, host, cookie, path="/"):
     """Requests per second and the 99th percentile in milliseconds."""
     command = ["wrk", "-t", str(THREADS), "-c", str(CONNECTIONS), "-d", f"{SECONDS}s", "--latency",
-               "-H", f"Host: {host}", "-H", f"Cookie: {cookie}", f"http://127.0.0.1:{port}/"]
+               "-H", f"Host: {host}", "-H", f"Cookie: {cookie}", f"http://127.0.0.1:{port}{path}"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in text and "Socket errors" not in text, text
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1])
@@ -108,4 +108,5 @@ def restart(portal):
     return ready
 
 
-main()
+if __name__ == "__main__":
+    main()

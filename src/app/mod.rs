@@ -16,8 +16,9 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::cluster::{Lines, Parts};
 use crate::config::Config;
-use crate::jobs::Queues;
 use crate::jobs::notices::Bell;
+use crate::jobs::webhook::{self, Webhooks};
+use crate::jobs::{Outputs, Papers, Queues};
 use crate::sites::Site;
 use crate::store::{Cache, Store};
 use crate::vault::Vault;
@@ -64,8 +65,14 @@ pub struct App {
     pub lines: Lines,
     /// People's jobs.
     pub queues: Queues,
+    /// What was read for jobs' own pages.
+    pub papers: Papers,
+    /// The output of jobs that people look at.
+    pub outputs: Outputs,
     /// Rings when someone is to be told something.
     pub bell: Bell,
+    /// Sends notices to addresses of people's own choice.
+    pub webhooks: Webhooks,
     /// What is known of sites: ours, then the administrator's own.
     pub presets: Vec<Site>,
     /// Figures about the portal itself.
@@ -74,6 +81,8 @@ pub struct App {
     pub home: Cache<(), web::HomeFacts>,
     /// What it shows of each person's connections.
     pub home_ways: web::HomeWays,
+    /// When people were last there.
+    pub visits: web::Visits,
     /// The clusters that people have jobs on.
     pub places: web::Places,
     /// Open event streams.
@@ -120,9 +129,22 @@ impl App {
             config.pace.clone(),
             bell.clone(),
         );
+        let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
+        let outputs = Outputs::new(clock.clone(), lines.clone());
+        let webhooks = Webhooks::new(webhook::Parts {
+            store: store.clone(),
+            vault: vault.clone(),
+            clock: clock.clone(),
+            bell: bell.clone(),
+            portal: config.portal.public_url.to_string(),
+            allow_private: config.notices.allow_private,
+        });
         Ok(Arc::new(Self {
+            webhooks,
             lines,
             queues,
+            papers,
+            outputs,
             bell,
             presets: all_presets(&config.data_dir.join(files::SITES)),
             config,
@@ -133,6 +155,7 @@ impl App {
             metrics,
             home: Cache::new(1),
             home_ways: Cache::new(1000),
+            visits: web::Visits::default(),
             places: Cache::new(1000),
             streams: web::Streams::default(),
             run: u32::from_ne_bytes(entropy::bytes()?),
@@ -186,6 +209,7 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     app.lines.adopt().await.context("The connections of the run before could not be read")?;
     app.tasks.spawn(app.lines.clone().keep());
     app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
+    app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [
         (listeners.portal, web::portal(app.clone())),

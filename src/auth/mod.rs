@@ -189,6 +189,6 @@ impl Auth {
 }
 
 /// The place a person's sealed values belong to.
-fn place_of(person: PersonId) -> String {
+pub fn place_of(person: PersonId) -> String {
     format!("person:{person}")
 }

@@ -70,5 +70,7 @@ fn address(column: Column, value: &Value) -> (Purpose, String) {
         Column::UnattendedKey => {
             (Purpose::UnattendedKey, place_of_key(value.person, KeyId(value.key)))
         }
+        Column::WebhookAddress => (Purpose::WebhookAddress, place_of(value.person)),
+        Column::WebhookSecret => (Purpose::WebhookSecret, place_of(value.person)),
     }
 }

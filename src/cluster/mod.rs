@@ -4,12 +4,14 @@ pub mod administration;
 mod attempt;
 mod connect;
 pub mod job_actions;
+pub mod job_paper;
 mod keeper;
 pub mod known;
 pub mod learnt;
 pub mod lines;
 mod look;
 mod notes;
+pub mod output;
 pub mod queue;
 pub mod wrapper;
 

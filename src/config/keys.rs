@@ -14,6 +14,8 @@ pub enum Kind {
     Number,
     /// Items separated by commas.
     List,
+    /// `true` or `false`.
+    Flag,
 }
 
 /// One setting.
@@ -74,6 +76,11 @@ pub const KEYS: &[Key] = &[
         "auto, text or json; auto is readable on a terminal and JSON otherwise.",
     ),
     key("activity.keep_days", Kind::Number, "Days the activity log is kept."),
+    key(
+        "notices.allow_private",
+        Kind::Flag,
+        "Whether people may have notices sent to addresses of private networks.",
+    ),
 ];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
@@ -159,6 +166,9 @@ fn value(key: &Key, variable: &str, text: &str) -> Result<Value, ConfigError> {
                 .map(|item| Value::String(item.to_owned()))
                 .collect(),
         )),
+        Kind::Flag => text.trim().parse().map(Value::Boolean).map_err(|_| {
+            ConfigError::Invalid(format!("{variable} is '{text}', but it must be true or false."))
+        }),
         Kind::Number => text.trim().parse().map(Value::Integer).map_err(|_| {
             ConfigError::Invalid(format!("{variable} is '{text}', but it must be a whole number."))
         }),

@@ -5,7 +5,8 @@ use super::picture::Picture;
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 use crate::explain::waiting;
-use crate::slurm::job::Stage;
+use crate::slurm::job::{JobState, Stage};
+use crate::store::notices::NewNotice;
 use crate::store::{self, StoreError};
 
 /// Writes the notice of a change, if it is worth one.
@@ -22,9 +23,27 @@ pub async fn add(
         None if can_never_start(change) && before.seen.is_some() => "never",
         None => return Ok(()),
     };
-    let restarts = i64::from(change.record.job.restarts);
-    store::notices::add(tx, person, change.record.id, kind, restarts, now).await?;
-    Ok(())
+    let job = &change.record.job;
+    let new = NewNotice {
+        person,
+        job: change.record.id,
+        kind,
+        state: job.state.word(),
+        restarts: i64::from(job.restarts),
+        is_quiet: kind == "ended" && is_by_owner(change),
+    };
+    store::notices::add(tx, &new, now).await
+}
+
+/// Whether there may be something to tell.
+pub fn is_news(change: &Change) -> bool {
+    change.news.is_some() || can_never_start(change)
+}
+
+/// Who cancels a job knows it. The queue does not say who it was, and it is nearly always the owner; where the
+/// accounting names the centre's own user, the owner is told.
+fn is_by_owner(change: &Change) -> bool {
+    change.record.job.state == JobState::Cancelled && change.record.cancelled_by != "0"
 }
 
 fn can_never_start(change: &Change) -> bool {

@@ -1,28 +1,121 @@
 //! Telling people: that there is something new for someone goes out to all their open pages, and to their webhook.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use tokio::sync::broadcast;
 
-use crate::domain::PersonId;
+use crate::clock::UnixTime;
+use crate::domain::{NoticeId, PersonId};
+use crate::store::{self, Store, StoreError};
 
-/// Rings for people who have new notices.
+/// So many people's counts are kept in memory.
+const MOST_KNOWN: usize = 20_000;
+
+/// How much is new for someone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread {
+    /// Notices that they have not seen.
+    pub count: i64,
+    /// The last notice there is.
+    pub last: NoticeId,
+}
+
+impl Default for Unread {
+    fn default() -> Self {
+        Self { count: 0, last: NoticeId(0) }
+    }
+}
+
+/// Rings for people who have new notices, and knows how many those are: every page says so.
 #[derive(Debug, Clone)]
-pub struct Bell(broadcast::Sender<PersonId>);
+pub struct Bell {
+    rings: broadcast::Sender<PersonId>,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Counts the rings: what was read before one is not kept after it.
+    rings: u64,
+    unread: HashMap<PersonId, Unread>,
+}
 
 impl Default for Bell {
     fn default() -> Self {
-        Self(broadcast::channel(256).0)
+        Self { rings: broadcast::channel(256).0, known: Arc::default() }
     }
 }
 
 impl Bell {
-    /// There is something new for someone.
+    /// There is something new for someone, or they have seen what was.
     pub fn ring(&self, person: PersonId) {
+        let mut known = self.lock();
+        known.rings += 1;
+        known.unread.remove(&person);
+        drop(known);
         // Nobody may be listening.
-        let _ = self.0.send(person);
+        let _ = self.rings.send(person);
     }
 
     /// Hears for whom there is something new.
     pub fn listen(&self) -> broadcast::Receiver<PersonId> {
-        self.0.subscribe()
+        self.rings.subscribe()
+    }
+
+    /// How much is new for someone, from memory unless the bell has rung since.
+    pub async fn unread(&self, store: &Store, person: PersonId) -> Result<Unread, StoreError> {
+        let rings = {
+            let known = self.lock();
+            if let Some(unread) = known.unread.get(&person) {
+                return Ok(*unread);
+            }
+            known.rings
+        };
+        let mut db = store.read().await?;
+        let (count, last) = store::notices::unread(&mut db, person).await?;
+        let unread = Unread { count, last };
+        let mut known = self.lock();
+        if known.rings == rings {
+            if known.unread.len() >= MOST_KNOWN {
+                known.unread.clear();
+            }
+            known.unread.insert(person, unread);
+        }
+        Ok(unread)
+    }
+
+    /// The same where nobody can wait; nothing if it is not in memory.
+    pub fn known(&self, person: PersonId) -> Unread {
+        self.lock().unread.get(&person).copied().unwrap_or_default()
+    }
+
+    /// Notes that a person has seen all notices up to one.
+    pub async fn mark_read(
+        &self,
+        store: &Store,
+        person: PersonId,
+        up_to: NoticeId,
+        now: UnixTime,
+    ) -> Result<(), StoreError> {
+        if self.unread(store, person).await?.count == 0 {
+            return Ok(());
+        }
+        let mut tx = store.write().await?;
+        store::notices::mark_read(&mut tx, person, up_to, now).await?;
+        store::commit(tx).await?;
+        self.ring(person);
+        Ok(())
+    }
+
+    /// Notices were deleted: counts are read again.
+    pub fn forget(&self) {
+        let mut known = self.lock();
+        known.rings += 1;
+        known.unread.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Record;
 use super::keep::Keeping;
 use super::merge::{self, Change, Known as KnownJobs};
 use super::picture::{GroupQueue, Picture, Trouble};
 use super::watch::{QueueKey, Queues, recent};
+use super::{Record, news};
 use crate::clock::UnixTime;
 use crate::cluster::queue::{self, Told, Wishes};
 use crate::cluster::{Known, Learnt};
@@ -262,7 +262,7 @@ impl Queues {
             }
         }
         drop(spots);
-        if changes.iter().any(|change| change.news.is_some()) {
+        if changes.iter().any(news::is_news) {
             self.0.bell.ring(key.person);
         }
     }

@@ -15,6 +15,7 @@ pub mod factors;
 mod fields;
 pub mod gres;
 pub mod job;
+pub mod live_usage;
 pub mod nodes;
 pub mod output_path;
 pub mod partitions;

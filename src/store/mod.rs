@@ -24,6 +24,7 @@ pub mod queues;
 pub mod recovery_codes;
 pub mod sealed;
 pub mod sessions;
+pub mod webhooks;
 
 use cache::Revisions;
 

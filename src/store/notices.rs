@@ -1,4 +1,4 @@
-//! Tables `notices` and `webhooks`: what people are told about their jobs, and where else it is sent.
+//! Table `notices`: what people are told about their jobs.
 
 use super::{Connection, Result};
 use crate::clock::UnixTime;
@@ -10,7 +10,7 @@ pub struct Notice {
     /// Which.
     #[sqlx(try_from = "i64")]
     pub id: NoticeId,
-    /// `started`, `ended` or `never`.
+    /// `started`, `ended`, `never`, or `webhook-off`, which is about no job.
     pub kind: String,
     /// When.
     #[sqlx(try_from = "i64")]
@@ -23,10 +23,8 @@ pub struct Notice {
     pub task: i64,
     /// The job's name.
     pub name: String,
-    /// Slurm's word for what it does.
+    /// Slurm's word for the job when this was noticed.
     pub state: String,
-    /// Slurm's word for why it waits.
-    pub reason: String,
     /// The cluster's short name.
     pub slug: String,
     /// The cluster's name.
@@ -36,35 +34,63 @@ pub struct Notice {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT n.id, n.kind, n.at, n.read_at IS NOT NULL AS is_read, j.number, j.task, j.name, j.state, j.reason,
-                    c.slug, c.title AS cluster
-             FROM notices n JOIN jobs j ON j.id = n.job_id JOIN clusters c ON c.id = j.cluster_id ",
+            "SELECT n.id, n.kind, n.at, n.read_at IS NOT NULL AS is_read, n.state, coalesce(j.number, 0) AS number,
+                    coalesce(j.task, -1) AS task, coalesce(j.name, '') AS name, coalesce(c.slug, '') AS slug,
+                    coalesce(c.title, '') AS cluster
+             FROM notices n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN clusters c ON c.id = j.cluster_id ",
             $rest
         )
     };
 }
 
-/// Adds a notice; false if the person was told before.
-pub async fn add(
-    db: &mut Connection,
-    person: PersonId,
-    job: JobRowId,
-    kind: &str,
-    restarts: i64,
-    now: UnixTime,
-) -> Result<bool> {
-    let done = sqlx::query(
-        "INSERT INTO notices (person_id, job_id, kind, restarts, at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT DO NOTHING",
+/// Something new about a job.
+#[derive(Debug, Clone, Copy)]
+pub struct NewNotice<'a> {
+    /// Whom to tell.
+    pub person: PersonId,
+    /// Which job.
+    pub job: JobRowId,
+    /// `started`, `ended` or `never`.
+    pub kind: &'a str,
+    /// Slurm's word for the job now.
+    pub state: &'a str,
+    /// How often the job was put back.
+    pub restarts: i64,
+    /// Only kept for the list: neither counted as new nor sent.
+    pub is_quiet: bool,
+}
+
+/// Adds a notice. A person is told once: a second one only corrects how the job ended. It waits to be sent only if
+/// the person has an address for that.
+pub async fn add(db: &mut Connection, new: &NewNotice<'_>, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO notices (person_id, job_id, kind, state, restarts, at, read_at, sent_at)
+         VALUES ($1, $2, $3, $4, $5, $6, iif($7, $6, NULL),
+                 iif($7 OR NOT EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), $6, NULL))
+         ON CONFLICT (job_id, kind, restarts) DO UPDATE SET state = $4",
+    )
+    .bind(new.person.0)
+    .bind(new.job.0)
+    .bind(new.kind)
+    .bind(new.state)
+    .bind(new.restarts)
+    .bind(now.0)
+    .bind(new.is_quiet)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Tells a person that nothing is sent to their address any more.
+pub async fn add_webhook_off(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO notices (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
     )
     .bind(person.0)
-    .bind(job.0)
-    .bind(kind)
-    .bind(restarts)
     .bind(now.0)
     .execute(db)
     .await?;
-    Ok(done.rows_affected() > 0)
+    Ok(())
 }
 
 /// The latest notices of a person.
@@ -93,13 +119,14 @@ pub async fn after(
 
 /// How many a person has not seen, and the last one there is.
 pub async fn unread(db: &mut Connection, person: PersonId) -> Result<(i64, NoticeId)> {
-    let (count, last): (i64, Option<i64>) = sqlx::query_as(
-        "SELECT count(*) FILTER (WHERE read_at IS NULL), max(id) FROM notices WHERE person_id = $1",
+    let (count, last): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM notices WHERE person_id = $1 AND read_at IS NULL),
+                (SELECT coalesce(max(id), 0) FROM notices WHERE person_id = $1)",
     )
     .bind(person.0)
     .fetch_one(db)
     .await?;
-    Ok((count, NoticeId(last.unwrap_or(0))))
+    Ok((count, NoticeId(last)))
 }
 
 /// Notes that a person has seen all up to one.
@@ -131,7 +158,7 @@ pub async fn unsent(db: &mut Connection, person: PersonId, most: i64) -> Result<
     .await?)
 }
 
-/// Notes that notices up to one were sent, or need not be.
+/// Notes that notices up to one were sent, or need not be any more.
 pub async fn mark_sent(
     db: &mut Connection,
     person: PersonId,
@@ -153,110 +180,4 @@ pub async fn mark_sent(
 pub async fn forget(db: &mut Connection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM notices WHERE at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())
-}
-
-/// Where a person's notices are sent besides.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Webhook {
-    /// Whose.
-    #[sqlx(try_from = "i64")]
-    pub person_id: PersonId,
-    /// The address, sealed.
-    pub url: Vec<u8>,
-    /// What messages are signed with, sealed.
-    pub secret: Vec<u8>,
-    /// `started,ended,never`.
-    pub kinds: String,
-    /// Failures since the last success.
-    pub failures: i64,
-    /// Not before.
-    #[sqlx(try_from = "i64")]
-    pub next_at: UnixTime,
-    /// What went wrong last, in words.
-    pub problem: String,
-    sent_at: Option<i64>,
-}
-
-impl Webhook {
-    /// When something was last sent.
-    pub fn sent(&self) -> Option<UnixTime> {
-        self.sent_at.map(UnixTime)
-    }
-}
-
-/// A person's webhook.
-pub async fn webhook(db: &mut Connection, person: PersonId) -> Result<Option<Webhook>> {
-    Ok(sqlx::query_as(
-        "SELECT person_id, url, secret, kinds, failures, next_at, problem, sent_at FROM webhooks WHERE person_id = $1",
-    )
-    .bind(person.0)
-    .fetch_optional(db)
-    .await?)
-}
-
-/// Webhooks of people whose account is on, that have something to send and may be tried now.
-pub async fn webhooks_due(db: &mut Connection, now: UnixTime) -> Result<Vec<Webhook>> {
-    Ok(sqlx::query_as(
-        "SELECT person_id, url, secret, kinds, failures, next_at, problem, sent_at FROM webhooks
-         WHERE next_at <= $1
-           AND person_id IN (SELECT person_id FROM notices WHERE sent_at IS NULL)
-           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)",
-    )
-    .bind(now.0)
-    .fetch_all(db)
-    .await?)
-}
-
-/// Sets a person's webhook.
-pub async fn put_webhook(
-    db: &mut Connection,
-    person: PersonId,
-    url: &[u8],
-    secret: &[u8],
-    kinds: &str,
-    now: UnixTime,
-) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO webhooks (person_id, url, secret, kinds, created_at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (person_id) DO UPDATE
-         SET url = $2, secret = $3, kinds = $4, failures = 0, next_at = 0, problem = ''",
-    )
-    .bind(person.0)
-    .bind(url)
-    .bind(secret)
-    .bind(kinds)
-    .bind(now.0)
-    .execute(db)
-    .await?;
-    Ok(())
-}
-
-/// Notes how sending went.
-pub async fn note_webhook(
-    db: &mut Connection,
-    person: PersonId,
-    problem: Option<(&str, UnixTime)>,
-    now: UnixTime,
-) -> Result<()> {
-    let query = match problem {
-        None => sqlx::query(
-            "UPDATE webhooks SET failures = 0, next_at = 0, problem = '', sent_at = $2 WHERE person_id = $1",
-        )
-        .bind(person.0)
-        .bind(now.0),
-        Some((problem, next)) => sqlx::query(
-            "UPDATE webhooks SET failures = failures + 1, next_at = $2, problem = $3 WHERE person_id = $1",
-        )
-        .bind(person.0)
-        .bind(next.0)
-        .bind(problem),
-    };
-    query.execute(db).await?;
-    Ok(())
-}
-
-/// Removes a person's webhook.
-pub async fn remove_webhook(db: &mut Connection, person: PersonId) -> Result<()> {
-    sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person.0).execute(db).await?;
-    Ok(())
 }

@@ -18,6 +18,10 @@ pub enum Column {
     ChainByPending,
     /// Keys of SSH keys that may be used without their owner.
     UnattendedKey,
+    /// Addresses that notices are sent to.
+    WebhookAddress,
+    /// What those messages are signed with.
+    WebhookSecret,
 }
 
 impl Column {
@@ -29,6 +33,8 @@ impl Column {
         Self::ChainBySession,
         Self::ChainByPending,
         Self::UnattendedKey,
+        Self::WebhookAddress,
+        Self::WebhookSecret,
     ];
 }
 
@@ -69,6 +75,12 @@ pub async fn list(db: &mut Connection, column: Column) -> Result<Vec<Value>> {
         Column::UnattendedKey => {
             "SELECT id AS row, person_id AS person, id AS key, x'' AS token_hash, unattended AS value FROM ssh_keys WHERE unattended IS NOT NULL"
         }
+        Column::WebhookAddress => {
+            "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, url AS value FROM webhooks"
+        }
+        Column::WebhookSecret => {
+            "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, secret AS value FROM webhooks"
+        }
     };
     Ok(sqlx::query_as(sql).fetch_all(db).await?)
 }
@@ -82,6 +94,8 @@ pub async fn put(db: &mut Connection, column: Column, row: i64, value: &[u8]) ->
         Column::ChainBySession => "UPDATE sessions SET chain = $2 WHERE id = $1",
         Column::ChainByPending => "UPDATE pending_sign_ins SET chain = $2 WHERE rowid = $1",
         Column::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
+        Column::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",
+        Column::WebhookSecret => "UPDATE webhooks SET secret = $2 WHERE person_id = $1",
     };
     sqlx::query(sql).bind(row).bind(value).execute(db).await?;
     Ok(())

@@ -47,6 +47,10 @@ pub enum Purpose {
     UnattendedKey,
     /// A signing key of an earlier master key, kept so that its signatures still count.
     FormerSigningKey,
+    /// Where a person wants notices to be sent: such addresses hold secrets.
+    WebhookAddress,
+    /// What those messages are signed with.
+    WebhookSecret,
 }
 
 impl Purpose {
@@ -63,6 +67,8 @@ impl Purpose {
             Self::ChainBySession => b"portolan/1/chain-by-session",
             Self::UnattendedKey => b"portolan/1/unattended-key",
             Self::FormerSigningKey => b"portolan/1/former-signing-key",
+            Self::WebhookAddress => b"portolan/1/webhook-address",
+            Self::WebhookSecret => b"portolan/1/webhook-secret",
         }
     }
 }

@@ -6,7 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 
 use super::cookies::{self, Kind};
 use super::flash::Flash;
-use super::page::{Page, Section};
+use super::page::{Bell, Page, Section};
 use super::sign_in;
 use super::theme::Theme;
 use crate::app::App;
@@ -224,6 +224,7 @@ pub async fn render(app: &App, asker: &Asker, answer: Response) -> Response {
         let cookie = asker.sent.get(app, Kind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek(cookie).await {
             page = page.with_person(&me, Section::Elsewhere);
+            page.bell = Bell::of(app.bell.known(me.person.id));
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()

@@ -81,11 +81,16 @@ where
         let app = AppState::from_ref(state);
         // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
         let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
-        match Sent::of(&parts.headers).get(&app, Kind::Session) {
-            Some(cookie) if is_person => Ok(Self(app.auth.whose(cookie).await?)),
-            Some(cookie) => Ok(Self(app.auth.peek(cookie).await?)),
-            None => Ok(Self(None)),
+        let me = match Sent::of(&parts.headers).get(&app, Kind::Session) {
+            Some(cookie) if is_person => app.auth.whose(cookie).await?,
+            Some(cookie) => app.auth.peek(cookie).await?,
+            None => None,
+        };
+        if let Some(me) = &me {
+            // Every page shows how much is new, and takes it from memory. One that cannot be read is no reason to fail.
+            let _ = app.bell.unread(&app.store, me.person.id).await;
         }
+        Ok(Self(me))
     }
 }
 

@@ -79,6 +79,9 @@ flashes! {
     ClusterRemoved = "cluster-removed", "ok", "The cluster is forgotten.";
     HostKeysPinned = "host-keys-pinned", "ok", "The host keys are pinned. People connect anew.";
     AlarmEnded = "alarm-ended", "ok", "The alarm is over; the pinned keys stay as they were.";
+    NoticesChosen = "notices-chosen", "ok", "Your choice is saved.";
+    WebhookSet = "webhook-set", "ok", "Notices are sent to this address from now on. Send a test message to see whether it arrives.";
+    WebhookRemoved = "webhook-removed", "ok", "Nothing is sent to that address any more.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

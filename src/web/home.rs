@@ -1,5 +1,6 @@
-//! The home page: what to do first, one's connections and one's groups. Nothing here asks a cluster: what is shown
-//! is in memory, or was read since the last write.
+//! The home page: one's jobs now, what ended since the last visit, fair-share and storage, one's connections and
+//! groups, and what newcomers do first. Nothing here asks a cluster: what is shown is in memory, or was read since the
+//! last write.
 
 use std::sync::Arc;
 
@@ -7,16 +8,29 @@ use askama::Template;
 
 use super::Answer;
 use super::extract::{Context, Me};
+use super::jobs::queues;
+use super::jobs::row::Time;
 use super::page::{Page, Section, show};
 use crate::app::AppState;
 use crate::auth::Action;
 use crate::clock::UnixTime;
 use crate::cluster::Status;
 use crate::domain::{ClusterId, LineRole, PersonId};
+use crate::jobs::QueueKey;
 use crate::store::clusters::Cluster;
 use crate::store::groups::Membership;
 use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
+
+mod jobs;
+mod standing;
+mod steps;
+mod visits;
+
+use jobs::Now;
+use standing::Standing;
+use steps::{Step, admin_steps, in_order, member_steps};
+pub use visits::Visits;
 
 /// So many clusters are shown; the rest is on the page of all clusters.
 const MOST_CLUSTERS: usize = 6;
@@ -27,29 +41,13 @@ struct HomePage {
     page: Page,
     greeting: String,
     steps: Vec<Step>,
+    now: Now,
+    standings: Vec<Standing>,
     memberships: Vec<Membership>,
     connections: Vec<Connection>,
     /// How many clusters are not shown.
     more: usize,
     is_admin: bool,
-}
-
-/// One of the first steps.
-struct Step {
-    title: &'static str,
-    text: &'static str,
-    href: String,
-    action: &'static str,
-    is_done: bool,
-    /// done, next (the first that is not) or later.
-    state: &'static str,
-}
-
-impl Step {
-    /// What is done needs no explanation.
-    const fn text_now(&self) -> &'static str {
-        if self.is_done { "" } else { self.text }
-    }
 }
 
 /// A cluster and one's connection to it.
@@ -136,10 +134,23 @@ pub async fn get(context: Context, me: Me) -> Answer {
     };
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     let connections = connections(app, me.0.person.id, &facts, &ways);
+    let mut places = queues::places(&context, &me).await?;
+    for place in &mut places {
+        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
+        place.picture = app.queues.look(key, false).await?;
+    }
+    // A page that renews itself is no visit.
+    let since = if places.is_empty() {
+        None
+    } else {
+        app.visits.since(app, me.0.person.id, !context.is_fragment).await?
+    };
     show(&HomePage {
         page: Page::for_person(&context, &me.0, "Home", Section::Home),
         greeting: format!("Hello {first_name}"),
         steps: in_order(steps),
+        now: Now::of(&places, since, app.clock.now()),
+        standings: places.iter().filter_map(Standing::of).collect(),
         memberships: me.0.memberships.clone(),
         more: facts.clusters.len() - connections.len(),
         connections,
@@ -175,94 +186,4 @@ fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) 
         }
     };
     clusters.into_iter().map(connection).collect()
-}
-
-/// Marks the first open step as the next one; nothing is left to show when all are done.
-fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
-    let Some(next) = steps.iter().position(|step| !step.is_done) else {
-        return Vec::new();
-    };
-    for (index, step) in steps.iter_mut().enumerate() {
-        step.state = match step.is_done {
-            true => "done",
-            false if index == next => "next",
-            false => "later",
-        };
-    }
-    steps
-}
-
-fn admin_steps(facts: &Facts, has_totp: bool) -> Vec<Step> {
-    vec![
-        done("Set up the portal"),
-        Step {
-            title: "Create your group",
-            text: "Give your lab a name. People, and later jobs and figures, belong to it.",
-            href: "/groups".into(),
-            action: "Create a group",
-            is_done: facts.has_group,
-            state: "",
-        },
-        Step {
-            title: "Add a cluster",
-            text: "Choose it from a list of known centres, or give its host name.",
-            href: "/clusters/new".into(),
-            action: "Add a cluster",
-            is_done: !facts.clusters.is_empty(),
-            state: "",
-        },
-        Step {
-            title: "Invite your people",
-            text: "You get a link for each of them. With it they make their own account.",
-            href: "/groups".into(),
-            action: "Invite someone",
-            is_done: facts.has_people,
-            state: "",
-        },
-        protect(has_totp),
-    ]
-}
-
-fn member_steps(has_group: bool, facts: &Facts, was_connected: bool, has_totp: bool) -> Vec<Step> {
-    let mut steps = vec![done("Make your account")];
-    if !has_group {
-        steps.push(Step {
-            title: "Join your group",
-            text: "Ask the leader of your group for an invitation link and open it in this browser.",
-            href: String::new(),
-            action: "",
-            is_done: false,
-            state: "",
-        });
-    }
-    if let Some(first) = facts.clusters.first() {
-        steps.push(Step {
-            title: "Connect to a cluster",
-            text: "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
-            href: match facts.clusters.len() {
-                1 => format!("/clusters/{}", first.slug),
-                _ => "/clusters".into(),
-            },
-            action: "Connect",
-            is_done: was_connected,
-            state: "",
-        });
-    }
-    steps.push(protect(has_totp));
-    steps
-}
-
-const fn done(title: &'static str) -> Step {
-    Step { title, text: "", href: String::new(), action: "", is_done: true, state: "" }
-}
-
-fn protect(is_done: bool) -> Step {
-    Step {
-        title: "Protect your account",
-        text: "Add a second factor: a code from your phone. Then your password alone opens nothing.",
-        href: "/account/second-factor".into(),
-        action: "Set it up",
-        is_done,
-        state: "",
-    }
 }

@@ -27,6 +27,8 @@ mod jobs;
 mod join;
 mod keys;
 mod layers;
+mod notice_settings;
+mod notices;
 mod once;
 mod page;
 mod people;
@@ -40,7 +42,7 @@ mod styleguide;
 mod theme;
 mod visitor;
 
-pub use home::{Facts as HomeFacts, Ways as HomeWays};
+pub use home::{Facts as HomeFacts, Visits, Ways as HomeWays};
 pub use jobs::Places;
 pub use streams::Streams;
 
@@ -68,6 +70,11 @@ pub fn portal(app: AppState) -> Router {
         .route("/account/devices/{id}/end", post(devices::end))
         .route("/account/devices/end-all", post(devices::end_all))
         .route("/account/activity", get(activity::own))
+        .route("/account/notices", get(notice_settings::get).post(notice_settings::choose))
+        .route("/account/notices/webhook", post(notice_settings::set_webhook))
+        .route("/account/notices/webhook/test", post(notice_settings::test_webhook))
+        .route("/account/notices/webhook/secret", post(notice_settings::renew_secret))
+        .route("/account/notices/webhook/remove", post(notice_settings::remove_webhook))
         .route("/account/key", get(keys::get).post(keys::make))
         .route("/account/key/import", post(keys::import))
         .route("/account/key/replace", post(keys::replace))
@@ -104,12 +111,7 @@ pub fn portal(app: AppState) -> Router {
         )
         .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
         .route("/automation/portolan-commands", get(clusters::automation::wrapper))
-        .route("/jobs", get(jobs::list::get))
-        .route("/jobs/rows", get(jobs::list::rows))
-        .route("/jobs/columns", post(jobs::list::choose_columns))
-        .route("/jobs/refresh", post(jobs::list::refresh))
-        .route("/jobs/older", post(jobs::list::older))
-        .route("/jobs/act", post(jobs::act::post))
+        .merge(job_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
@@ -137,6 +139,27 @@ pub fn portal(app: AppState) -> Router {
         &app,
     )
     .with_state(app)
+}
+
+/// Jobs and what people are told of them.
+fn job_routes() -> Router<AppState> {
+    Router::new()
+        .route("/jobs", get(jobs::list::get))
+        .route("/jobs/rows", get(jobs::list::rows))
+        .route("/jobs/columns", post(jobs::list::choose_columns))
+        .route("/jobs/refresh", post(jobs::list::refresh))
+        .route("/jobs/older", post(jobs::list::older))
+        .route("/jobs/act", post(jobs::act::post))
+        .route("/jobs/{slug}/{id}", get(jobs::job::get))
+        .route("/jobs/{slug}/{id}/part", get(jobs::job::part))
+        .route("/jobs/{slug}/{id}/script", get(jobs::job::script))
+        .route("/jobs/{slug}/{id}/output", get(jobs::output::get))
+        .route("/jobs/{slug}/{id}/output/more", get(jobs::output::more))
+        .route("/jobs/{slug}/{id}/output/before", get(jobs::output::before))
+        .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
+        .route("/notices", get(notices::get))
+        .route("/notices/bell", get(notices::bell))
+        .route("/notices/read", post(notices::read))
 }
 
 /// The separate origin on which dashboards are shown.

@@ -11,6 +11,7 @@ use super::{Answer, assets};
 use crate::auth::Action;
 use crate::auth::sessions::SignedIn;
 use crate::error::AppError;
+use crate::jobs::notices::Unread;
 
 /// What `base.html` shows around every page.
 pub struct Page {
@@ -30,6 +31,8 @@ pub struct Page {
     pub icon: &'static str,
     /// Who is signed in.
     pub person: Option<Person>,
+    /// How much they have not seen.
+    pub bell: Bell,
     /// Where one can go.
     pub nav: Vec<NavItem>,
     /// A message left by the page before.
@@ -46,6 +49,30 @@ pub struct Person {
     pub initials: String,
     /// Whether they administer the portal.
     pub is_admin: bool,
+}
+
+/// The bell in the frame.
+#[derive(Default)]
+pub struct Bell {
+    /// Notices that were not seen, in words: `3`, `99+`; empty if there are none.
+    pub count: String,
+    /// The last notice that this page knows of.
+    pub last: i64,
+}
+
+impl Bell {
+    /// More are not counted out.
+    const MOST: i64 = 99;
+
+    /// The bell of someone.
+    pub fn of(unread: Unread) -> Self {
+        let count = match unread.count {
+            ..=0 => String::new(),
+            count @ 1..=Self::MOST => count.to_string(),
+            _ => format!("{}+", Self::MOST),
+        };
+        Self { count, last: unread.last.0 }
+    }
 }
 
 /// One place to go.
@@ -92,7 +119,8 @@ pub enum Section {
 impl Page {
     /// The frame of a page for someone who is signed in.
     pub fn for_person(context: &Context, me: &SignedIn, title: &str, section: Section) -> Self {
-        Self::for_anyone(context.theme, context.flash, title).with_person(me, section)
+        let page = Self::for_anyone(context.theme, context.flash, title).with_person(me, section);
+        Self { bell: Bell::of(context.app.bell.known(me.person.id)), ..page }
     }
 
     /// The frame of someone who is signed in around a page.
@@ -125,6 +153,7 @@ impl Page {
             sse: assets::address("htmx-ext-sse.min.js"),
             icon: assets::address("favicon.svg"),
             person: None,
+            bell: Bell::default(),
             nav: Vec::new(),
             flash: flash.map(|flash| Message { kind: flash.kind(), text: flash.text() }),
             version: env!("CARGO_PKG_VERSION"),

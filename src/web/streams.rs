@@ -30,6 +30,12 @@ impl Streams {
         *count += 1;
         Some(OpenStream { streams: self.clone(), person })
     }
+
+    /// How many someone holds.
+    pub fn count(&self, person: PersonId) -> usize {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&person).copied().unwrap_or(0)
+    }
 }
 
 impl Drop for OpenStream {

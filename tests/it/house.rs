@@ -79,14 +79,14 @@ fn nothing_points_back() {
         ("ssh", SHARED),
         ("slurm", &["clock"]),
         ("cluster", &["auth", "clock", "domain", "entropy", "sites", "slurm", "ssh", "store"]),
+        ("sites", &["domain"]),
         (
             "jobs",
             &[
-                "auth", "clock", "cluster", "config", "domain", "explain", "sites", "slurm", "ssh",
-                "store",
+                "auth", "clock", "cluster", "config", "domain", "entropy", "explain", "logs",
+                "outgoing", "sites", "slurm", "ssh", "store", "vault",
             ],
         ),
-        ("sites", &["domain"]),
         ("logs", &[]),
         ("explain", &["clock", "logs", "sites", "slurm"]),
         ("auth", &["clock", "domain", "entropy", "config", "store", "vault"]),

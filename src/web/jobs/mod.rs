@@ -1,9 +1,15 @@
 //! Jobs: the list, single jobs, and what one can do to them.
 
 pub mod act;
+mod array;
+pub mod download;
+mod found;
+pub mod job;
 pub mod list;
-mod queues;
-mod row;
+pub mod output;
+pub mod queues;
+pub mod row;
+mod story;
 mod view;
 
 pub use queues::Places;

@@ -20,6 +20,8 @@ pub struct Place {
     pub accounts: Vec<String>,
     /// Whether this cluster ranks by fair-share.
     pub fair_share: bool,
+    /// How long jobs may run in each part of the cluster, in minutes.
+    pub longest: Arc<Vec<(String, u32)>>,
     /// Whether the connection stands.
     pub is_up: bool,
     /// Whether it is being opened.
@@ -39,6 +41,11 @@ pub struct Stale {
 }
 
 impl Place {
+    /// How long jobs may run in a part of the cluster, in minutes, if there is a limit.
+    pub fn longest(&self, partition: &str) -> Option<u32> {
+        self.longest.iter().find(|(name, _)| name == partition).map(|(_, minutes)| *minutes)
+    }
+
     /// When the picture was taken.
     pub fn seen(&self) -> Option<UnixTime> {
         self.picture.seen
@@ -116,6 +123,13 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
                 cluster: Arc::new(row),
                 accounts: learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect(),
                 fair_share: site.units.fair_share || learnt.uses_fair_share,
+                longest: Arc::new(
+                    learnt
+                        .partitions
+                        .iter()
+                        .filter_map(|one| Some((one.name.clone(), one.time_limit.minutes()?)))
+                        .collect(),
+                ),
             });
         }
         Ok::<_, store::StoreError>(found)
@@ -128,6 +142,7 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
             cluster: one.cluster.clone(),
             accounts: one.accounts.clone(),
             fair_share: one.fair_share,
+            longest: one.longest.clone(),
             is_up: matches!(status, Status::Up(_)),
             is_opening: matches!(status, Status::Opening(_)),
             picture: context.app.queues.picture(key).await?,
@@ -144,4 +159,5 @@ pub struct Known {
     cluster: Arc<Cluster>,
     accounts: Vec<String>,
     fair_share: bool,
+    longest: Arc<Vec<(String, u32)>>,
 }

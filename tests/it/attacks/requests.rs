@@ -41,6 +41,7 @@ const NO_FORM: &[&str] = &[
     "/disconnect",
     "/test-key",
     "/test",
+    "/webhook/secret",
     "/install",
     "/retire",
     "/restore",

@@ -85,6 +85,10 @@ async fn afterwards_everything_opens_as_before() {
     let page = ada.post("/account/second-factor", &form).await;
     let recovery: Vec<String> = page.select_text(".code code").lines().map(str::to_owned).collect();
 
+    let hook = [("address", "https://1.1.1.1/hook"), ("kind", "ended")];
+    let set = ada.post_and_follow("/account/notices/webhook", &hook).await;
+    assert!(set.text().contains("Sent to"), "{}", set.text());
+
     assert!(refused(&installation, ROTATE).contains("Another portal is running"));
     assert!(server.stop("TERM").success());
     let before = fs::read_to_string(installation.data().join("master.key")).unwrap();
@@ -103,6 +107,9 @@ async fn afterwards_everything_opens_as_before() {
 
     let server = installation.serve().await;
     assert!(ada.is_signed_in().await, "who was signed in stays so");
+    assert!(ada.get("/account/notices").await.text().contains("<dd>1.1.1.1 "), "where notices go");
+    let renewed = ada.post("/account/notices/webhook/secret", &[]).await;
+    assert_eq!(renewed.status, 303, "{}", renewed.text());
     ada.connect("harbour").await;
     let with_code = Client::new(&installation.url());
     with_code.sign_in("ada", PASSWORD).await;

@@ -87,9 +87,20 @@ impl TestApp {
         (&mut self.server).await.unwrap().unwrap();
     }
 
+    /// Stops the portal and starts it again with other settings.
+    pub async fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
+        self.stop().await;
+        self.start_again_with(change).await;
+    }
+
     /// Starts a portal that was stopped.
     pub async fn start_again(&mut self) {
-        let config = self.app.config.clone();
+        self.start_again_with(|_| ()).await;
+    }
+
+    async fn start_again_with(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = self.app.config.clone();
+        change(&mut config);
         self.app = App::open(config, self.clock.clone()).await.unwrap();
         self.server = tokio::spawn(serve(self.app.clone(), listen(&self.sockets)));
         // It answers only once it has taken over what was left to it.

@@ -1,0 +1,178 @@
+//! The papers that people look at: read when someone looks, kept in the database, so that they outlive the cluster's
+//! memory of the job.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::paper::Paper;
+use super::record::Record;
+use super::watch::{QueueKey, recent};
+use crate::clock::Clock;
+use crate::cluster::Lines;
+use crate::cluster::job_paper::{self, Wanted};
+use crate::slurm::job::{JobId, Stage};
+use crate::store::{self, Store, StoreError};
+
+/// While someone looks at a job that is not over, its paper is asked for again after this long.
+const EVERY: Duration = Duration::from_mins(1);
+/// After a failure, or for a job that is over, not sooner than this.
+const AGAIN_AFTER: Duration = Duration::from_secs(20);
+/// Papers are kept in memory for this long after someone looked.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+/// So many are kept at most.
+const MOST_KEPT: usize = 2000;
+
+/// A paper, and why it may be old.
+#[derive(Debug, Clone, Default)]
+pub struct Sheet {
+    /// What is known.
+    pub paper: Arc<Paper>,
+    /// Why the last try to read it gave nothing, in words.
+    pub trouble: Option<String>,
+}
+
+type Place = Arc<tokio::sync::Mutex<Held>>;
+
+#[derive(Default)]
+struct Held {
+    sheet: Sheet,
+    is_loaded: bool,
+    asked: Option<Instant>,
+    looked: Option<Instant>,
+}
+
+/// The papers that people look at.
+#[derive(Clone)]
+pub struct Papers(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    clock: Clock,
+    lines: Lines,
+    places: Mutex<HashMap<(QueueKey, JobId), Place>>,
+}
+
+impl Papers {
+    /// None yet; they come from the database as they are asked for.
+    pub fn new(store: Store, clock: Clock, lines: Lines) -> Self {
+        Self(Arc::new(Inner { store, clock, lines, places: Mutex::default() }))
+    }
+
+    /// What is known, without asking the cluster.
+    pub async fn known(&self, key: QueueKey, record: &Record) -> Result<Sheet, StoreError> {
+        let place = self.place(key, record.job.id);
+        // Someone asks the cluster at the moment: what the database has is as good.
+        let Ok(mut held) = place.try_lock() else {
+            return Ok(Sheet { paper: Arc::new(self.stored(record).await?), trouble: None });
+        };
+        self.load(&mut held, record).await?;
+        Ok(held.sheet.clone())
+    }
+
+    /// What is known, asked anew if it is old. Whoever asks for the same at the same time waits for one answer.
+    pub async fn look(&self, key: QueueKey, record: &Record) -> Result<Sheet, StoreError> {
+        let place = self.place(key, record.job.id);
+        let mut held = place.lock().await;
+        self.load(&mut held, record).await?;
+        let now = Instant::now();
+        if !is_due(&held, record, now) {
+            return Ok(held.sheet.clone());
+        }
+        held.asked = Some(now);
+        let job = &record.job;
+        let running_s = (job.state.stage() == Stage::Running && !record.is_over)
+            .then(|| job.start.map_or(0, |start| self.0.clock.now().since(start).max(0)))
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        let wanted = Wanted { id: job.id, raw: job.raw, running_s, is_over: record.is_over };
+        let told = match self.0.lines.line(key.line()) {
+            Ok(line) => job_paper::read(&line, wanted).await,
+            Err(error) => Err(error),
+        };
+        match told {
+            Ok(told) => {
+                let paper = Paper::clone(&held.sheet.paper).taking(told, job, self.0.clock.now());
+                self.keep(record, &paper).await?;
+                held.sheet = Sheet { paper: Arc::new(paper), trouble: None };
+            }
+            Err(error) => held.sheet.trouble = Some(error.to_string()),
+        }
+        Ok(held.sheet.clone())
+    }
+
+    /// Keeps the end of the output of a job that is over: the file may be cleared away.
+    pub async fn keep_log(
+        &self,
+        key: QueueKey,
+        record: &Record,
+        lines: &[String],
+    ) -> Result<(), StoreError> {
+        let place = self.place(key, record.job.id);
+        let mut held = place.lock().await;
+        self.load(&mut held, record).await?;
+        let paper = Paper::clone(&held.sheet.paper).with_log(lines);
+        if paper.log_end != held.sheet.paper.log_end {
+            self.keep(record, &paper).await?;
+            held.sheet.paper = Arc::new(paper);
+        }
+        Ok(())
+    }
+
+    async fn load(&self, held: &mut Held, record: &Record) -> Result<(), StoreError> {
+        held.looked = Some(Instant::now());
+        if !held.is_loaded {
+            held.sheet.paper = Arc::new(self.stored(record).await?);
+            held.is_loaded = true;
+        }
+        Ok(())
+    }
+
+    async fn stored(&self, record: &Record) -> Result<Paper, StoreError> {
+        if record.id.0 == 0 {
+            return Ok(Paper::default());
+        }
+        let mut db = self.0.store.read().await?;
+        let found = store::queues::paper(&mut db, record.id).await?;
+        Ok(found.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
+    }
+
+    /// Of jobs that are not the person's own, nothing is kept.
+    async fn keep(&self, record: &Record, paper: &Paper) -> Result<(), StoreError> {
+        if record.id.0 == 0 {
+            return Ok(());
+        }
+        let json = serde_json::to_string(paper).unwrap_or_default();
+        let mut tx = self.0.store.write().await?;
+        store::queues::put_paper(&mut tx, record.id, &json, self.0.clock.now()).await?;
+        store::commit(tx).await
+    }
+
+    fn place(&self, key: QueueKey, id: JobId) -> Place {
+        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= MOST_KEPT {
+            let now = Instant::now();
+            places.retain(|_, place| {
+                // One that is locked is in use.
+                place.try_lock().map_or(true, |held| recent(held.looked, now, KEPT_FOR))
+            });
+        }
+        places.entry((key, id)).or_default().clone()
+    }
+}
+
+/// Whether it is time to ask: nothing is known, the job has changed since, or it is old and the job goes on.
+fn is_due(held: &Held, record: &Record, now: Instant) -> bool {
+    let paper = &held.sheet.paper;
+    let waited = |least: Duration| {
+        held.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= least)
+    };
+    let changed = paper.state != record.job.state.word() || paper.restarts != record.job.restarts;
+    if held.sheet.trouble.is_some() || changed || paper.read_at == 0 {
+        return waited(if changed && held.sheet.trouble.is_none() {
+            Duration::from_secs(3)
+        } else {
+            AGAIN_AFTER
+        });
+    }
+    !record.is_over && waited(EVERY)
+}

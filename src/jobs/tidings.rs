@@ -1,0 +1,336 @@
+//! Notices in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". Pure.
+
+use std::collections::HashMap;
+
+use crate::clock::UnixTime;
+use crate::explain::sizes;
+use crate::slurm::job::JobState;
+use crate::store::notices::Notice;
+
+/// Notices of the same array, or of jobs of the same name, are one line if they are not further apart than this.
+const TOGETHER: i64 = 3600;
+/// Names are cut to this many characters.
+const LONGEST_NAME: usize = 60;
+
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A job can never start as it is.
+    Never,
+    /// A job is over.
+    Ended,
+    /// A job began.
+    Started,
+    /// Notices are no longer sent to the person's address.
+    WebhookOff,
+}
+
+impl Kind {
+    /// Those that a person can choose from, with a label for each.
+    pub const CHOICES: &'static [(Self, &'static str)] = &[
+        (Self::Ended, "A job ended"),
+        (Self::Never, "A job can never start as it is"),
+        (Self::Started, "A job started"),
+    ];
+
+    /// As in the database.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Ended => "ended",
+            Self::Started => "started",
+            Self::WebhookOff => "webhook-off",
+        }
+    }
+
+    /// The kind behind a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Never, Self::Ended, Self::Started, Self::WebhookOff];
+        all.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// The kinds in `started,ended,never`; what is about no job is in no list.
+    pub fn list(words: &str) -> Vec<Self> {
+        let chosen: Vec<&str> = words.split(',').map(str::trim).collect();
+        Self::CHOICES
+            .iter()
+            .map(|(kind, _)| *kind)
+            .filter(|kind| chosen.contains(&kind.word()))
+            .collect()
+    }
+
+    /// All that a person can choose, as one list.
+    pub fn all_words() -> String {
+        Self::words(Self::CHOICES.iter().map(|(kind, _)| *kind))
+    }
+
+    /// Kinds as one list.
+    pub fn words(kinds: impl Iterator<Item = Self>) -> String {
+        kinds.map(Self::word).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// How jobs ended, or that they did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// All.
+    pub all: u64,
+    /// Ended well.
+    pub done: u64,
+    /// Ended badly.
+    pub failed: u64,
+    /// Were cancelled.
+    pub cancelled: u64,
+}
+
+impl Sums {
+    /// Counts a job.
+    pub fn add(&mut self, state: JobState) {
+        self.all += 1;
+        match state {
+            JobState::Completed => self.done += 1,
+            JobState::Cancelled => self.cancelled += 1,
+            state if state.is_bad_end() => self.failed += 1,
+            _ => {}
+        }
+    }
+
+    /// Adds others.
+    pub fn add_all(&mut self, others: Self) {
+        self.all += others.all;
+        self.done += others.done;
+        self.failed += others.failed;
+        self.cancelled += others.cancelled;
+    }
+
+    /// `11 done, 1 failed`
+    pub fn words(self) -> String {
+        let unknown = self.all - self.done - self.failed - self.cancelled;
+        let parts = [
+            (self.done, "done"),
+            (self.failed, "failed"),
+            (self.cancelled, "cancelled"),
+            (unknown, "in an unknown way"),
+        ];
+        let part = |(count, word): (u64, &str)| {
+            (count > 0).then(|| format!("{} {word}", sizes::number(count)))
+        };
+        parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// One or several notices as one line. What is around the name is kept apart from it: names are strangers' text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tiding {
+    /// What it is about.
+    pub kind: Kind,
+    /// How it looks: a kind of badge.
+    pub look: &'static str,
+    /// Before the name.
+    pub before: String,
+    /// The name of the job or array; empty if there are several.
+    pub name: String,
+    /// After the name.
+    pub after: String,
+    /// Where to read more, inside the portal.
+    pub href: String,
+    /// The cluster's name; empty if there are several.
+    pub cluster: String,
+    /// The latest of them.
+    pub at: UnixTime,
+    /// Whether all of them were seen.
+    pub is_read: bool,
+    /// How many, and how they ended.
+    pub sums: Sums,
+}
+
+impl Tiding {
+    /// The line as plain text.
+    pub fn text(&self) -> String {
+        format!("{}{}{}", self.before, self.name, self.after)
+    }
+}
+
+struct Fold<'a> {
+    first: &'a Notice,
+    kind: Kind,
+    sums: Sums,
+    oldest: UnixTime,
+    newest: UnixTime,
+    state: JobState,
+    unread: u64,
+    same_name: bool,
+    same_cluster: bool,
+    same_number: bool,
+}
+
+impl<'a> Fold<'a> {
+    fn new(notice: &'a Notice, kind: Kind) -> Self {
+        Self {
+            first: notice,
+            kind,
+            sums: Sums::default(),
+            oldest: notice.at,
+            newest: notice.at,
+            state: JobState::read(&notice.state),
+            unread: 0,
+            same_name: true,
+            same_cluster: true,
+            same_number: true,
+        }
+    }
+
+    fn add(&mut self, notice: &Notice) {
+        self.sums.add(JobState::read(&notice.state));
+        self.oldest = self.oldest.min(notice.at);
+        self.newest = self.newest.max(notice.at);
+        self.unread += u64::from(!notice.is_read);
+        self.same_name &= notice.name == self.first.name;
+        self.same_cluster &= notice.slug == self.first.slug;
+        self.same_number &= self.same_cluster && notice.number == self.first.number;
+    }
+
+    fn words(self) -> Tiding {
+        let first = self.first;
+        let many = self.sums.all > 1;
+        let is_array = self.same_number && first.task >= 0;
+        let things = if is_array { "task" } else { "job" };
+        let (name, before) = match (many, self.same_name || is_array) {
+            (false, _) => (name(&first.name), String::new()),
+            (true, true) => {
+                let link = if is_array { "of " } else { "called " };
+                (name(&first.name), format!("{} {link}", sizes::count(self.sums.all, things)))
+            }
+            (true, false) => (String::new(), sizes::count(self.sums.all, things)),
+        };
+        let after = match (self.kind, many) {
+            (Kind::Started, _) => " started".to_owned(),
+            (Kind::Never, false) => " cannot start as it is".to_owned(),
+            (Kind::Never, true) => " cannot start as they are".to_owned(),
+            (Kind::Ended, false) => format!(" {}", outcome(self.state)),
+            (Kind::Ended, true) => format!(" ended: {}", self.sums.words()),
+            (Kind::WebhookOff, _) => {
+                "Notices are no longer sent to your address: nothing arrived there for three days"
+                    .to_owned()
+            }
+        };
+        let (name, before) =
+            if self.kind == Kind::WebhookOff { Default::default() } else { (name, before) };
+        let href = match (self.kind, many) {
+            (Kind::WebhookOff, _) => "/account/notices".to_owned(),
+            (_, false) if first.task >= 0 => {
+                format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
+            }
+            (_, false) => format!("/jobs/{}/{}", first.slug, first.number),
+            (_, true) if is_array => format!("/jobs/{}/{}", first.slug, first.number),
+            (Kind::Ended, true) if self.sums.failed > 0 => "/jobs?state=problem".to_owned(),
+            (Kind::Ended, true) => "/jobs?state=ended".to_owned(),
+            (Kind::Started, true) => "/jobs?state=running".to_owned(),
+            (Kind::Never, true) => "/jobs?state=problem".to_owned(),
+        };
+        Tiding {
+            kind: self.kind,
+            look: self.look(),
+            before,
+            name,
+            after,
+            href,
+            cluster: if self.same_cluster { first.cluster.clone() } else { String::new() },
+            at: self.newest,
+            is_read: self.unread == 0,
+            sums: self.sums,
+        }
+    }
+
+    fn look(&self) -> &'static str {
+        match self.kind {
+            Kind::Started => "running",
+            Kind::Never => "failed",
+            Kind::WebhookOff => "warning",
+            Kind::Ended if self.sums.failed > 0 => "failed",
+            Kind::Ended if self.sums.done > 0 => "ok",
+            Kind::Ended if self.sums.cancelled > 0 => "neutral",
+            Kind::Ended => "unknown",
+        }
+    }
+}
+
+/// The list: the newest first, arrays and jobs of the same name folded. `notices` come the newest first.
+pub fn list(notices: &[Notice]) -> Vec<Tiding> {
+    let mut folds: Vec<Fold<'_>> = Vec::new();
+    let mut open: HashMap<(Kind, &str, i64, &str), usize> = HashMap::new();
+    for notice in notices {
+        let Some(kind) = Kind::from_word(&notice.kind) else { continue };
+        // The tasks of an array belong together by its number, other jobs by their name.
+        let key = match (kind, notice.task >= 0) {
+            (Kind::WebhookOff, _) => (kind, "", notice.id.0, ""),
+            (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
+            (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
+        };
+        let place = open.get(&key).copied().filter(|place| {
+            folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= TOGETHER)
+        });
+        let place = place.unwrap_or_else(|| {
+            folds.push(Fold::new(notice, kind));
+            folds.len() - 1
+        });
+        open.insert(key, place);
+        if let Some(fold) = folds.get_mut(place) {
+            fold.add(notice);
+        }
+    }
+    folds.into_iter().map(Fold::words).collect()
+}
+
+/// The shortest: one line for each kind, what needs a look first.
+pub fn summary(notices: &[Notice]) -> Vec<Tiding> {
+    let mut folds: Vec<Fold<'_>> = Vec::new();
+    for notice in notices {
+        let Some(kind) = Kind::from_word(&notice.kind) else { continue };
+        let place = folds.iter().position(|fold| fold.kind == kind);
+        let place = place.unwrap_or_else(|| {
+            folds.push(Fold::new(notice, kind));
+            folds.len() - 1
+        });
+        if let Some(fold) = folds.get_mut(place) {
+            fold.add(notice);
+        }
+    }
+    folds.sort_by_key(|fold| fold.kind);
+    folds.into_iter().map(Fold::words).collect()
+}
+
+/// The line of one job that ended, or of an array: `first` stands for all of them.
+pub fn ended(first: &Notice, sums: Sums) -> Tiding {
+    Fold { sums, ..Fold::new(first, Kind::Ended) }.words()
+}
+
+/// A name that is fit for a line.
+fn name(text: &str) -> String {
+    let short: String =
+        text.chars().filter(|c| !crate::domain::is_trick(*c)).take(LONGEST_NAME).collect();
+    match short.trim() {
+        "" => "A job without a name".to_owned(),
+        name if text.chars().count() > LONGEST_NAME => format!("{name}…"),
+        name => name.to_owned(),
+    }
+}
+
+/// How a job ended, after its name.
+const fn outcome(state: JobState) -> &'static str {
+    match state {
+        JobState::Completed => "is done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "was cancelled",
+        JobState::Timeout => "ran out of time",
+        JobState::OutOfMemory => "ran out of memory",
+        JobState::NodeFail => "ended because its machine failed",
+        JobState::BootFail => "ended because its machine did not start",
+        JobState::Preempted => "had to make room for another job",
+        JobState::Deadline => "missed its deadline",
+        _ => "ended; the cluster does not say how",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Notices at an address of the person's own choice, such as a chat's incoming webhook: set up, tried, removed.
+//! Address and secret are sealed; nobody is shown them again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
+
+use super::notices::Bell;
+use super::tidings::Kind;
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{self, AuthError};
+use crate::clock::{Clock, UnixTime};
+use crate::domain::{NoticeId, PersonId};
+use crate::entropy;
+use crate::store::webhooks::Webhook;
+use crate::store::{self, Store};
+use crate::vault::{Purpose, Vault};
+
+mod address;
+mod message;
+mod sending;
+
+pub use address::{Address, AddressError};
+pub use sending::Failure;
+
+use message::Message;
+
+/// A person may try their address again after this long.
+const TEST_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// All webhooks.
+#[derive(Clone)]
+pub struct Webhooks(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    vault: Vault,
+    clock: Clock,
+    bell: Bell,
+    portal: String,
+    allow_private: bool,
+    tested: Mutex<HashMap<PersonId, Instant>>,
+    /// Held while messages are under way: two at once would send the same.
+    round: tokio::sync::Mutex<()>,
+}
+
+/// What webhooks need.
+pub struct Parts {
+    /// The database.
+    pub store: Store,
+    /// For addresses and secrets.
+    pub vault: Vault,
+    /// The time.
+    pub clock: Clock,
+    /// Rings when there is something to send.
+    pub bell: Bell,
+    /// The portal's own address, for links.
+    pub portal: String,
+    /// Whether messages may be sent into private networks.
+    pub allow_private: bool,
+}
+
+/// How a person's webhook stands, without anything secret.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// The host of the address.
+    pub host: String,
+    /// What is sent.
+    pub kinds: Vec<Kind>,
+    /// When something last arrived.
+    pub sent: Option<UnixTime>,
+    /// What went wrong at the last try; empty if it went well.
+    pub problem: String,
+    /// When it is tried again.
+    pub next: UnixTime,
+    /// When the portal gave up.
+    pub stopped: Option<UnixTime>,
+}
+
+/// Why a webhook was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// The address is not taken.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// There is none whose choices could be changed.
+    #[error("Enter the address that messages are to be sent to.")]
+    Missing,
+    /// Our own fault.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+}
+
+macro_rules! our_fault {
+    ($($error:ty),*) => {
+        $(impl From<$error> for SetError {
+            fn from(error: $error) -> Self {
+                Self::Auth(error.into())
+            }
+        })*
+    };
+}
+our_fault!(store::StoreError, crate::vault::VaultError);
+
+impl Webhooks {
+    /// Nothing is sent before [`Webhooks::keep`] runs.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, vault, clock, bell, portal, allow_private } = parts;
+        Self(Arc::new(Inner {
+            store,
+            vault,
+            clock,
+            bell,
+            portal,
+            allow_private,
+            tested: Mutex::default(),
+            round: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// How a person's webhook stands.
+    pub async fn standing(&self, person: PersonId) -> Result<Option<Standing>, SetError> {
+        let mut db = self.0.store.read().await?;
+        let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
+        drop(db);
+        let host = self.0.open_address(&found)?.host().to_owned();
+        Ok(Some(Standing {
+            host,
+            kinds: Kind::list(&found.kinds),
+            sent: found.sent(),
+            next: found.next_at,
+            stopped: found.stopped(),
+            problem: found.problem,
+        }))
+    }
+
+    /// Sets the address and what is sent there; with no new address, the one that is there stays. Gives the secret
+    /// that messages are signed with if it is new.
+    pub async fn set(
+        &self,
+        actor: &Actor,
+        person: PersonId,
+        address: &str,
+        kinds: &[Kind],
+    ) -> Result<Option<Zeroizing<String>>, SetError> {
+        let inner = &self.0;
+        let new = match address.trim() {
+            "" => None,
+            text => {
+                let address = Address::read(text, inner.allow_private)?;
+                address.look_up(inner.allow_private).await?;
+                Some(address)
+            }
+        };
+        let mut tx = inner.store.write().await?;
+        let known = store::webhooks::get(&mut tx, person).await?;
+        // A secret belongs to one address: whoever receives messages there could sign others with it.
+        let (url, secret, shown) = match (new, known) {
+            (None, None) => return Err(SetError::Missing),
+            (None, Some(known)) => (known.url, known.secret, None),
+            (Some(address), _) => {
+                let (sealed, secret) = inner.new_secret(person)?;
+                (
+                    inner.seal(Purpose::WebhookAddress, person, address.as_str())?,
+                    sealed,
+                    Some(secret),
+                )
+            }
+        };
+        let (now, kinds) = (inner.clock.now(), Kind::words(kinds.iter().copied()));
+        store::webhooks::put(&mut tx, person, (&url, &secret), &kinds, now).await?;
+        // What was not sent to the address before is not for this one.
+        store::notices::mark_sent(&mut tx, person, NoticeId(i64::MAX), now).await?;
+        let detail = if shown.is_some() { "a new address" } else { "what is sent" };
+        record(&mut tx, actor, Event::WebhookChanged, About { detail, ..About::default() }, now)
+            .await?;
+        store::commit(tx).await?;
+        Ok(shown)
+    }
+
+    /// Makes a new secret; the one before signs nothing any more.
+    pub async fn renew_secret(
+        &self,
+        actor: &Actor,
+        person: PersonId,
+    ) -> Result<Zeroizing<String>, SetError> {
+        let inner = &self.0;
+        let mut tx = inner.store.write().await?;
+        let known = store::webhooks::get(&mut tx, person).await?.ok_or(SetError::Missing)?;
+        let (sealed, secret) = inner.new_secret(person)?;
+        store::sealed::put(
+            &mut tx,
+            store::sealed::Column::WebhookSecret,
+            known.person_id.0,
+            &sealed,
+        )
+        .await?;
+        let about = About { detail: "a new secret", ..About::default() };
+        record(&mut tx, actor, Event::WebhookChanged, about, inner.clock.now()).await?;
+        store::commit(tx).await?;
+        Ok(secret)
+    }
+
+    /// Removes a person's webhook; nothing is sent any more.
+    pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), SetError> {
+        let now = self.0.clock.now();
+        let mut tx = self.0.store.write().await?;
+        if store::webhooks::get(&mut tx, person).await?.is_none() {
+            return Ok(());
+        }
+        store::webhooks::remove(&mut tx, person).await?;
+        store::notices::mark_sent(&mut tx, person, NoticeId(i64::MAX), now).await?;
+        let about = About { detail: "removed", ..About::default() };
+        record(&mut tx, actor, Event::WebhookChanged, about, now).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Sends a test message now and tells what came of it.
+    pub async fn test(&self, person: PersonId) -> Result<Result<(), Failure>, SetError> {
+        if !self.0.may_test(person) {
+            return Ok(Err(Failure::TooSoon));
+        }
+        let mut db = self.0.store.read().await?;
+        let known = store::webhooks::get(&mut db, person).await?.ok_or(SetError::Missing)?;
+        drop(db);
+        let address = self.0.open_address(&known)?;
+        let message =
+            Message::test(&self.0.portal, &self.0.open_secret(&known)?, self.0.clock.now());
+        Ok(self.0.deliver(&address, message).await)
+    }
+}
+
+impl Inner {
+    fn may_test(&self, person: PersonId) -> bool {
+        let now = Instant::now();
+        let mut tested = self.tested.lock().unwrap_or_else(PoisonError::into_inner);
+        tested.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
+        tested.insert(person, now).is_none()
+    }
+
+    fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), SetError> {
+        let bytes = Zeroizing::new(entropy::bytes::<32>().map_err(crate::vault::VaultError::from)?);
+        let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
+        Ok((self.seal(Purpose::WebhookSecret, person, &secret)?, secret))
+    }
+
+    fn seal(&self, purpose: Purpose, person: PersonId, text: &str) -> Result<Vec<u8>, SetError> {
+        Ok(self.vault.seal(purpose, &auth::place_of(person), text.as_bytes())?)
+    }
+
+    fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, SetError> {
+        Ok(self.vault.open(
+            Purpose::WebhookSecret,
+            &auth::place_of(webhook.person_id),
+            &webhook.secret,
+        )?)
+    }
+
+    fn open_address(&self, webhook: &Webhook) -> Result<Address, SetError> {
+        let opened = self.vault.open(
+            Purpose::WebhookAddress,
+            &auth::place_of(webhook.person_id),
+            &webhook.url,
+        )?;
+        let text = std::str::from_utf8(&opened).unwrap_or_default();
+        // Read without the rule about private networks: that may have changed since, and is checked at each sending.
+        Ok(Address::read(text, true)?)
+    }
+}

@@ -1,0 +1,279 @@
+//! Addresses that people want their notices sent to. The portal stands inside a centre's network, so an address must
+//! not lead it to machines that its owner could not reach themselves: names are looked up here, every address behind
+//! them is checked, and the connection goes to the very addresses that were checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use reqwest::Url;
+
+/// Longer addresses are not taken.
+const LONGEST: usize = 2000;
+/// A name must be found within this time.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(5);
+
+/// An address that can be sent to. Its path is often a secret: it is shown to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(Url);
+
+/// Why an address is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// It cannot be read.
+    #[error(
+        "This is not a web address. It begins with https:// and is copied from the service that is to receive the messages."
+    )]
+    NotAnAddress,
+    /// It is not encrypted.
+    #[error(
+        "The address must begin with https://, so that nobody can read the messages on their way."
+    )]
+    NotEncrypted,
+    /// It holds a user name or password.
+    #[error("The address must hold no user name or password before the host name.")]
+    HasPassword,
+    /// Another service than the web.
+    #[error("This port is not one that web services use.")]
+    Port,
+    /// Its name is not known.
+    #[error("The host name of this address is not known. Is it spelt right?")]
+    NoSuchHost,
+    /// It leads inside.
+    #[error(
+        "This address leads into a private network. The portal sends messages only to addresses on the public internet."
+    )]
+    Private,
+}
+
+impl Address {
+    /// Reads an address, without looking it up.
+    pub fn read(text: &str, allow_private: bool) -> Result<Self, AddressError> {
+        let text = text.trim();
+        if text.len() > LONGEST {
+            return Err(AddressError::NotAnAddress);
+        }
+        let mut url = Url::parse(text).map_err(|_| AddressError::NotAnAddress)?;
+        match url.scheme() {
+            "https" => {}
+            // Only inside a network that the administrator has opened, and there only to private addresses.
+            "http" if allow_private => {}
+            "http" => return Err(AddressError::NotEncrypted),
+            _ => return Err(AddressError::NotAnAddress),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(AddressError::HasPassword);
+        }
+        let port = url.port_or_known_default().ok_or(AddressError::Port)?;
+        if port < 1024 && ![80, 443].contains(&port) {
+            return Err(AddressError::Port);
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(AddressError::NotAnAddress);
+        }
+        url.set_fragment(None);
+        Ok(Self(url))
+    }
+
+    /// The host, for people.
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    /// All of it: for sealing and for the request alone.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The request's own form of it.
+    pub(super) fn url(&self) -> Url {
+        self.0.clone()
+    }
+
+    /// The machines behind it, every one of them checked.
+    pub async fn look_up(&self, allow_private: bool) -> Result<Vec<SocketAddr>, AddressError> {
+        let port = self.0.port_or_known_default().ok_or(AddressError::Port)?;
+        let host = self.host();
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let found: Vec<SocketAddr> = if let Ok(address) = bare.parse::<IpAddr>() {
+            vec![SocketAddr::new(address, port)]
+        } else {
+            let found = tokio::net::lookup_host((bare, port));
+            let found = tokio::time::timeout(LOOK_UP_WITHIN, found).await;
+            let found = found.map_err(|_| AddressError::NoSuchHost)?;
+            found.map_err(|_| AddressError::NoSuchHost)?.collect()
+        };
+        if found.is_empty() {
+            return Err(AddressError::NoSuchHost);
+        }
+        // One that leads inside is one too many: which of them is used would be the name's owner's choice.
+        if !allow_private && !found.iter().all(|one| is_public(one.ip())) {
+            return Err(AddressError::Private);
+        }
+        if self.0.scheme() == "http" && found.iter().any(|one| is_public(one.ip())) {
+            return Err(AddressError::NotEncrypted);
+        }
+        Ok(found)
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Address({})", self.host())
+    }
+}
+
+/// Whether an address belongs to the public internet. What is not known to is not.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || a == 0
+        || a >= 240
+        // Carriers' own networks, protocol assignments, old relays, benchmarks.
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
+        || (a == 198 && (18..20).contains(&b)))
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let parts = address.segments();
+    let embedded = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match parts {
+        // An IPv4 address in other clothes: mapped, or translated.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            embedded(high, low)
+        }
+        [0x2002, high, low, ..] => embedded(high, low),
+        // Tunnels, documentation and other special uses of 2001::/23, and 3fff::/20.
+        [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
+        [0x3fff, second, ..] if second < 0x1000 => false,
+        // All that is given out today.
+        [first, ..] => (0x2000..0x4000).contains(&first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_addresses_are_known_in_every_form() {
+        for inner in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "192.0.0.8",
+            "192.0.2.1",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2002:a00:1::",
+            "2001::1",
+            "2001:db8::1",
+            "fe80::1",
+            "fec0::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "100::1",
+            "3fff::1",
+        ] {
+            assert!(!is_public(inner.parse().unwrap()), "{inner}");
+        }
+        for outer in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.0.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+            "2001:4860:4860::8888",
+        ] {
+            assert!(is_public(outer.parse().unwrap()), "{outer}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        use AddressError::{HasPassword, NotAnAddress, NotEncrypted, Port};
+        for (text, problem) in [
+            ("", NotAnAddress),
+            ("hooks.example.org/x", NotAnAddress),
+            ("file:///etc/passwd", NotAnAddress),
+            ("gopher://example.org/", NotAnAddress),
+            ("https://", NotAnAddress),
+            ("http://example.org/", NotEncrypted),
+            ("https://me:secret@example.org/", HasPassword),
+            ("https://example.org:22/", Port),
+            ("https://example.org:25/", Port),
+        ] {
+            assert_eq!(Address::read(text, false).unwrap_err(), problem, "{text}");
+        }
+        let long = format!("https://example.org/{}", "x".repeat(LONGEST));
+        assert_eq!(Address::read(&long, false).unwrap_err(), NotAnAddress);
+        let good =
+            Address::read(" https://hooks.example.org/services/T0/secret#x ", false).unwrap();
+        assert_eq!(good.as_str(), "https://hooks.example.org/services/T0/secret");
+        assert_eq!(format!("{good:?}"), "Address(hooks.example.org)");
+    }
+
+    #[tokio::test]
+    async fn addresses_that_lead_inside_are_refused_however_they_are_written() {
+        for text in [
+            "https://127.0.0.1/",
+            "https://2130706433/",
+            "https://0x7f.1/",
+            "https://0177.0.0.1/",
+            "https://127.1/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/latest/meta-data",
+            "https://[::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:7f00:1]/",
+            "https://localhost/",
+            "https://LOCALHOST./",
+            "https://0/",
+        ] {
+            let address = Address::read(text, false).unwrap();
+            let found = address.look_up(false).await;
+            assert!(
+                matches!(found, Err(AddressError::Private | AddressError::NoSuchHost)),
+                "{text}: {found:?}"
+            );
+        }
+        let inside = Address::read("http://127.0.0.1:9999/x", true).unwrap();
+        assert_eq!(inside.look_up(true).await.unwrap(), ["127.0.0.1:9999".parse().unwrap()]);
+        let outside = Address::read("http://1.1.1.1/x", true).unwrap();
+        assert_eq!(outside.look_up(true).await, Err(AddressError::NotEncrypted));
+    }
+}

@@ -1,0 +1,197 @@
+//! What is sent: a text that chat services show, the same as fields for programs, and a signature.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::json;
+use sha2::Sha256;
+
+use crate::clock::UnixTime;
+use crate::jobs::tidings;
+use crate::store::notices::Notice;
+
+/// Lines of the text.
+const MOST_LINES: usize = 20;
+/// Jobs that are named with all their fields.
+const MOST_JOBS: usize = 50;
+/// Names are cut to this many characters.
+const LONGEST_NAME: usize = 200;
+
+/// A message, ready to be sent.
+pub struct Message {
+    /// JSON.
+    pub body: Vec<u8>,
+    /// Seconds since 1970.
+    pub timestamp: String,
+    /// `sha256=…`
+    pub signature: String,
+}
+
+impl Message {
+    /// The message of these notices; `portal` is the portal's own address.
+    pub fn of(notices: &[Notice], portal: &str, secret: &[u8], now: UnixTime) -> Self {
+        let lines = tidings::list(notices);
+        let summary = tidings::summary(notices);
+        let mut text: Vec<String> = Vec::new();
+        if lines.len() > MOST_LINES {
+            text.extend(summary.iter().map(|line| plain(&line.text())));
+        } else {
+            for line in &lines {
+                let place = if line.cluster.is_empty() {
+                    String::new()
+                } else {
+                    format!(" on {}", line.cluster)
+                };
+                text.push(format!(
+                    "{} {portal}{}",
+                    plain(&format!("{}{place}.", line.text())),
+                    line.href
+                ));
+            }
+        }
+        let jobs: Vec<_> =
+            notices.iter().take(MOST_JOBS).map(|notice| job(notice, portal)).collect();
+        let ended =
+            summary.iter().find(|line| line.kind == tidings::Kind::Ended).map(|line| line.sums);
+        let ended = ended.unwrap_or_default();
+        let count = |kind: &str| notices.iter().filter(|notice| notice.kind == kind).count();
+        let body = json!({
+            "text": text.join("\n"),
+            "portolan": {
+                "version": 1,
+                "portal": portal,
+                "sent_at": now.iso(),
+                "counts": {
+                    "started": count("started"),
+                    "never": count("never"),
+                    "ended": ended.all,
+                    "done": ended.done,
+                    "failed": ended.failed,
+                    "cancelled": ended.cancelled,
+                },
+                "jobs": jobs,
+                "more": notices.len().saturating_sub(MOST_JOBS),
+            },
+        });
+        Self::sign(body.to_string().into_bytes(), secret, now)
+    }
+
+    /// A message that says only that messages arrive.
+    pub fn test(portal: &str, secret: &[u8], now: UnixTime) -> Self {
+        let text = format!(
+            "This is a test message from {portal}. Notices about your jobs will arrive here."
+        );
+        let body = json!({ "text": text, "portolan": { "version": 1, "portal": portal, "sent_at": now.iso(), "test": true } });
+        Self::sign(body.to_string().into_bytes(), secret, now)
+    }
+
+    fn sign(body: Vec<u8>, secret: &[u8], now: UnixTime) -> Self {
+        let timestamp = now.0.to_string();
+        let signature = signature(secret, &timestamp, &body);
+        Self { body, timestamp, signature }
+    }
+}
+
+/// `sha256=` and the HMAC-SHA-256 of time, dot and body, in hexadecimal digits.
+fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
+    use std::fmt::Write as _;
+    // HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return String::new() };
+    mac.update(timestamp.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    let mut text = "sha256=".to_owned();
+    for byte in mac.finalize().into_bytes() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn job(notice: &Notice, portal: &str) -> serde_json::Value {
+    let id = match notice.task {
+        -1 => notice.number.to_string(),
+        task => format!("{}_{task}", notice.number),
+    };
+    let name: String = notice.name.chars().take(LONGEST_NAME).collect();
+    json!({
+        "kind": notice.kind,
+        "state": notice.state,
+        "cluster": notice.slug,
+        "id": id,
+        "name": name,
+        "at": notice.at.iso(),
+        "url": format!("{portal}/jobs/{}/{id}", notice.slug),
+    })
+}
+
+/// Chat services read `<!channel>` as a call to everyone, and these three signs as the way to write it.
+fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::NoticeId;
+
+    fn notice(id: i64, name: &str) -> Notice {
+        Notice {
+            id: NoticeId(id),
+            kind: "ended".into(),
+            at: UnixTime(1_794_820_320),
+            is_read: false,
+            number: 100 + id,
+            task: -1,
+            name: name.into(),
+            state: "COMPLETED".into(),
+            slug: "fir".into(),
+            cluster: "Fir".into(),
+        }
+    }
+
+    fn read(message: &Message) -> serde_json::Value {
+        serde_json::from_slice(&message.body).unwrap()
+    }
+
+    #[test]
+    fn text_and_fields_say_the_same() {
+        let message = Message::of(&[notice(1, "align")], "https://p.example", b"s", UnixTime(5));
+        let body = read(&message);
+        assert_eq!(body["text"], "align is done on Fir. https://p.example/jobs/fir/101");
+        assert_eq!(body["portolan"]["counts"]["done"], 1);
+        assert_eq!(body["portolan"]["jobs"][0]["url"], "https://p.example/jobs/fir/101");
+        assert_eq!(message.timestamp, "5");
+    }
+
+    #[test]
+    fn hostile_names_call_nobody_and_stay_json() {
+        for name in
+            ["<!channel> \"quoted\" \\ | & <script>", "\u{202e}\u{0}\n\r", &"x".repeat(10_000)]
+        {
+            let message = Message::of(&[notice(1, name)], "https://p.example", b"s", UnixTime(5));
+            let text = read(&message)["text"].as_str().unwrap().to_owned();
+            assert!(
+                !text.contains('<') && !text.contains('\n') && !text.contains('\u{202e}'),
+                "{text}"
+            );
+            assert!(message.body.len() < 4000);
+        }
+    }
+
+    #[test]
+    fn many_are_few_lines() {
+        let many: Vec<Notice> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
+        let message = Message::of(&many, "https://p.example", b"s", UnixTime(5));
+        let body = read(&message);
+        assert_eq!(body["text"], "500 jobs ended: 500 done");
+        assert_eq!(body["portolan"]["more"], 450);
+        assert!(message.body.len() < 60_000, "{}", message.body.len());
+    }
+
+    #[test]
+    fn the_signature_is_that_of_the_manual() {
+        // printf '1.{}' | openssl dgst -sha256 -hmac secret
+        assert_eq!(
+            signature(b"secret", "1", b"{}"),
+            "sha256=1122767b193110cfec322b6f199b599edbf608ed087f2d27afb0b97d99523908"
+        );
+    }
+}

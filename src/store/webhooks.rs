@@ -1,0 +1,157 @@
+//! Table `webhooks`: where a person's notices are sent besides, and how that goes.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+
+/// Where a person's notices are sent besides.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Webhook {
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// The address, sealed.
+    pub url: Vec<u8>,
+    /// What messages are signed with, sealed.
+    pub secret: Vec<u8>,
+    /// `started,ended,never`.
+    pub kinds: String,
+    /// Failures since the last success.
+    pub failures: i64,
+    failing_since: Option<i64>,
+    /// Not before.
+    #[sqlx(try_from = "i64")]
+    pub next_at: UnixTime,
+    /// What went wrong last, in words.
+    pub problem: String,
+    sent_at: Option<i64>,
+    stopped_at: Option<i64>,
+}
+
+impl Webhook {
+    /// When something was last delivered.
+    pub fn sent(&self) -> Option<UnixTime> {
+        self.sent_at.map(UnixTime)
+    }
+
+    /// Since when nothing arrives.
+    pub fn failing_since(&self) -> Option<UnixTime> {
+        self.failing_since.map(UnixTime)
+    }
+
+    /// When the portal gave up.
+    pub fn stopped(&self) -> Option<UnixTime> {
+        self.stopped_at.map(UnixTime)
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT person_id, url, secret, kinds, failures, failing_since, next_at, problem, sent_at, stopped_at
+             FROM webhooks ",
+            $rest
+        )
+    };
+}
+
+/// A person's webhook.
+pub async fn get(db: &mut Connection, person: PersonId) -> Result<Option<Webhook>> {
+    let query = sqlx::query_as(select!("WHERE person_id = $1"));
+    Ok(query.bind(person.0).fetch_optional(db).await?)
+}
+
+/// Webhooks of people whose account is on, that have something to send and may be tried now.
+pub async fn due(db: &mut Connection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE next_at <= $1 AND stopped_at IS NULL
+           AND EXISTS (SELECT 1 FROM notices n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
+           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+         ORDER BY next_at LIMIT $2"
+    ))
+    .bind(now.0)
+    .bind(most)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Sets a person's webhook, as new: nothing has gone wrong yet.
+pub async fn put(
+    db: &mut Connection,
+    person: PersonId,
+    (url, secret): (&[u8], &[u8]),
+    kinds: &str,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO webhooks (person_id, url, secret, kinds, created_at) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (person_id) DO UPDATE
+         SET url = $2, secret = $3, kinds = $4, failures = 0, failing_since = NULL, next_at = 0, problem = '',
+             stopped_at = NULL",
+    )
+    .bind(person.0)
+    .bind(url)
+    .bind(secret)
+    .bind(kinds)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a message arrived; the next one not before.
+pub async fn note_sent(
+    db: &mut Connection,
+    person: PersonId,
+    next: UnixTime,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE webhooks SET failures = 0, failing_since = NULL, next_at = $2, problem = '', sent_at = $3
+         WHERE person_id = $1",
+    )
+    .bind(person.0)
+    .bind(next.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a message did not arrive, and why; the next try not before.
+pub async fn note_failure(
+    db: &mut Connection,
+    person: PersonId,
+    problem: &str,
+    next: UnixTime,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE webhooks SET failures = failures + 1, failing_since = coalesce(failing_since, $4), next_at = $2,
+                             problem = $3
+         WHERE person_id = $1",
+    )
+    .bind(person.0)
+    .bind(next.0)
+    .bind(problem)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Gives up on an address.
+pub async fn stop(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1")
+        .bind(person.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Removes a person's webhook.
+pub async fn remove(db: &mut Connection, person: PersonId) -> Result<()> {
+    sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person.0).execute(db).await?;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What newcomers do first.
+
+use super::Facts;
+
+/// One of the first steps.
+pub struct Step {
+    /// What it is called.
+    pub title: &'static str,
+    /// What it is good for.
+    pub text: &'static str,
+    /// Where it is done.
+    pub href: String,
+    /// The words of its button.
+    pub action: &'static str,
+    /// Whether it is done.
+    pub is_done: bool,
+    /// done, next (the first that is not) or later.
+    pub state: &'static str,
+}
+
+impl Step {
+    /// What is done needs no explanation.
+    pub const fn text_now(&self) -> &'static str {
+        if self.is_done { "" } else { self.text }
+    }
+}
+
+/// Marks the first open step as the next one; nothing is left to show when all are done.
+pub fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
+    let Some(next) = steps.iter().position(|step| !step.is_done) else {
+        return Vec::new();
+    };
+    for (index, step) in steps.iter_mut().enumerate() {
+        step.state = match step.is_done {
+            true => "done",
+            false if index == next => "next",
+            false => "later",
+        };
+    }
+    steps
+}
+
+/// What whoever runs the portal does first.
+pub fn admin_steps(facts: &Facts, has_totp: bool) -> Vec<Step> {
+    vec![
+        done("Set up the portal"),
+        Step {
+            title: "Create your group",
+            text: "Give your lab a name. People, and later jobs and figures, belong to it.",
+            href: "/groups".into(),
+            action: "Create a group",
+            is_done: facts.has_group,
+            state: "",
+        },
+        Step {
+            title: "Add a cluster",
+            text: "Choose it from a list of known centres, or give its host name.",
+            href: "/clusters/new".into(),
+            action: "Add a cluster",
+            is_done: !facts.clusters.is_empty(),
+            state: "",
+        },
+        Step {
+            title: "Invite your people",
+            text: "You get a link for each of them. With it they make their own account.",
+            href: "/groups".into(),
+            action: "Invite someone",
+            is_done: facts.has_people,
+            state: "",
+        },
+        protect(has_totp),
+    ]
+}
+
+/// What everyone else does first.
+pub fn member_steps(
+    has_group: bool,
+    facts: &Facts,
+    was_connected: bool,
+    has_totp: bool,
+) -> Vec<Step> {
+    let mut steps = vec![done("Make your account")];
+    if !has_group {
+        steps.push(Step {
+            title: "Join your group",
+            text: "Ask the leader of your group for an invitation link and open it in this browser.",
+            href: String::new(),
+            action: "",
+            is_done: false,
+            state: "",
+        });
+    }
+    if let Some(first) = facts.clusters.first() {
+        steps.push(Step {
+            title: "Connect to a cluster",
+            text: "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
+            href: match facts.clusters.len() {
+                1 => format!("/clusters/{}", first.slug),
+                _ => "/clusters".into(),
+            },
+            action: "Connect",
+            is_done: was_connected,
+            state: "",
+        });
+    }
+    steps.push(protect(has_totp));
+    steps
+}
+
+const fn done(title: &'static str) -> Step {
+    Step { title, text: "", href: String::new(), action: "", is_done: true, state: "" }
+}
+
+fn protect(is_done: bool) -> Step {
+    Step {
+        title: "Protect your account",
+        text: "Add a second factor: a code from your phone. Then your password alone opens nothing.",
+        href: "/account/second-factor".into(),
+        action: "Set it up",
+        is_done,
+        state: "",
+    }
+}

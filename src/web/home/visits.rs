@@ -1,0 +1,123 @@
+//! When someone was last at their home page, so that it can say what happened since. Kept in memory; written down now
+//! and then, for the time after a restart.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::app::AppState;
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+use crate::store::{self, StoreError};
+
+/// Whoever comes back after this many seconds begins another visit.
+const PAUSE: i64 = 30 * 60;
+/// It is written down this often, in seconds.
+const WRITE_EVERY: i64 = 5 * 60;
+/// The name of the choice that keeps it.
+const VISIT: &str = "home.visit";
+/// So many people are remembered in memory.
+const MOST: usize = 20_000;
+
+/// People's visits.
+#[derive(Debug, Default)]
+pub struct Visits(Mutex<HashMap<PersonId, Visit>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Visit {
+    /// When the visit before ended.
+    since: Option<UnixTime>,
+    /// When they were last seen.
+    seen: UnixTime,
+    written: UnixTime,
+}
+
+impl Visit {
+    fn first(now: UnixTime) -> Self {
+        Self { since: None, seen: now, written: UnixTime(0) }
+    }
+
+    fn come(mut self, now: UnixTime) -> Self {
+        if now.since(self.seen) > PAUSE {
+            self.since = Some(self.seen);
+        }
+        self.seen = now;
+        self
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (seen, since) = text.split_once(' ')?;
+        let seen = UnixTime(seen.parse().ok()?);
+        Some(Self { since: since.parse().ok().map(UnixTime), seen, written: seen })
+    }
+
+    fn words(self) -> String {
+        format!(
+            "{} {}",
+            self.seen.0,
+            self.since.map_or_else(String::new, |since| since.0.to_string())
+        )
+    }
+}
+
+impl Visits {
+    /// Until when someone knows what happened: the end of their visit before this one. None at their first.
+    pub async fn since(
+        &self,
+        app: &AppState,
+        person: PersonId,
+        is_visit: bool,
+    ) -> Result<Option<UnixTime>, StoreError> {
+        let now = app.clock.now();
+        let known = self.lock().get(&person).copied();
+        let known = if known.is_some() {
+            known
+        } else {
+            let mut db = app.store.read().await?;
+            let kept = store::queues::preference(&mut db, person, VISIT).await?;
+            kept.as_deref().and_then(Visit::read)
+        };
+        let mut visit = known.unwrap_or_else(|| Visit::first(now));
+        if is_visit {
+            visit = visit.come(now);
+            if now.since(visit.written) >= WRITE_EVERY {
+                visit.written = now;
+                let mut tx = app.store.write().await?;
+                store::queues::set_preference(&mut tx, person, VISIT, &visit.words()).await?;
+                store::commit(tx).await?;
+            }
+        }
+        let mut visits = self.lock();
+        if visits.len() >= MOST {
+            visits.clear();
+        }
+        visits.insert(person, visit);
+        Ok(visit.since)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, Visit>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visit_goes_on_until_there_was_a_pause() {
+        let visit = Visit::first(UnixTime(10_000)).come(UnixTime(10_000));
+        assert_eq!(visit.since, None);
+        let visit = visit.come(UnixTime(10_000 + PAUSE));
+        assert_eq!(visit.since, None, "still the first");
+        let back = visit.come(UnixTime(50_000));
+        assert_eq!(back.since, Some(UnixTime(10_000 + PAUSE)));
+        assert_eq!(
+            back.come(UnixTime(50_100)).since,
+            back.since,
+            "reloading the page changes nothing"
+        );
+        let kept = Visit::read(&back.words()).unwrap();
+        assert_eq!((kept.since, kept.seen), (back.since, back.seen));
+        assert_eq!(Visit::read("nonsense"), None);
+    }
+}

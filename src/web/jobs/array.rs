@@ -1,0 +1,133 @@
+//! The page of an array: how many of its tasks do what, the tasks themselves, and doing something to some of them.
+
+use std::sync::Arc;
+
+use askama::Template;
+
+use super::super::Answer;
+use super::super::extract::{Context, Me};
+use super::super::page::{Page, Section, show};
+use super::found::Found;
+use super::job::Having;
+use super::list::frame;
+use super::queues::Place;
+use super::row::{Row, Time};
+use crate::explain::sizes;
+use crate::explain::waiting::{Kind, Why};
+use crate::jobs::Record;
+use crate::jobs::entry::{Counts, Entry, stage};
+use crate::slurm::job::Stage;
+
+/// Tasks on a page.
+const PER_PAGE: usize = 100;
+
+#[derive(Template)]
+#[template(path = "jobs/array.html")]
+struct ArrayPage {
+    page: Page,
+    array: Array,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/array_part.html")]
+struct ArrayPart {
+    array: Array,
+}
+
+/// Everything that the page says.
+struct Array {
+    place: Place,
+    href: String,
+    pick: String,
+    row: Row,
+    why: Option<Why>,
+    counts: Counts,
+    is_own: bool,
+    can_act: bool,
+    chips: Vec<(String, &'static str, String, bool)>,
+    rows: Vec<Row>,
+    part_href: String,
+    previous: String,
+    next: String,
+    page_words: String,
+    pages: usize,
+}
+
+/// The page.
+pub fn page(context: &Context, me: &Me, found: &Found, entry: &Entry, having: &Having) -> Answer {
+    let array = array(context, found, entry, having);
+    let title = format!("{} ({})", array.name(), array.row.id);
+    show(&ArrayPage { page: Page::for_person(context, &me.0, &title, Section::Jobs), array })
+}
+
+/// The part that renews itself.
+pub fn part(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Answer {
+    show(&ArrayPart { array: array(context, found, entry, having) })
+}
+
+fn array(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Array {
+    let frame = frame(&found.place, context.app.clock.now(), "");
+    let row = frame.row(entry);
+    let state = having.state.as_str();
+    let wanted: Vec<&Arc<Record>> = entry.tasks.iter().filter(|task| fits(task, state)).collect();
+    let pages = wanted.len().div_ceil(PER_PAGE).max(1);
+    let page = having.page.clamp(1, pages);
+    let shown = wanted.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
+    let rows = shown.map(|task| frame.record(task, found.is_own)).collect();
+    let href = found.href();
+    let state =
+        if ["waiting", "running", "ended", "problem"].contains(&state) { state } else { "" };
+    let at = |state: &str, page: usize| match (state, page) {
+        ("", 1) => href.clone(),
+        ("", page) => format!("{href}?page={page}"),
+        (state, 1) => format!("{href}?state={state}"),
+        (state, page) => format!("{href}?state={state}&page={page}"),
+    };
+    let counts = entry.counts;
+    let chip =
+        |name: &str, label, count: u64| (at(name, 1), label, sizes::number(count), state == name);
+    Array {
+        chips: vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+            chip("ended", "Ended", counts.ended + counts.bad),
+            chip("problem", "Problems", counts.bad),
+        ],
+        why: row.why.clone(),
+        previous: if page > 1 { at(state, page - 1) } else { String::new() },
+        next: if page < pages { at(state, page + 1) } else { String::new() },
+        page_words: format!("Page {page} of {pages}"),
+        part_href: format!("{href}/part?state={state}&page={page}"),
+        pick: format!("{}/{}", found.place.cluster.slug, found.id.number),
+        can_act: found.is_own && counts.waiting + counts.running > 0,
+        is_own: found.is_own,
+        place: found.place.clone(),
+        href,
+        row,
+        counts,
+        rows,
+        pages,
+    }
+}
+
+fn fits(task: &Record, state: &str) -> bool {
+    match state {
+        "waiting" => stage(task) == Stage::Waiting,
+        "running" => stage(task) == Stage::Running,
+        "ended" => stage(task) == Stage::Ended,
+        "problem" => task.job.state.is_bad_end(),
+        _ => true,
+    }
+}
+
+impl Array {
+    fn name(&self) -> &str {
+        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
+    }
+
+    /// Tasks that wait together have no page of their own.
+    fn has_page(&self, row: &Row) -> bool {
+        row.href != self.href
+    }
+}

@@ -1,0 +1,338 @@
+//! The output of a job: its end, what follows, what comes before, and all of it to keep. Which file that is, Slurm says;
+//! the address names the job only.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use super::super::Answer;
+use super::super::assets;
+use super::super::extract::{Context, Me, Path, Query};
+use super::super::page::{Page, Section, show};
+use super::download::LARGEST;
+use super::found::{Found, find, life};
+use crate::auth::Action;
+use crate::clock::UnixTime;
+use crate::error::AppError;
+use crate::jobs::entry::stage;
+use crate::jobs::output::{Kind, Life, OutputKey, Shown};
+use crate::logs::terminal::Line;
+use crate::slurm::job::Stage;
+
+/// The last lines may still change, as progress bars do; those before stay as they are.
+const UNSETTLED: usize = 40;
+/// One can read so far back here; then downloading is the better way.
+const FURTHEST_BACK: u64 = 4 * 1024 * 1024;
+
+/// Which of the two, and what the page has already.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Wish {
+    /// out or err.
+    pub stream: String,
+    generation: u64,
+    /// The first line that may have changed.
+    line: usize,
+    /// For what comes before: up to here.
+    end: u64,
+    /// For what comes before: how far back the reader is already.
+    back: u64,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_page.html")]
+struct OutputPage {
+    page: Page,
+    log_js: &'static str,
+    log: Log,
+    name: String,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output.html")]
+struct OutputPart {
+    log: Log,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_more.html")]
+struct MorePart {
+    log: Log,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_before.html")]
+struct BeforePart {
+    href: String,
+    lines: Vec<Line>,
+    /// What is to be said in between; may be empty.
+    note: &'static str,
+    /// The next step back; empty if there is none.
+    next: String,
+    prefix: u64,
+}
+
+/// What the viewer shows.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own for the template")]
+struct Log {
+    href: String,
+    stream: &'static str,
+    path: String,
+    /// Where error messages go elsewhere.
+    is_split: bool,
+    paths_told: bool,
+    has_begun: bool,
+    is_over: bool,
+    shown: Shown,
+    /// The first line of those that are sent.
+    first: usize,
+}
+
+/// The viewer; by itself without script, as a part of the job's page with it.
+pub async fn get(
+    context: Context,
+    me: Me,
+    Path((slug, id)): Path<(String, String)>,
+    Query(wish): Query<Wish>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let found = find(&context, &me, &slug, &id).await?;
+    let name = found.job()?.job.name.clone();
+    let log = log(&context, &me, &found, &wish).await?;
+    if context.is_fragment {
+        return show(&OutputPart { log });
+    }
+    show(&OutputPage {
+        page: Page::for_person(&context, &me.0, "Output", Section::Jobs),
+        log_js: assets::address("log.js"),
+        log,
+        name,
+    })
+}
+
+/// What is new since the page last asked; nothing if nothing is.
+pub async fn more(
+    context: Context,
+    me: Me,
+    Path((slug, id)): Path<(String, String)>,
+    Query(wish): Query<Wish>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let found = find(&context, &me, &slug, &id).await?;
+    let mut log = log(&context, &me, &found, &wish).await?;
+    let shown = &log.shown;
+    if shown.generation != wish.generation {
+        // Another file, or one that began anew: the whole viewer is replaced.
+        let place = [("hx-retarget", "#job-output"), ("hx-reswap", "outerHTML")];
+        return Ok((place, show(&OutputPart { log })?).into_response());
+    }
+    // The page says how far its text reaches; the same length means the same text.
+    if shown.end == wish.end && !shown.is_final {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    log.first = wish.line;
+    show(&MorePart { log })
+}
+
+/// What comes before what is shown.
+pub async fn before(
+    context: Context,
+    me: Me,
+    Path((slug, id)): Path<(String, String)>,
+    Query(wish): Query<Wish>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let found = find(&context, &me, &slug, &id).await?;
+    let (file, _) = file(&context, &me, &found, &wish.stream).await?;
+    // No file is longer; the cluster's shell counts no further.
+    let end = wish.end.min(1 << 60);
+    let gone = "This part of the file is not there any more.";
+    let (lines, note, start) = match context.app.outputs.before(&file, end).await {
+        Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
+        Ok(None) => (Vec::new(), gone, 0),
+        Err(_) => {
+            (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0)
+        }
+    };
+    let href = found.href();
+    let back = wish.back.saturating_add(end - start.min(end));
+    let (note, next) = match (note, start) {
+        ("", 0) => ("This is the beginning of the file.", String::new()),
+        ("", _) if back >= FURTHEST_BACK => {
+            ("To read further back, download the file.", String::new())
+        }
+        ("", start) => ("", before_href(&href, &wish.stream, start, back)),
+        (note, _) => (note, String::new()),
+    };
+    show(&BeforePart { href, lines, note, next, prefix: start })
+}
+
+fn before_href(href: &str, stream: &str, end: u64, back: u64) -> String {
+    let stream = if stream == "err" { "err" } else { "out" };
+    format!("{href}/output/before?stream={stream}&end={end}&back={back}")
+}
+
+/// Which file is meant: what Slurm told of the job, never what an address says. The paper is asked for if need be.
+pub async fn file(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+    stream: &str,
+) -> Result<(OutputKey, (bool, bool)), AppError> {
+    let record = found.job()?;
+    let key = found.key(me);
+    let mut sheet = context.app.papers.known(key, record).await?;
+    if sheet.paper.stdout.is_empty() && stage(record) != Stage::Waiting {
+        sheet = context.app.papers.look(key, record).await?;
+    }
+    let paper = &sheet.paper;
+    let is_split = !paper.stderr.is_empty() && paper.stderr != paper.stdout;
+    let path = if stream == "err" && is_split { &paper.stderr } else { &paper.stdout };
+    Ok((OutputKey { queue: key, path: path.clone() }, (is_split, paper.paths_told)))
+}
+
+async fn log(context: &Context, me: &Me, found: &Found, wish: &Wish) -> Result<Log, AppError> {
+    let record = found.job()?;
+    let has_begun = stage(record) != Stage::Waiting;
+    let (file, (is_split, paths_told)) = file(context, me, found, &wish.stream).await?;
+    let life = life(context, record);
+    let shown = if has_begun && !file.path.is_empty() {
+        context.app.outputs.follow(&file, life).await
+    } else {
+        Shown::default()
+    };
+    Ok(Log {
+        href: found.href(),
+        stream: if wish.stream == "err" && is_split { "err" } else { "out" },
+        path: file.path,
+        is_over: life != Life::GoesOn,
+        is_split,
+        paths_told,
+        has_begun,
+        shown,
+        first: 0,
+    })
+}
+
+impl Log {
+    /// Lines that will not change, from the first that is sent.
+    fn settled(&self) -> impl Iterator<Item = (usize, &Line)> {
+        let lines = self.shown.rendered.lines.iter().enumerate();
+        lines.take(self.live_from()).skip(self.first)
+    }
+
+    /// Lines that may still change.
+    fn unsettled(&self) -> impl Iterator<Item = (usize, &Line)> {
+        self.shown.rendered.lines.iter().enumerate().skip(self.live_from())
+    }
+
+    fn live_from(&self) -> usize {
+        let settled = self.shown.rendered.lines.len().saturating_sub(UNSETTLED);
+        if self.shown.is_final { self.shown.rendered.lines.len() } else { settled.max(self.first) }
+    }
+
+    fn more_href(&self) -> String {
+        let Shown { generation, end, .. } = self.shown;
+        let (href, stream, line) = (&self.href, self.stream, self.live_from());
+        format!("{href}/output/more?stream={stream}&generation={generation}&line={line}&end={end}")
+    }
+
+    /// The first step back; empty if all is shown.
+    fn before_href(&self) -> String {
+        match self.shown.base {
+            0 => String::new(),
+            base => before_href(&self.href, self.stream, base, 0),
+        }
+    }
+
+    fn download_href(&self) -> String {
+        format!("{}/output/download?stream={}", self.href, self.stream)
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.shown.size > LARGEST
+    }
+
+    fn has_text(&self) -> bool {
+        self.shown.kind == Kind::Text && self.shown.size > 0
+    }
+
+    /// The line with the first error, to jump to.
+    fn first_error(&self) -> Option<usize> {
+        self.shown.findings.first_error_line.filter(|_| self.has_text())
+    }
+
+    fn size(&self) -> String {
+        bytes(self.shown.size)
+    }
+
+    /// Why there is nothing to see: a sentence, and what it may mean.
+    fn nothing(&self) -> Option<(&'static str, String)> {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if !self.has_begun {
+            return Some((
+                "There is no output yet",
+                "The job has not started. What it prints appears here by itself.".to_owned(),
+            ));
+        }
+        if self.path.is_empty() {
+            return Some((
+                "It is not known where the output is",
+                "Slurm did not say where this job writes. Jobs that were not submitted with a script print to the terminal they were started from.".to_owned(),
+            ));
+        }
+        let (title, text) = match self.shown.kind {
+            Kind::Unread => ("The output could not be read", String::new()),
+            Kind::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
+            Kind::Text if self.shown.size == 0 => (
+                "There is no output yet",
+                "The job has not written anything. Many programs print only now and then; Python needs the option -u to print at once.".to_owned(),
+            ),
+            Kind::Text => return None,
+            Kind::Binary => ("This does not look like text", "The file can be downloaded and opened with the program that it is for.".to_owned()),
+            Kind::Missing if self.is_over => (
+                "The file is not there",
+                "It may have been moved or deleted since, or it was on a machine's own disk, which cannot be seen from here.".to_owned(),
+            ),
+            Kind::Missing => (
+                "There is no output yet",
+                "The job has not written anything. If this stays so, its folder may be out of reach from here, or its quota (the room for your files) may be used up.".to_owned(),
+            ),
+            Kind::NoFolder => (
+                "The folder for the output is not there",
+                format!("Slurm never creates the folder of an output file, here {folder}. A job whose output has no folder fails at once: make the folder before you submit, or let the output go elsewhere."),
+            ),
+            Kind::Denied => ("You may not read this file", "It belongs to someone else, or its rights do not allow it. Its owner can change that.".to_owned()),
+            Kind::Odd if self.path == "/dev/null" => ("The output was thrown away", "The job sent it to /dev/null, as its script or options ask for.".to_owned()),
+            Kind::Odd => ("This is no file", "The output goes to a device, a pipe or a folder, which cannot be shown.".to_owned()),
+        };
+        Some((title, text))
+    }
+
+    fn modified(&self) -> Option<UnixTime> {
+        self.shown.modified
+    }
+}
+
+/// Bytes in words.
+fn bytes(size: u64) -> String {
+    match size {
+        0..1024 => format!("{size} bytes"),
+        1024..1_048_576 => format!("{} kB", size / 1024),
+        _ => crate::explain::sizes::memory(size >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_in_words() {
+        assert_eq!(
+            [bytes(5), bytes(2048), bytes(5 << 20), bytes(3 << 30)],
+            ["5 bytes", "2 kB", "5 MB", "3 GB"]
+        );
+    }
+}

@@ -1,0 +1,318 @@
+//! The page of a job on the real cluster: its verdict, its script, its live output, and who may see it.
+
+use std::time::Duration;
+
+use portolan::ssh::{RemoteCommand, Urgency};
+
+use crate::support::browser::Browser;
+use crate::support::cluster::Cluster;
+use crate::support::lines::run;
+use crate::support::{Client, PASSWORD, Page, TestApp};
+
+/// A portal with a member whose connection to the test cluster stands, that looks often.
+async fn harbour(user: &str) -> (TestApp, Client) {
+    let portal = TestApp::live().await;
+    let admin = portal.set_up("ada").await;
+    let member = portal.member(&admin, "max").await;
+    portal.add_cluster("key").await;
+    member.prepare("key", user).await;
+    member.connect("key").await;
+    (portal, member)
+}
+
+/// Brings a job into a state.
+async fn state(name: &'static str, user: &'static str) -> String {
+    let made =
+        tokio::task::spawn_blocking(move || Cluster::get().script(&["state", name, "--as", user]));
+    let made = made.await.unwrap();
+    assert!(made.status.success(), "{name}: {made:?}");
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+/// Submits a script with options, in a folder of its own.
+async fn submit(portal: &TestApp, options: &[&str], script: &str) -> String {
+    let line = portal.line("max", "key").await;
+    let text = "mkdir -p page && cd page && exec sbatch --parsable -t 5 \"$@\"";
+    let command = RemoteCommand::new("/bin/sh")
+        .args(["-c", text, "sh"])
+        .args(options.iter().copied())
+        .input(format!("#!/bin/bash\n{script}\n").into_bytes());
+    let done = line.run(command, Urgency::Interactive).await.unwrap();
+    assert_eq!(done.code, 0, "{}", done.complaint());
+    done.text().trim().to_owned()
+}
+
+/// Opens an address again and again until it says something.
+async fn until(client: &Client, path: &str, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
+    let mut last = String::new();
+    for _ in 0..300 {
+        let page = client.get(path).await;
+        if holds(&page) {
+            return page;
+        }
+        last = format!("{} {}", page.status, page.text());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{path} never came to: {what}\n{last}");
+}
+
+async fn until_says(client: &Client, path: &str, words: &str) -> Page {
+    until(client, path, words, |page| page.status == 200 && page.text().contains(words)).await
+}
+
+#[tokio::test]
+async fn how_a_job_ended_is_said_in_words() {
+    let (_portal, max) = harbour("alice").await;
+    let (oom, failed, timeout) =
+        tokio::join!(state("oom", "alice"), state("failed", "alice"), state("timeout", "alice"));
+    for (id, title, parts) in [
+        (oom, "It ran out of memory", &["100 MB", "Run it again with", "--mem=256M"][..]),
+        (failed, "It ended with an error", &["exit code 3", "cannot open data.csv"]),
+        (timeout, "It ran out of time", &["stopped at its limit of", "--time="]),
+    ] {
+        let part = until_says(&max, &format!("/jobs/key/{id}/part"), title).await;
+        for words in parts {
+            assert!(part.text().contains(words), "{title}: {words}\n{}", part.text());
+        }
+        assert!(part.text().contains("Asked for and used"), "{title}");
+        assert!(!part.text().contains("name=\"verb\""), "nothing can be done to it any more");
+        // From now on the page says it without asking anyone.
+        let page = max.get(&format!("/jobs/key/{id}")).await;
+        assert!(page.text().contains(title) && page.text().contains("sbatch"), "{}", page.text());
+    }
+}
+
+#[tokio::test]
+async fn output_follows_a_job_that_writes() {
+    let (portal, max) = harbour("bob").await;
+    let script = r#"printf '\033[1;31mred <script>alert(1)</script>\033[0m\n'
+for step in 1 2 3; do printf 'step %s\r' $step; done; echo
+while [ ! -e "go-$SLURM_JOB_ID" ]; do sleep 0.2; done
+printf 'and more\n\377\376 no text \033]0;title\007\033[2J\n'
+while [ ! -e "end-$SLURM_JOB_ID" ]; do sleep 0.2; done
+echo "the last <b>words</b>""#;
+    let id = submit(&portal, &["-J", "<script>x</script>|\"'\u{202e}"], script).await;
+    let path = format!("/jobs/key/{id}");
+    until(&max, &path, "there", |page| page.status == 200).await;
+    let part = until_says(&max, &format!("{path}/part"), ">Running<").await;
+    assert!(part.text().contains("value=\"requeue\"") && part.text().contains("value=\"cancel\""));
+    assert_eq!(part.select_text("h1"), "<script>x</script>|\"'");
+    let log = until_says(&max, &format!("{path}/output"), "step 3").await;
+    assert_eq!(log.select_text(".log .fg-red"), "red <script>alert(1)</script>");
+    assert!(!log.text().contains("step 1") && !log.text().contains("<script>alert"));
+    // What is new comes by itself, and nothing comes while there is nothing.
+    let more = log.attribute("#log-live", "hx-get");
+    assert_eq!(max.get(&more).await.status, 204);
+    let line = portal.line("max", "key").await;
+    run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
+    let news = until(&max, &more, "news", |page| page.status == 200).await;
+    let lines = news.select_all("#log-live > div");
+    assert_eq!(
+        lines,
+        ["red <script>alert(1)</script>", "step 3", "and more", "\u{fffd}\u{fffd} no text"]
+    );
+    run(&line, "touch", &[&format!("page/end-{id}")]).await.unwrap();
+    let more = news.attribute("#log-live", "hx-get");
+    let news = until_says(&max, &more, "the last &#60;b&#62;words").await;
+    // Once the job is over and all of it is there, nobody asks again.
+    let more = news.attribute("#log-live", "hx-get");
+    until(&max, &format!("{path}/part"), "over", |page| page.text().contains(">Done<")).await;
+    until(&max, &more, "final", |page| page.status == 200 && !page.text().contains("hx-get")).await;
+    assert_eq!(max.get(&format!("{path}/output")).await.status, 200);
+    let page = until_says(&max, &format!("{path}/script"), "while [ ! -e").await;
+    assert!(page.text().contains("sbatch --parsable"), "the exact words");
+    let whole =
+        max.request(reqwest::Method::GET, &format!("{path}/output/download")).send().await.unwrap();
+    assert_eq!(
+        whole.headers()["content-disposition"],
+        format!("attachment; filename=\"slurm-{id}.out\"")
+    );
+    assert_eq!(whole.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(whole.headers()["x-content-type-options"], "nosniff");
+    let bytes = whole.bytes().await.unwrap();
+    let there = run(&line, "cat", &[&format!("page/slurm-{id}.out")]).await.unwrap().stdout;
+    assert_eq!(bytes, there);
+}
+
+#[tokio::test]
+async fn a_strangers_job_is_one_that_does_not_exist() {
+    let (portal, max) = harbour("bob").await;
+    let own = state("completed", "bob").await;
+    let strange = state("running", "alice").await;
+    until(&max, &format!("/jobs/key/{own}"), "there", |page| page.status == 200).await;
+    let line = portal.line("max", "key").await;
+    for end in
+        ["", "/part", "/script", "/output", "/output/more", "/output/before", "/output/download"]
+    {
+        let theirs = max.get(&format!("/jobs/key/{strange}{end}")).await;
+        let nobodys = max.get(&format!("/jobs/key/99999999{end}")).await;
+        assert_eq!((theirs.status, nobodys.status), (404, 404), "{end}");
+        assert_eq!(theirs.text(), nobodys.text(), "{end}");
+    }
+    for odd in
+        ["/jobs/key/1_", "/jobs/key/-1", "/jobs/key/1.batch", "/jobs/other/1", "/jobs/key/..%2f1"]
+    {
+        assert_eq!(max.get(odd).await.status, 404, "{odd}");
+    }
+    let there = run(&line, "squeue", &["-h", "-j", &strange, "-o", "%T"]).await.unwrap();
+    assert_eq!(there.text().trim(), "RUNNING", "it does exist");
+    Cluster::get().script(&["exec", "scancel", &strange]);
+}
+
+#[tokio::test]
+async fn what_stands_in_the_way_of_output_is_said() {
+    let (portal, max) = harbour("alice").await;
+    let nowhere = submit(&portal, &["-o", "no-such-folder/x.out"], "true").await;
+    let away = submit(&portal, &["-o", "/dev/null"], "true").await;
+    let split = submit(&portal, &["-e", "%j.err"], "echo fine; echo 'error: oh no' >&2").await;
+    let waits = submit(&portal, &["--hold"], "true").await;
+    for (id, words) in [
+        (&nowhere, "Slurm never creates the folder"),
+        (&away, "The output was thrown away"),
+        (&waits, "The job has not started"),
+    ] {
+        until_says(&max, &format!("/jobs/key/{id}/output"), words).await;
+    }
+    let log =
+        until_says(&max, &format!("/jobs/key/{split}/output?stream=err"), "error: oh no").await;
+    assert!(log.text().contains("Jump to the first error") && !log.text().contains("fine"));
+    let page = until_says(&max, &format!("/jobs/key/{waits}/part"), "JobHeldUser").await;
+    assert!(page.text().contains("value=\"release\"") && !page.text().contains("value=\"hold\""));
+    let (portal_line, id) = (portal.line("max", "key").await, waits.as_str());
+    run(&portal_line, "scancel", &[id]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_array_has_a_page_of_its_tasks() {
+    let (_portal, max) = harbour("alice").await;
+    let id = state("array", "alice").await;
+    let path = format!("/jobs/key/{id}");
+    let page = until(&max, &path, "four tasks", |page| {
+        page.status == 200 && page.select_all("tbody tr").len() == 4
+    })
+    .await;
+    assert!(page.text().contains("Ended, some failed"));
+    let page = max.get(&format!("{path}?state=problem")).await;
+    assert_eq!(page.select_all("tbody tr .cell-title"), [format!("{id}_2")]);
+    let task = until_says(&max, &format!("{path}_2/part"), "It ended with an error").await;
+    assert!(task.text().contains("exit code 1"));
+    let log = until_says(&max, &format!("{path}_2/output"), "task 2").await;
+    assert!(log.text().contains(&format!("array-{id}_2.out")));
+    assert_eq!(max.get(&format!("{path}_9")).await.status, 404);
+}
+
+/// Ten gigabytes, of which only the end is read; and a hundred megabytes without any line end.
+#[tokio::test]
+async fn the_length_of_a_log_does_not_matter() {
+    let (portal, max) = harbour("alice").await;
+    let id = submit(&portal, &[], "echo begin").await;
+    let path = format!("/jobs/key/{id}");
+    until_says(&max, &format!("{path}/part"), ">Done<").await;
+    let line = portal.line("max", "key").await;
+    let file = format!("page/slurm-{id}.out");
+    let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";
+    let done = run(&line, "sh", &["-c", longer, "sh", &file]).await.unwrap();
+    assert_eq!(done.code, 0, "{}", done.complaint());
+    portal.app.outputs.forget();
+    let log = until_says(&max, &format!("{path}/output"), "the very end").await;
+    assert!(log.text().contains("Larger than 2 GB") && log.text().len() < 200_000);
+    let refused = max.get(&format!("{path}/output/download")).await;
+    assert_eq!((refused.status, refused.location()), (303, format!("{path}/output").as_str()));
+    let before = log.attribute("#log-before a", "hx-get");
+    let earlier = max.get(&before).await;
+    assert_eq!(earlier.status, 200);
+    assert!(earlier.text().contains("Load more before this"), "there is more still");
+    let most = u64::MAX;
+    let nonsense = max.get(&format!("{path}/output/before?end={most}&back={most}")).await;
+    assert!(nonsense.text().contains("not there any more"), "{}", nonsense.text());
+    // Shorter than before: it is read anew.
+    let other = "head -c 100000000 /dev/zero | tr '\\0' x > \"$1\"";
+    run(&line, "sh", &["-c", other, "sh", &file]).await.unwrap();
+    portal.app.outputs.forget();
+    let log = until_says(&max, &format!("{path}/output"), "xxxxxxxx").await;
+    assert!(log.text().len() < 400_000, "{}", log.text().len());
+    run(&line, "rm", &[&file]).await.unwrap();
+    portal.app.outputs.forget();
+    until_says(&max, &format!("{path}/output"), "The file is not there").await;
+}
+
+#[tokio::test]
+async fn a_colleagues_job_is_shown_without_buttons() {
+    let (_portal, max) = harbour("alice").await;
+    let theirs = state("held", "bob").await;
+    assert_eq!(
+        max.get(&format!("/jobs/key/{theirs}")).await.status,
+        404,
+        "nobody asked for the group's jobs"
+    );
+    max.get("/jobs?view=group").await;
+    let path = format!("/jobs/key/{theirs}");
+    let page = until(&max, &path, "the group's", |page| page.status == 200).await;
+    assert!(page.text().contains("of bob") && !page.text().contains("action=\"/jobs/act\""));
+    let script = max.get(&format!("{path}/script")).await;
+    assert!(script.text().contains("to its owner only"), "{}", script.text());
+    Cluster::get().script(&["exec", "scancel", &theirs]);
+}
+
+/// A script that tells whether the viewer shows something. The page has the same words in the job's script.
+fn log_says(words: &str) -> String {
+    format!(
+        "return (document.querySelector('[data-log-view]')?.innerText ?? '').includes('{words}')"
+    )
+}
+
+async fn until_log_says(browser: &Browser, words: &str) {
+    for _ in 0..300 {
+        if browser.run(&log_says(words)).await == true {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the viewer never showed '{words}'");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_browser_new_lines_come_by_themselves() {
+    let (portal, max) = harbour("bob").await;
+    let script = r#"for line in $(seq 200); do echo "line $line"; done; echo "Error: first of them"
+while [ ! -e "go-$SLURM_JOB_ID" ]; do sleep 0.2; done
+printf 'step 1\rstep 2\n'
+while [ ! -e "end-$SLURM_JOB_ID" ]; do sleep 0.2; done
+echo "not seen while paused""#;
+    let id = submit(&portal, &["-J", "follow"], script).await;
+    let path = format!("/jobs/key/{id}");
+    until_says(&max, &format!("{path}/output"), "first of them").await;
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.go("/sign-in").await;
+    browser.fill("name", "max").await;
+    browser.fill("password", PASSWORD).await;
+    browser.press("Sign in").await;
+    browser.find(".menu-person").await;
+    browser.go(&path).await;
+    until_log_says(&browser, "first of them").await;
+    let at_end = "const box = document.querySelector('[data-log-view]'); return box.scrollHeight - box.scrollTop - box.clientHeight < 30";
+    assert_eq!(browser.run(at_end).await, true, "it opens at the end");
+    let line = portal.line("max", "key").await;
+    run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
+    until_log_says(&browser, "step 2").await;
+    assert_eq!(browser.run(at_end).await, true, "it stays at the end");
+    let lines =
+        browser.run("return document.querySelectorAll('[data-log-lines] div[id^=n]').length").await;
+    assert_eq!(lines, 202, "no line is doubled or lost");
+    let field = browser.find("[data-log-find]").await;
+    field.send_keys("LINE 19").await.unwrap();
+    browser.wait_for_text("11 of 11").await;
+    browser.press("Jump to the first error").await;
+    let found = browser.run("return document.querySelector('.is-found').textContent.trim()").await;
+    assert_eq!(found, "Error: first of them");
+    browser.press("Following").await;
+    browser.wait_for_text("Paused").await;
+    run(&line, "touch", &[&format!("page/end-{id}")]).await.unwrap();
+    until_says(&max, &format!("{path}/output"), "not seen while paused").await;
+    // The head of the page renews itself all the same; what was paused stays so.
+    browser.wait_for_text("Done").await;
+    assert_eq!(browser.run(&log_says("not seen")).await, false);
+    browser.press("Paused").await;
+    until_log_says(&browser, "not seen while paused").await;
+    browser.close().await;
+}
