@@ -202,6 +202,7 @@ impl Attempt {
                 })
             }
             Err(End::Failed(failure)) => {
+                // If it was not ended already: the master could not be watched.
                 let _ = child.kill().await;
                 Err(failure)
             }
@@ -227,19 +228,21 @@ impl Attempt {
         let deadline = tokio::time::Instant::now() + patience;
         let mut look = tokio::time::interval(LOOK_EVERY);
         let mut waiting: Option<Question> = None;
-        loop {
+        let end = loop {
             tokio::select! {
-                _ = child.wait() => return Err(End::Exited),
-                () = self.cancel.cancelled() => return Err(Failure::GivenUp.into()),
-                () = tokio::time::sleep_until(deadline) => return Err(Failure::RanOut.into()),
+                _ = child.wait() => break Err(End::Exited),
+                () = self.cancel.cancelled() => break Err(Failure::GivenUp.into()),
+                () = tokio::time::sleep_until(deadline) => break Err(Failure::RanOut.into()),
                 _ = look.tick() => {
                     if folder.control().exists() && master::pid_behind(folder).await == Some(ssh) {
-                        return Ok(());
+                        break Ok(());
                     }
                 }
                 Some(question) = desk.next(), if waiting.is_none() => {
                     if attended == Attended::No {
-                        return Err(Failure::NeedsPerson.into());
+                        // Its question stays unanswered until ssh is gone.
+                        waiting = Some(question);
+                        break Err(Failure::NeedsPerson.into());
                     }
                     self.questions += 1;
                     self.stages.send_replace(Stage::Asked {
@@ -250,7 +253,7 @@ impl Attempt {
                     waiting = Some(question);
                 }
                 reply = self.replies.recv() => {
-                    let Some((number, answer)) = reply else { return Err(Failure::GivenUp.into()) };
+                    let Some((number, answer)) = reply else { break Err(Failure::GivenUp.into()) };
                     // An answer to a question that is gone is dropped: it must not reach the next one.
                     if number == self.questions && let Some(question) = waiting.take() {
                         self.answered += 1;
@@ -260,7 +263,14 @@ impl Attempt {
                     }
                 }
             }
+        };
+        if matches!(end, Err(End::Failed(_))) {
+            // First of all: ssh takes a question that nobody answers any more as answered with nothing, and a server
+            // counts that as a wrong try.
+            let _ = child.kill().await;
         }
+        drop(waiting);
+        end
     }
 }
 
