@@ -47,6 +47,10 @@ pub struct Learnt {
     pub max_array_size: Option<u32>,
     /// Whether what a group used before counts in its jobs' priority.
     pub uses_fair_share: bool,
+    /// Whether people see only their own jobs here.
+    pub hides_jobs: bool,
+    /// Whether people may reorder their own waiting jobs.
+    pub user_top: bool,
     /// Where files may be kept.
     pub folders: Vec<Folder>,
     /// What jobs may be charged to.
@@ -156,6 +160,7 @@ impl Learnt {
             self.miss("Slurm's version and settings", "scontrol", answer);
         }
         self.uses_fair_share = config.uses_fair_share();
+        (self.hides_jobs, self.user_top) = (config.hides_jobs, config.user_top);
         self.slurm_version = config.version;
         self.slurm_cluster = config.cluster_name;
         self.max_array_size = config.max_array_size;

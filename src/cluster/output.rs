@@ -71,6 +71,23 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
+impl Piece {
+    /// Drops what comes before the first line end, so that the piece begins with a line. Says whether it does not.
+    pub fn trim_to_line(&mut self) -> bool {
+        if self.start == 0 {
+            return false;
+        }
+        match memchr::memchr(b'\n', &self.bytes) {
+            Some(at) if at + 1 < self.bytes.len() => {
+                self.bytes.drain(..=at);
+                self.start += u64::try_from(at + 1).unwrap_or(u64::MAX);
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
 /// Reads a piece.
 pub async fn read(
     line: &Arc<Line>,
@@ -175,5 +192,24 @@ mod tests {
         assert!(command.line(&crate::ssh::Dialect::Bare).is_err());
         let command = RemoteCommand::new("/bin/sh").args(["-c", READ, "sh", "/tmp/a"]);
         assert!(command.line(&crate::ssh::Dialect::Bare).is_ok());
+    }
+
+    #[test]
+    fn a_piece_begins_with_a_line() {
+        let piece = |start, text: &str| Piece {
+            start,
+            bytes: text.as_bytes().to_vec(),
+            ..Piece::default()
+        };
+        for (start, text, half, base, rest) in [
+            (0, "ab\ncd", false, 0, "ab\ncd"),
+            (7, "b\ncd\n", false, 9, "cd\n"),
+            (7, "no line end", true, 7, "no line end"),
+            (7, "only at the end\n", true, 7, "only at the end\n"),
+        ] {
+            let mut piece = piece(start, text);
+            assert_eq!(piece.trim_to_line(), half, "{text}");
+            assert_eq!((piece.start, piece.bytes.as_slice()), (base, rest.as_bytes()), "{text}");
+        }
     }
 }

@@ -140,7 +140,8 @@ fn cores(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
         (true, _) if job.gpu_count() > 0 => {
             "For programs that calculate on a GPU this is often fine, unless the GPU waited for data."
         }
-        (true, Some(..=12)) if cpus > 1 => {
+        (true, _) if usage.elapsed_s < SHORTEST_S => "",
+        (true, Some(7..=12)) if cpus > 1 => {
             "It kept about one core busy. Many programs use more only when told so, with an option or OMP_NUM_THREADS."
         }
         (true, _) => "The cores waited much of the time, for files or for each other.",
@@ -183,6 +184,7 @@ fn memory_held(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
             "Memory that is asked for and not used is lost to others, and jobs that ask for less start earlier."
                 .to_owned(),
         ),
+        Some(101..) => (Judgement::High, "More than it had: jobs are stopped for this.".to_owned()),
         Some(95..) => (Judgement::High, "Close to the limit: a little more, and it is stopped.".to_owned()),
         Some(_) => (Judgement::Good, String::new()),
     };
@@ -269,7 +271,7 @@ fn next(measured: &Measured<'_>, brief: bool) -> Vec<Mended> {
             });
         }
     }
-    if let Some(asked) = job.limit.minutes().filter(|asked| *asked > SHORT_MINUTES) {
+    if let Some(asked) = job.limit.minutes().filter(|asked| *asked > SHORT_MINUTES && !brief) {
         let ran = u32::try_from(usage.elapsed_s.div_ceil(60)).unwrap_or(u32::MAX);
         let value = nice_minutes(ran.saturating_mul(13).div_ceil(10).max(5));
         if saves(value.into(), asked.into()) {

@@ -183,7 +183,7 @@ fn out_of_memory(ended: &Ended<'_>, title: &str) -> Verdict {
     let text = match (had, used) {
         (Some(had), Some(used)) if used.saturating_mul(100) >= had.saturating_mul(85) => format!(
             "It used {} of the {} of memory that it had, needed more, and was stopped.",
-            memory(used.min(had)),
+            memory(used),
             memory(had)
         ),
         (Some(had), Some(used)) => format!(
@@ -208,14 +208,19 @@ fn out_of_memory(ended: &Ended<'_>, title: &str) -> Verdict {
     }
     if let Some(had) = had {
         let each = had.div_ceil(u64::from(ended.job.nodes.max(1)));
-        let next = nice_memory(each.saturating_mul(3).div_ceil(2));
+        let reached = used.unwrap_or(0).max(each);
+        let next = nice_memory(reached.saturating_mul(3).div_ceil(2));
         let per = if ended.job.nodes > 1 { " for each machine" } else { "" };
         verdict.mended.push(Mended {
             option: format!("--mem={}", memory_option(next)),
-            why: format!("Half as much again as before: about {}{per}.", memory(next)),
+            why: if reached > each {
+                format!("Half as much again as it reached: about {}{per}.", memory(next))
+            } else {
+                format!("About half as much again as before: {}{per}.", memory(next))
+            },
         });
     }
-    verdict.advise("Or let the program work on less data at a time.")
+    verdict.advise("It may also help to let the program work on less data at a time.")
 }
 
 fn timeout(ended: &Ended<'_>) -> Verdict {

@@ -30,8 +30,10 @@ pub struct Counts {
     pub waiting: u64,
     /// Run.
     pub running: u64,
-    /// Ended well, or were cancelled.
-    pub ended: u64,
+    /// Ended well.
+    pub done: u64,
+    /// Were cancelled.
+    pub cancelled: u64,
     /// Ended badly.
     pub bad: u64,
 }
@@ -40,10 +42,12 @@ impl Counts {
     /// Counts one record; a waiting rest counts for each of its tasks.
     pub fn add(&mut self, record: &Record) {
         let tasks = record.job.tasks.as_ref().map_or(1, TaskSet::len);
+        let is_cancelled = record.job.state == JobState::Cancelled;
         let place = match (stage(record), record.job.state.is_bad_end()) {
             (Stage::Waiting, _) => &mut self.waiting,
             (Stage::Running, _) => &mut self.running,
-            (Stage::Ended, false) => &mut self.ended,
+            (Stage::Ended, false) if is_cancelled => &mut self.cancelled,
+            (Stage::Ended, false) => &mut self.done,
             (Stage::Ended, true) => &mut self.bad,
         };
         *place += tasks;
@@ -53,13 +57,19 @@ impl Counts {
     pub fn add_all(&mut self, others: Self) {
         self.waiting += others.waiting;
         self.running += others.running;
-        self.ended += others.ended;
+        self.done += others.done;
+        self.cancelled += others.cancelled;
         self.bad += others.bad;
+    }
+
+    /// Those that are over.
+    pub const fn ended(self) -> u64 {
+        self.done + self.cancelled + self.bad
     }
 
     /// All of them.
     pub const fn total(self) -> u64 {
-        self.waiting + self.running + self.ended + self.bad
+        self.waiting + self.running + self.ended()
     }
 }
 
@@ -147,7 +157,6 @@ pub fn array(mut tasks: Vec<Arc<Record>>) -> Entry {
     let order = |record: &&Arc<Record>| match stage(record) {
         Stage::Running => (0, Reverse(record.job.start)),
         Stage::Waiting => (1, Reverse(None)),
-        Stage::Ended if record.job.state == JobState::Completed => (3, Reverse(record.job.end)),
         Stage::Ended => (2, Reverse(record.job.end)),
     };
     let head = tasks.iter().min_by_key(order).cloned();
@@ -181,7 +190,7 @@ mod tests {
         let numbers: Vec<u64> = list.iter().map(|entry| entry.head.job.id.number).collect();
         assert_eq!(numbers, [7, 9, 8], "what runs, what waits, what ended");
         let array = &list[0];
-        assert_eq!(array.counts, Counts { waiting: 5, running: 1, ended: 1, bad: 1 });
+        assert_eq!(array.counts, Counts { waiting: 5, running: 1, done: 1, cancelled: 0, bad: 1 });
         assert_eq!(array.head.job.id.task, Some(3));
         assert_eq!(array.tasks[0].job.tasks.as_ref().unwrap().len(), 5);
     }

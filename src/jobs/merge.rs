@@ -7,9 +7,13 @@ use super::record::Record;
 use crate::clock::UnixTime;
 use crate::slurm::accounting::Extra;
 use crate::slurm::job::{Job, JobId, JobState, Stage};
+use crate::slurm::tasks::TaskSet;
 
 /// A job that ended while nobody looked is asked about for this long; then it is over in an unknown way.
 const FORGOTTEN_AFTER: i64 = 15 * 60;
+
+/// Tasks that ended together are kept one by one up to this many.
+const MOST_TASKS: usize = 5000;
 
 /// The jobs that we know, by their number.
 pub type Known = HashMap<JobId, Arc<Record>>;
@@ -47,6 +51,8 @@ pub struct Merged {
     pub gone: Vec<Arc<Record>>,
     /// Jobs that the queue no longer knows: the accounting should.
     pub missing: Vec<Arc<Record>>,
+    /// Tasks that no longer wait and did not begin as far as the queue tells, with the row that stood for them.
+    pub vanished: Vec<(JobId, Arc<Record>)>,
 }
 
 /// Compares with the queue. `told_until` is when the owner was last up to date: what ended before is no news; none at
@@ -58,8 +64,10 @@ pub fn with_queue(
     now: UnixTime,
 ) -> Merged {
     let mut merged = Merged::default();
+    let told: Vec<Job> = told.into_iter().flat_map(one_by_one).collect();
     let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
     let numbers: HashSet<u64> = told.iter().map(|job| job.id.number).collect();
+    merged.vanished = vanished_tasks(known, &told, &ids, &numbers);
     for job in told {
         let change = match known.get(&job.id) {
             None => Some(discovered(job, told_until, now)),
@@ -75,6 +83,62 @@ pub fn with_queue(
         }
     }
     merged
+}
+
+fn vanished_tasks(
+    known: &Known,
+    told: &[Job],
+    ids: &HashSet<JobId>,
+    numbers: &HashSet<u64>,
+) -> Vec<(JobId, Arc<Record>)> {
+    let waiting: HashMap<u64, &TaskSet> =
+        told.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
+    let mut vanished = Vec::new();
+    for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number))
+    {
+        let number = record.job.id.number;
+        let left = waiting.get(&number);
+        for task in record.job.tasks.iter().flat_map(TaskSet::iter).take(MOST_TASKS) {
+            let id = JobId { number, task: Some(task) };
+            let waits = left.is_some_and(|left| left.contains(task));
+            if !waits && !ids.contains(&id) && !known.contains_key(&id) {
+                vanished.push((id, record.clone()));
+            }
+        }
+    }
+    vanished
+}
+
+/// A task that no longer waits, and of which neither queue nor accounting knows that it began: it was cancelled before.
+pub fn cancelled_unseen(id: JobId, rest: &Record, now: UnixTime) -> Change {
+    let job = Job {
+        id,
+        tasks: None,
+        state: JobState::Cancelled,
+        reason: String::new(),
+        start: None,
+        end: Some(now),
+        ..rest.job.clone()
+    };
+    let record = Record::new(job, now);
+    Change { record, is_new_state: true, is_new: true, is_lasting: true, news: None }
+}
+
+/// Tasks of an array that ended together, by being cancelled before they began, are told in one row, like those that
+/// still wait. They are kept one by one: the row that stands for several is for those that wait.
+fn one_by_one(job: Job) -> Vec<Job> {
+    match job.tasks.clone().filter(|_| job.state.is_over()) {
+        None => vec![job],
+        Some(tasks) => tasks
+            .iter()
+            .take(MOST_TASKS)
+            .map(|task| Job {
+                id: JobId { task: Some(task), ..job.id },
+                tasks: None,
+                ..job.clone()
+            })
+            .collect(),
+    }
 }
 
 fn discovered(job: Job, told_until: Option<UnixTime>, now: UnixTime) -> Change {
@@ -138,6 +202,8 @@ pub fn with_accounting(
     now: UnixTime,
 ) -> Vec<Change> {
     let over = told.into_iter().filter(|(job, _)| job.state.is_over());
+    let over = over
+        .flat_map(|(job, extra)| one_by_one(job).into_iter().map(move |job| (job, extra.clone())));
     over.filter_map(|(job, extra)| match known.get(&job.id) {
         None => {
             let mut change = discovered(job, told_until, now);

@@ -22,6 +22,8 @@ pub const CHUNK: u32 = 256 * 1024;
 const MOST_KEPT: usize = 1024 * 1024;
 /// While a file grows, it is read this often.
 const FASTEST: Duration = Duration::from_secs(3);
+/// A look waits this long for another one of the same file.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// While nothing comes, this often.
 const SLOWEST: Duration = Duration::from_secs(15);
 /// A copy that nobody has looked at for this long is forgotten.
@@ -109,6 +111,8 @@ struct Kept {
 
 struct Spot {
     copy: tokio::sync::Mutex<Kept>,
+    /// What was last shown, for those who cannot wait for a read under way.
+    latest: Mutex<Shown>,
     looked: Mutex<Instant>,
 }
 
@@ -135,7 +139,16 @@ impl Outputs {
     /// The end of a file as it is known, asked anew if it is time. Tabs share one look.
     pub async fn follow(&self, key: &OutputKey, stage: Life) -> Shown {
         let (spot, active) = self.spot(key);
-        let mut kept = spot.copy.lock().await;
+        // A cluster that hangs must not make tabs wait for one another: they get what was known.
+        let Ok(mut kept) = tokio::time::timeout(PATIENCE, spot.copy.lock()).await else {
+            return spot.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        };
+        let shown = self.look(key, &mut kept, stage, active).await;
+        *spot.latest.lock().unwrap_or_else(PoisonError::into_inner) = shown.clone();
+        shown
+    }
+
+    async fn look(&self, key: &OutputKey, kept: &mut Kept, stage: Life, active: u32) -> Shown {
         let line = match self.0.lines.line(key.queue.line()) {
             Ok(line) => line,
             Err(error) => {
@@ -174,7 +187,7 @@ impl Outputs {
             Ok(found) => {
                 kept.shown.trouble = None;
                 kept.shown.read_at = Some(self.0.clock.now());
-                let grew = self.take(&mut kept, found).await;
+                let grew = self.take(kept, found).await;
                 kept.pause =
                     if grew { Duration::ZERO } else { (kept.pause.max(FASTEST) * 2).min(SLOWEST) };
                 kept.idle_ends = if grew || stage == Life::GoesOn { 0 } else { kept.idle_ends + 1 };
@@ -190,6 +203,8 @@ impl Outputs {
             Err(error) => {
                 kept.shown.trouble = Some(error.to_string());
                 kept.pause = SLOWEST;
+                // A pause after a read that hung counts from its end.
+                kept.asked = Some(Instant::now());
             }
         }
         kept.shown.clone()
@@ -215,7 +230,7 @@ impl Outputs {
         if piece.start != offset {
             return Ok(None);
         }
-        let is_half = trim(&mut piece);
+        let is_half = piece.trim_to_line();
         let bytes = piece.bytes.clone();
         let rendered = tokio::task::spawn_blocking(move || terminal::render(&bytes, is_half)).await;
         Ok(rendered.ok().map(|rendered| (piece, rendered)))
@@ -291,12 +306,12 @@ impl Outputs {
                     bytes: copy.bytes.split_off(cut),
                     ..piece
                 };
-                is_half = trim(&mut rest);
+                is_half = rest.trim_to_line();
                 (copy.shown.base, copy.bytes) = (rest.start, rest.bytes);
                 copy.shown.generation = self.generation();
             }
         } else {
-            is_half = trim(&mut piece);
+            is_half = piece.trim_to_line();
             (copy.shown.base, copy.bytes) = (piece.start, piece.bytes);
             copy.shown.generation = self.generation();
         }
@@ -332,7 +347,11 @@ impl Outputs {
         let spot = spots
             .entry(key.clone())
             .or_insert_with(|| {
-                Arc::new(Spot { copy: tokio::sync::Mutex::default(), looked: Mutex::new(now) })
+                Arc::new(Spot {
+                    copy: tokio::sync::Mutex::default(),
+                    latest: Mutex::default(),
+                    looked: Mutex::new(now),
+                })
             })
             .clone();
         *spot.looked.lock().unwrap_or_else(PoisonError::into_inner) = now;
@@ -363,43 +382,4 @@ fn polite(line: &Line, active: u32) -> Duration {
         u32::try_from(line.tally().figures(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
     let every = Duration::from_mins(2) * active / budget;
     every.clamp(FASTEST, Duration::from_mins(1))
-}
-
-/// Drops what comes before the first line end, so that what is shown begins with a line. Says whether it does not.
-fn trim(piece: &mut Piece) -> bool {
-    if piece.start == 0 {
-        return false;
-    }
-    match memchr::memchr(b'\n', &piece.bytes) {
-        Some(at) if at + 1 < piece.bytes.len() => {
-            piece.bytes.drain(..=at);
-            piece.start += as_u64(at + 1);
-            false
-        }
-        _ => true,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_piece_begins_with_a_line() {
-        let piece = |start, text: &str| Piece {
-            start,
-            bytes: text.as_bytes().to_vec(),
-            ..Piece::default()
-        };
-        for (start, text, half, base, rest) in [
-            (0, "ab\ncd", false, 0, "ab\ncd"),
-            (7, "b\ncd\n", false, 9, "cd\n"),
-            (7, "no line end", true, 7, "no line end"),
-            (7, "only at the end\n", true, 7, "only at the end\n"),
-        ] {
-            let mut piece = piece(start, text);
-            assert_eq!(trim(&mut piece), half, "{text}");
-            assert_eq!((piece.start, piece.bytes.as_slice()), (base, rest.as_bytes()), "{text}");
-        }
-    }
 }

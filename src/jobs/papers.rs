@@ -16,8 +16,12 @@ use crate::store::{self, Store, StoreError};
 
 /// While someone looks at a job that is not over, its paper is asked for again after this long.
 const EVERY: Duration = Duration::from_mins(1);
-/// After a failure, or for a job that is over, not sooner than this.
+/// After a failure, not sooner than this.
 const AGAIN_AFTER: Duration = Duration::from_secs(20);
+/// The accounting learns of an end about so late; each further try waits twice as long.
+const LAG: Duration = Duration::from_secs(3);
+/// Not every site keeps everything.
+const MOST_TRIES: u32 = 6;
 /// Papers are kept in memory for this long after someone looked.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 /// So many are kept at most.
@@ -39,6 +43,8 @@ struct Held {
     sheet: Sheet,
     is_loaded: bool,
     asked: Option<Instant>,
+    /// Tries in a row that brought less than the accounting should have.
+    tries: u32,
     looked: Option<Instant>,
 }
 
@@ -93,6 +99,8 @@ impl Papers {
             Ok(told) => {
                 let paper = Paper::clone(&held.sheet.paper).taking(told, job, self.0.clock.now());
                 self.keep(record, &paper).await?;
+                let is_same = held.sheet.paper.state == paper.state;
+                held.tries = if is_same && is_lacking(&paper) { held.tries + 1 } else { 0 };
                 held.sheet = Sheet { paper: Arc::new(paper), trouble: None };
             }
             Err(error) => held.sheet.trouble = Some(error.to_string()),
@@ -167,12 +175,19 @@ fn is_due(held: &Held, record: &Record, now: Instant) -> bool {
         held.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= least)
     };
     let changed = paper.state != record.job.state.word() || paper.restarts != record.job.restarts;
-    if held.sheet.trouble.is_some() || changed || paper.read_at == 0 {
-        return waited(if changed && held.sheet.trouble.is_none() {
-            Duration::from_secs(3)
-        } else {
-            AGAIN_AFTER
-        });
+    if held.sheet.trouble.is_some() || paper.read_at == 0 {
+        return waited(AGAIN_AFTER);
     }
-    !record.is_over && waited(EVERY)
+    if changed {
+        return waited(LAG);
+    }
+    if record.is_over {
+        return is_lacking(paper) && held.tries < MOST_TRIES && waited(LAG * 2_u32.pow(held.tries));
+    }
+    waited(EVERY)
+}
+
+/// Whether the accounting, which learns of ends a little late, has not told its part yet.
+fn is_lacking(paper: &Paper) -> bool {
+    paper.submit_line.is_empty() || paper.usage.is_none()
 }

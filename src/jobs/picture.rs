@@ -16,7 +16,6 @@ use crate::slurm::ahead::Waiting;
 use crate::slurm::factors::Factors;
 use crate::slurm::job::{Job, Stage};
 use crate::slurm::shares::Share;
-use crate::slurm::tasks::TaskSet;
 
 /// A picture.
 #[derive(Debug, Clone, Default)]
@@ -63,14 +62,14 @@ impl GroupQueue {
     /// The jobs as they were seen.
     pub fn new(jobs: Vec<Job>, seen: UnixTime, is_cut: bool) -> Self {
         let mut waiting: HashMap<String, u64> = HashMap::new();
-        for job in jobs.iter().filter(|job| job.state.stage() == Stage::Waiting) {
-            let tasks = job.tasks.as_ref().map_or(1, TaskSet::len);
-            *waiting.entry(job.account.clone()).or_default() += tasks;
+        let in_line = |job: &&Job| job.state.stage() == Stage::Waiting && is_in_line(&job.reason);
+        for job in jobs.iter().filter(in_line) {
+            *waiting.entry(job.account.clone()).or_default() += 1;
         }
         Self { jobs, seen: Some(seen), is_cut, waiting }
     }
 
-    /// How many jobs and tasks of an account wait.
+    /// How many jobs of an account stand in line.
     pub fn waiting_of(&self, account: &str) -> u64 {
         self.waiting.get(account).copied().unwrap_or(0)
     }
@@ -111,6 +110,11 @@ pub struct Standing {
     pub cost_at: Option<i64>,
 }
 
+/// Whether a job that waits for this reason competes with others for the same machines.
+fn is_in_line(reason: &str) -> bool {
+    matches!(reason, "" | "None" | "Priority" | "Resources")
+}
+
 impl Picture {
     /// The records of an array, or of the one job of this number.
     pub fn of_number(&self, number: u64) -> impl Iterator<Item = &Arc<Record>> {
@@ -122,7 +126,7 @@ impl Picture {
         &self.listed().0
     }
 
-    /// How many of their jobs and tasks wait.
+    /// How many of their jobs stand in line; an array counts once, as it does for the scheduler.
     pub fn waiting(&self) -> u64 {
         self.listed().1
     }
@@ -130,7 +134,10 @@ impl Picture {
     fn listed(&self) -> &(Vec<Entry>, u64) {
         self.entries.get_or_init(|| {
             let entries = entries(self.records.values());
-            let waiting = entries.iter().map(|entry| entry.counts.waiting).sum();
+            let competes =
+                |entry: &&Entry| entry.counts.waiting > 0 && is_in_line(&entry.head.job.reason);
+            let waiting = entries.iter().filter(competes).count();
+            let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
             (entries, waiting)
         })
     }

@@ -1,5 +1,6 @@
 //! One refresh: decides what to ask, asks it with one command, and writes down what has changed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ const MONTH: i64 = 30 * 86_400;
 const LONGEST_STRETCH: i64 = 14 * 86_400;
 /// Ends may be written into the accounting this late.
 const LAG: i64 = 3600;
+/// The accounting is asked this often about tasks that vanished; it may be a little late.
+const MOST_TRIES: u8 = 2;
 /// Jobs that vanished are asked about so many at a time.
 const MOST_ENDED: usize = 200;
 /// Jobs that ended earlier than this leave the picture; the history has them.
@@ -107,7 +110,9 @@ impl Queues {
         let mut spots = self.spots();
         let Some(spot) = spots.get_mut(&key) else { return Ok(Wishes::default()) };
         let looked = spot.is_looked_at(at);
-        let ended = spot.missed.keys().copied().take(MOST_ENDED).collect();
+        let arrays: HashSet<JobId> =
+            spot.vanished.keys().map(|task| JobId::whole(task.number)).collect();
+        let ended = spot.missed.keys().copied().chain(arrays).take(MOST_ENDED).collect();
         let mut wishes = Wishes { ended, ..Wishes::default() };
         if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut spot.looks_back)) {
             wishes.history = Some((from.plus(-MONTH), from));
@@ -174,6 +179,9 @@ impl Queues {
         }
         let mut gone = merged.gone;
         let missed = self.note_missed(key, &merged.missing, now);
+        let asked = if asked_all { wishes.ended.as_slice() } else { &[] };
+        let given_up = self.note_vanished(key, merged.vanished, asked, &changes);
+        changes.extend(given_up.iter().map(|(id, rest)| merge::cancelled_unseen(*id, rest, now)));
         if asked_all && !wishes.ended.is_empty() {
             gone.extend(rests_that_began(&merged.missing, &changes));
             let left: Vec<Arc<Record>> = merged
@@ -248,6 +256,32 @@ impl Queues {
             spot.hurry = true;
         }
         spot.missed.clone()
+    }
+
+    /// Notes tasks that vanished from the queue without having begun. Gives those of which the accounting knows nothing
+    /// either, although it was asked more than once.
+    fn note_vanished(
+        &self,
+        key: QueueKey,
+        vanished: Vec<(JobId, Arc<Record>)>,
+        asked: &[JobId],
+        changes: &[Change],
+    ) -> Vec<(JobId, Arc<Record>)> {
+        let mut spots = self.spots();
+        let Some(spot) = spots.get_mut(&key) else { return Vec::new() };
+        let told: HashSet<JobId> = changes.iter().map(|change| change.record.job.id).collect();
+        spot.vanished.retain(|id, _| !told.contains(id));
+        let mut given_up = Vec::new();
+        for (id, (tries, rest)) in &mut spot.vanished {
+            *tries += u8::from(asked.contains(&JobId::whole(id.number)));
+            if *tries >= MOST_TRIES {
+                given_up.push((*id, rest.clone()));
+            }
+        }
+        spot.vanished.retain(|_, (tries, _)| *tries < MOST_TRIES);
+        spot.hurry |= !vanished.is_empty() || !spot.vanished.is_empty();
+        spot.vanished.extend(vanished.into_iter().map(|(id, rest)| (id, (0, rest))));
+        given_up
     }
 
     /// After it is written: those who ended are no longer missing, and people are told.

@@ -63,6 +63,8 @@ pub(super) struct Spot {
     pub(super) looked_at_group: Option<Instant>,
     /// Since when jobs are missing that neither queue nor accounting tells of.
     pub(super) missed: HashMap<crate::slurm::job::JobId, UnixTime>,
+    /// Tasks that no longer wait and did not begin: how often the accounting was asked, and what stood for them.
+    pub(super) vanished: HashMap<crate::slurm::job::JobId, (u8, Arc<super::Record>)>,
     /// When the slower things were last asked.
     pub(super) ranks_asked: Option<Instant>,
     pub(super) standing_asked: Option<Instant>,
@@ -322,6 +324,7 @@ impl Spot {
             looked: None,
             looked_at_group: None,
             missed: HashMap::new(),
+            vanished: HashMap::new(),
             ranks_asked: None,
             standing_asked: None,
             history_asked: None,

@@ -40,6 +40,10 @@ pub struct Config {
     pub def_mem_per_node: Option<u64>,
     /// Seconds for which `squeue` and `scontrol` still know a job that has ended.
     pub min_job_age: Option<u32>,
+    /// Whether people see only their own jobs.
+    pub hides_jobs: bool,
+    /// Whether people may reorder their own waiting jobs (`scontrol top`).
+    pub user_top: bool,
 }
 
 impl Config {
@@ -69,6 +73,10 @@ impl Config {
             "DefMemPerCPU" => self.def_mem_per_cpu = memory_mb(value),
             "DefMemPerNode" => self.def_mem_per_node = memory_mb(value),
             "MinJobAge" => self.min_job_age = number(value),
+            "PrivateData" => self.hides_jobs = words(value).any(|word| word == "jobs"),
+            "SchedulerParameters" | "SlurmctldParameters" => {
+                self.user_top |= words(value).any(|word| word == "enable_user_top");
+            }
             _ => {}
         }
     }
@@ -84,6 +92,10 @@ impl Config {
 /// The number before a unit: `300 sec`.
 fn number<T: std::str::FromStr>(value: &str) -> Option<T> {
     value.split_whitespace().next()?.parse().ok()
+}
+
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim)
 }
 
 #[cfg(test)]
@@ -111,6 +123,8 @@ mod tests {
                 def_mem_per_cpu: Some(256),
                 def_mem_per_node: None,
                 min_job_age: Some(300),
+                hides_jobs: false,
+                user_top: false,
             };
             assert_eq!(config, expected);
             assert!(config.uses_fair_share());
@@ -126,6 +140,16 @@ mod tests {
         assert!(!config.uses_fair_share());
         assert_eq!((config.def_mem_per_node, config.max_array_size), (None, None));
         assert_eq!(config.cluster_name, None);
+    }
+
+    #[test]
+    fn what_people_may_see_and_do() {
+        let config = Config::read(
+            "PrivateData = accounts,jobs,usage\nSchedulerParameters = bf_interval=5,enable_user_top\n",
+        );
+        assert!(config.hides_jobs && config.user_top);
+        let config = Config::read("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
+        assert!(!config.hides_jobs && !config.user_top);
     }
 
     #[test]

@@ -83,7 +83,14 @@ async fn figures_count_routes_and_hold_no_secrets() {
         assert!(lines.iter().any(|found| found.starts_with(&start)), "no {start} in {lines:#?}");
     }
     let token = link.trim_start_matches("/join/");
-    for secret in [token, "secret", "SECRET", "BREW", &admin.cookie("portolan_session").unwrap()] {
+    for secret in [
+        token,
+        "secret-address",
+        "page-secret",
+        "SECRET",
+        "BREW",
+        &admin.cookie("portolan_session").unwrap(),
+    ] {
         assert!(!page.text().contains(secret), "{secret}");
     }
 }

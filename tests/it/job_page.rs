@@ -66,7 +66,7 @@ async fn how_a_job_ended_is_said_in_words() {
     let (oom, failed, timeout) =
         tokio::join!(state("oom", "alice"), state("failed", "alice"), state("timeout", "alice"));
     for (id, title, parts) in [
-        (oom, "It ran out of memory", &["100 MB", "Run it again with", "--mem=256M"][..]),
+        (oom, "It ran out of memory", &["100 MB", "Run it again with", "--mem="][..]),
         (failed, "It ended with an error", &["exit code 3", "cannot open data.csv"]),
         (timeout, "It ran out of time", &["stopped at its limit of", "--time="]),
     ] {
@@ -75,8 +75,11 @@ async fn how_a_job_ended_is_said_in_words() {
             assert!(part.text().contains(words), "{title}: {words}\n{}", part.text());
         }
         assert!(part.text().contains("Asked for and used"), "{title}");
+        // The accounting learns of it a little later.
+        until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch --parsable").await;
         assert!(!part.text().contains("name=\"verb\""), "nothing can be done to it any more");
         // From now on the page says it without asking anyone.
+        until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch").await;
         let page = max.get(&format!("/jobs/key/{id}")).await;
         assert!(page.text().contains(title) && page.text().contains("sbatch"), "{}", page.text());
     }
@@ -167,7 +170,7 @@ async fn what_stands_in_the_way_of_output_is_said() {
     let split = submit(&portal, &["-e", "%j.err"], "echo fine; echo 'error: oh no' >&2").await;
     let waits = submit(&portal, &["--hold"], "true").await;
     for (id, words) in [
-        (&nowhere, "Slurm never creates the folder"),
+        (&nowhere, "Slurm does not create folders"),
         (&away, "The output was thrown away"),
         (&waits, "The job has not started"),
     ] {

@@ -12,6 +12,7 @@ mod activity;
 mod attacks;
 mod browser;
 mod browser_connect;
+mod browser_jobs;
 mod cluster;
 mod cluster_names;
 mod command_line;

@@ -17,7 +17,10 @@ pub fn failed(ended: &Ended<'_>) -> Verdict {
     {
         return verdict;
     }
-    if ended.job.reason == "JobLaunchFailure" {
+    // Slurm says this of crashes as well: one that ran or left a word of its own was started.
+    let crashed = ended.job.exit.is_some_and(|exit| exit.signal > 0 && exit.signal < 32);
+    let ran = crashed || !ended.findings.is_empty() || ended.elapsed_s().is_some_and(|s| s > 5);
+    if ended.job.reason == "JobLaunchFailure" && !ran {
         return Verdict::new(
             Tone::Danger,
             "It could not be started",

@@ -108,7 +108,7 @@ fn how_serious() {
     ] {
         assert_eq!(of(reason).kind, kind, "{reason}");
     }
-    assert!(of("JobHeldUser").advice[0].contains("Release"));
+    assert!(of("JobHeldUser").advice[0].contains("release"));
     assert!(of("AssocGrpBillingMinutes").sentence.contains("budget"));
     assert!(of("AssocGrpMemLimit").sentence.contains("as much memory"));
 }

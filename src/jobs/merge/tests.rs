@@ -1,6 +1,5 @@
 use super::*;
 use crate::domain::JobRowId;
-use crate::slurm::tasks::TaskSet;
 
 const NOW: UnixTime = UnixTime(10_000);
 
@@ -90,6 +89,38 @@ fn a_rest_whose_tasks_all_began_is_gone_and_a_vanished_job_is_missing() {
 }
 
 #[test]
+fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
+    let rest = Job { tasks: TaskSet::read("4-9"), ..job(7, JobState::Pending) };
+    let cancelled = Job { tasks: TaskSet::read("1-3"), ..job(7, JobState::Cancelled) };
+    let merged = with_queue(&Known::new(), vec![rest.clone(), cancelled.clone()], None, NOW);
+    let ids: Vec<String> = merged.changes.iter().map(|one| one.record.job.id.to_string()).collect();
+    assert_eq!(ids, ["7", "7_1", "7_2", "7_3"]);
+    assert!(merged.vanished.is_empty());
+    let before: Known =
+        merged.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
+    assert!(with_queue(&before, vec![rest, cancelled.clone()], Some(NOW), NOW).changes.is_empty());
+    let all = Job { tasks: TaskSet::read("1-9"), ..cancelled };
+    let merged = with_queue(&before, vec![all], Some(NOW), NOW);
+    assert_eq!((merged.changes.len(), merged.gone.len()), (6, 1), "nothing waits any more");
+    // Some versions forget such tasks at once.
+    let fewer = Job { tasks: TaskSet::read("6-9"), ..job(7, JobState::Pending) };
+    let begun = Job { id: JobId { number: 7, task: Some(4) }, ..job(7, JobState::Running) };
+    let merged = with_queue(&before, vec![fewer.clone(), begun.clone()], Some(NOW), NOW);
+    let (id, rest) = &merged.vanished[0];
+    assert_eq!(
+        (id.to_string().as_str(), merged.vanished.len()),
+        ("7_5", 1),
+        "neither waits nor began"
+    );
+    let inferred = cancelled_unseen(*id, rest, NOW);
+    assert_eq!(inferred.record.job.state, JobState::Cancelled);
+    assert!(inferred.record.is_over && inferred.record.job.start.is_none());
+    let fifth = Job { id: JobId { number: 7, task: Some(5) }, ..job(7, JobState::Running) };
+    let merged = with_queue(&before, vec![fewer, begun, fifth], Some(NOW), NOW);
+    assert!(merged.vanished.is_empty());
+}
+
+#[test]
 fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
     let before = known(vec![job(1, JobState::Running), job(2, JobState::Running)]);
     let extra = Extra { submit_line: "sbatch x".into(), cancelled_by: Some("0".into()) };
@@ -127,4 +158,29 @@ fn what_nobody_knows_any_more_is_over_in_an_unknown_way() {
     let lost = forgotten(&missing, &[], &since(9_000), NOW);
     assert!(lost[0].record.is_lost() && lost[0].record.is_over);
     assert_eq!(lost[0].news, Some(News::Ended));
+}
+
+#[test]
+fn fifty_thousand_jobs_are_compared_and_listed() {
+    let one = |number: u64| {
+        let state = if number.is_multiple_of(2) { JobState::Running } else { JobState::Pending };
+        let is_task = number < 20_000;
+        let id = JobId {
+            number: if is_task { number / 100 } else { number },
+            task: is_task.then(|| u32::try_from(number % 100).unwrap_or(0)),
+        };
+        Job { id, ..job(number, state) }
+    };
+    let told: Vec<Job> = (0..50_000).map(one).collect();
+    let first = with_queue(&Known::new(), told.clone(), None, NOW);
+    assert_eq!(first.changes.len(), 50_000);
+    let before: Known =
+        first.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
+    let again = with_queue(&before, told, Some(NOW), NOW);
+    assert!(again.changes.is_empty() && again.missing.is_empty());
+    let gone = with_queue(&before, Vec::new(), Some(NOW), NOW);
+    assert_eq!(gone.missing.len(), 50_000, "all of them are asked about");
+    let listed = crate::jobs::entry::entries(before.values());
+    assert_eq!(listed.len(), 200 + 30_000, "arrays are one each");
+    assert!(listed.windows(2).all(|pair| pair[0].rank() <= pair[1].rank()));
 }

@@ -5,7 +5,7 @@ use askama::Template;
 use super::super::Answer;
 use super::super::extract::{Context, Form, Me};
 use super::super::page::{Page, Section, show};
-use super::list::own_address;
+use super::choices::own_address;
 use super::queues::{Place, places};
 use crate::auth::Action;
 use crate::error::AppError;
@@ -36,6 +36,13 @@ struct Asked {
     tasks: String,
     back: String,
     is_sure: bool,
+}
+
+impl Asked {
+    /// Whether someone wrote something else than numbers of tasks.
+    fn has_unreadable_tasks(&self) -> bool {
+        !self.tasks.is_empty() && TaskSet::read(&self.tasks).is_none()
+    }
 }
 
 #[derive(Template)]
@@ -90,7 +97,7 @@ pub async fn post(context: Context, me: Me, Form(fields): Form<Vec<(String, Stri
     let asked = asked(&fields)?;
     let places = places(&context, &me).await?;
     let chosen = chosen(&asked, &places)?;
-    if chosen.is_empty() || !asked.is_sure {
+    if chosen.is_empty() || !asked.is_sure || asked.has_unreadable_tasks() {
         return confirm(&context, &me, asked, &chosen);
     }
     act(&context, &me, asked, chosen).await
@@ -101,8 +108,10 @@ fn asked(fields: &[(String, String)]) -> Result<Asked, AppError> {
         fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
     };
     let verb = verb(value("verb")).ok_or_else(|| AppError::BadRequest("no such verb".into()))?;
-    let picks: Vec<String> =
+    let mut picks: Vec<String> =
         fields.iter().filter(|(name, _)| name == "job").map(|(_, value)| value.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    picks.retain(|pick| seen.insert(pick.clone()));
     Ok(Asked {
         verb,
         picks,
@@ -121,10 +130,7 @@ fn own_page(back: &str) -> &str {
 
 /// The jobs that are meant. One that this person cannot see is one that does not exist.
 fn chosen(asked: &Asked, places: &[Place]) -> Result<Vec<Chosen>, AppError> {
-    let tasks = match asked.tasks.as_str() {
-        "" => None,
-        text => Some(TaskSet::read(text)),
-    };
+    let tasks = TaskSet::read(&asked.tasks);
     let mut found = Vec::new();
     for pick in &asked.picks {
         let (slug, id) = pick.split_once('/').ok_or(AppError::NotFound)?;
@@ -132,11 +138,7 @@ fn chosen(asked: &Asked, places: &[Place]) -> Result<Vec<Chosen>, AppError> {
         let place = places.iter().find(|place| place.cluster.slug == slug);
         let place = place.ok_or(AppError::NotFound)?;
         let name = name_of(place, id).ok_or(AppError::NotFound)?;
-        let tasks = match &tasks {
-            Some(tasks) => Some(tasks.clone().ok_or(AppError::BadRequest("tasks".into()))?),
-            None => None,
-        };
-        let target = Target { id, tasks };
+        let target = Target { id, tasks: tasks.clone() };
         found.push(Chosen { place: place.clone(), target, name, pick: pick.clone() });
     }
     Ok(found)
@@ -161,7 +163,9 @@ fn name_of(place: &Place, id: JobId) -> Option<String> {
 }
 
 fn confirm(context: &Context, me: &Me, asked: Asked, chosen: &[Chosen]) -> Answer {
-    let problem = if chosen.is_empty() {
+    let problem = if asked.has_unreadable_tasks() {
+        "These numbers of tasks cannot be read. Write them like 5-9,20 and try again. Nothing was changed."
+    } else if chosen.is_empty() {
         "Choose at least one job first: go back and tick the boxes in front of the jobs."
     } else if chosen.len() > MOST_TARGETS {
         "These are too many at once. Choose at most 100 jobs; an array counts as one."
@@ -252,7 +256,7 @@ async fn act(context: &Context, me: &Me, asked: Asked, chosen: Vec<Chosen>) -> A
 
 fn outcome(one: &Chosen, result: Result<(), (String, String, bool)>) -> Outcome {
     let (sentence, said, kind) = match result {
-        Ok(()) => ("The cluster took it.".to_owned(), String::new(), "ok"),
+        Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
         Err((sentence, said, true)) => (sentence, said, "unknown"),
         Err((sentence, said, false)) => (sentence, said, "failed"),
     };
@@ -303,6 +307,9 @@ const fn verb_word(verb: Verb) -> &'static str {
 
 fn words(verb: Verb, count: usize, chosen: &[Chosen]) -> Words {
     let jobs = match chosen {
+        [Chosen { name, target: Target { tasks: Some(tasks), .. }, .. }] => {
+            format!("{} ({tasks}) of {name}", sizes::count(tasks.len(), "task"))
+        }
         [one] => one.name.clone(),
         _ => sizes::count(u64::try_from(count).unwrap_or(0), "job"),
     };

@@ -91,7 +91,7 @@ fn array(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Ar
             chip("", "All", counts.total()),
             chip("running", "Running", counts.running),
             chip("waiting", "Waiting", counts.waiting),
-            chip("ended", "Ended", counts.ended + counts.bad),
+            chip("ended", "Ended", counts.ended()),
             chip("problem", "Problems", counts.bad),
         ],
         why: row.why.clone(),

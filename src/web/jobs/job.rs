@@ -90,6 +90,8 @@ pub struct Live {
     finding: Option<Finding>,
     last_lines: Vec<String>,
     story: Vec<Event>,
+    /// What its rank is made of: what for, points, and the points in words.
+    ranks: Vec<(&'static str, u64, String)>,
     used: Option<Efficiency>,
     facts: Vec<(&'static str, String)>,
     array: String,
@@ -228,8 +230,9 @@ async fn live(
             .task
             .map(|_| format!("/jobs/{}/{}", found.place.cluster.slug, job.id.number))
             .unwrap_or_default(),
-        deeds: if found.is_own { deeds(record) } else { Vec::new() },
+        deeds: if found.is_own { deeds(record, found.place.user_top) } else { Vec::new() },
         story: story(record, &moments, now),
+        ranks: ranks(&found.place, record),
         finding: lifted,
         facts: facts(record, paper, &found),
         is_own: found.is_own,
@@ -248,7 +251,7 @@ async fn live(
 }
 
 /// What fits its state.
-fn deeds(record: &Record) -> Vec<Deed> {
+fn deeds(record: &Record, user_top: bool) -> Vec<Deed> {
     let deed = |verb, label, kind| Deed { verb, label, kind };
     match stage(record) {
         Stage::Waiting if can_never_start(&record.job.reason) => {
@@ -257,17 +260,33 @@ fn deeds(record: &Record) -> Vec<Deed> {
         Stage::Waiting if record.job.reason.contains("Held") => {
             vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
         }
-        Stage::Waiting => vec![
-            deed("top", "Move before my others", "secondary"),
-            deed("hold", "Hold", "secondary"),
-            deed("cancel", "Cancel", "secondary"),
-        ],
+        Stage::Waiting => {
+            let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
+            let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
+            top.into_iter().chain(rest).collect()
+        }
         Stage::Running => vec![
             deed("requeue", "Put back into the queue", "secondary"),
             deed("cancel", "Cancel", "secondary"),
         ],
         Stage::Ended => Vec::new(),
     }
+}
+
+/// What the rank of a waiting job is made of, the most first.
+fn ranks(place: &Place, record: &Record) -> Vec<(&'static str, u64, String)> {
+    let Some(factors) = place.picture.factors.get(&record.job.raw) else { return Vec::new() };
+    let mut ranks = vec![
+        ("Time it has waited", factors.age),
+        ("Fair share of the group", factors.fair_share),
+        ("Its size", factors.size),
+        ("Part of the cluster", factors.partition_points),
+        ("Kind of service (QOS)", factors.qos),
+        ("Who pays", factors.association),
+    ];
+    ranks.retain(|(_, points)| *points > 0);
+    ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
+    ranks.into_iter().map(|(what, points)| (what, points, sizes::count(points, "point"))).collect()
 }
 
 fn facts(record: &Record, paper: &Paper, found: &Found) -> Vec<(&'static str, String)> {
@@ -331,6 +350,11 @@ impl Live {
     /// Whether the job can have written anything.
     fn has_output(&self) -> bool {
         self.stage != Stage::Waiting
+    }
+
+    /// As much as the most of them, for bars.
+    fn most_points(&self) -> u64 {
+        self.ranks.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
     }
 
     /// Whether its place in the queue says anything.

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::IntoResponse as _;
-use serde::Deserialize;
 
 use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Query};
-use super::super::flash::{self, Flash, see_other};
+use super::super::extract::{Context, Me, Query};
 use super::super::page::{Page, Section, show};
 use super::queues::{Place, places};
 use super::row::{Frame, Row, Time};
@@ -28,7 +25,7 @@ use crate::store::jobs::Search;
 /// Rows on a page.
 const PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
-const COLUMNS_CHOSEN: &str = "jobs.columns";
+pub const COLUMNS_CHOSEN: &str = "jobs.columns";
 
 #[derive(Template)]
 #[template(path = "jobs/list.html")]
@@ -65,6 +62,11 @@ pub struct List {
 impl List {
     fn has(&self, column: &str) -> bool {
         self.has.contains(&column)
+    }
+
+    /// Whether any of the clusters lets people reorder their jobs.
+    fn can_reorder(&self) -> bool {
+        self.places.iter().any(|place| place.user_top)
     }
 
     fn sum(&self) -> String {
@@ -125,65 +127,6 @@ pub async fn rows(context: Context, me: Me, Query(view): Query<View>) -> Answer 
     show(&RowsPart { list: list(&context, &me, view).await? })
 }
 
-/// Which columns to show.
-#[derive(Deserialize)]
-pub struct Chosen {
-    #[serde(default)]
-    back: String,
-}
-
-/// Remembers the columns.
-pub async fn choose_columns(
-    context: Context,
-    me: Me,
-    Form(fields): Form<Vec<(String, String)>>,
-) -> Answer {
-    me.may(Action::UseClusters)?;
-    let words: Vec<&str> = fields
-        .iter()
-        .filter(|(name, _)| name == "column")
-        .map(|(_, value)| value.as_str())
-        .collect();
-    let chosen = columns(&words.join(",")).join(",");
-    let mut tx = context.app.store.write().await?;
-    store::queues::set_preference(&mut tx, me.0.person.id, COLUMNS_CHOSEN, &chosen).await?;
-    store::commit(tx).await?;
-    let back = fields.iter().find(|(name, _)| name == "back").map_or("/jobs", |(_, value)| value);
-    Ok(see_other(own_address(back)).into_response())
-}
-
-/// Asks the clusters now, as far as that is polite.
-pub async fn refresh(context: Context, me: Me, Form(form): Form<Chosen>) -> Answer {
-    me.may(Action::UseClusters)?;
-    for place in places(&context, &me).await? {
-        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        context.app.queues.refresh_soon(key).await?;
-    }
-    Ok(see_other(own_address(&form.back)).into_response())
-}
-
-/// Which cluster's history.
-#[derive(Deserialize)]
-pub struct Older {
-    cluster: String,
-}
-
-/// Asks a cluster for the month before what is known of one's history there.
-pub async fn older(context: Context, me: Me, Form(form): Form<Older>) -> Answer {
-    me.may(Action::UseClusters)?;
-    let places = places(&context, &me).await?;
-    let place = places.iter().find(|place| place.cluster.slug == form.cluster);
-    let cluster = place.ok_or(AppError::NotFound)?.cluster.id;
-    context.app.queues.look_back(QueueKey { person: me.0.person.id, cluster });
-    Ok(flash::redirect(context, "/jobs?view=history", Flash::OlderJobsAsked))
-}
-
-/// Where a form may lead back to: the list and nothing else.
-pub fn own_address(back: &str) -> &str {
-    let is_list = back == "/jobs" || back.starts_with("/jobs?");
-    if is_list && back.len() < 1000 { back } else { "/jobs" }
-}
-
 async fn list(context: &Context, me: &Me, view: View) -> Result<List, AppError> {
     let whose = view.whose();
     let mut places = places(context, me).await?;
@@ -237,6 +180,10 @@ impl List {
         }
         match self.view.sort.as_str() {
             "name" => found.sort_by_cached_key(|(_, entry)| entry.head.job.name.to_lowercase()),
+            "size" => found.sort_by_key(|(_, entry)| {
+                let job = &entry.head.job;
+                std::cmp::Reverse((job.gpu_count(), job.cpus, job.memory_mb))
+            }),
             "submitted" => {
                 found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
             }
@@ -256,7 +203,7 @@ impl List {
             chip("", "All", counts.total()),
             chip("running", "Running", counts.running),
             chip("waiting", "Waiting", counts.waiting),
-            chip("ended", "Ended", counts.ended + counts.bad),
+            chip("ended", "Ended", counts.ended()),
             chip("problem", "Problems", counts.bad + never),
         ];
         (self.rows, self.chips) = (rows, chips);
@@ -267,7 +214,7 @@ impl List {
         match self.view.state.as_str() {
             "running" => entry.counts.running > 0,
             "waiting" => entry.counts.waiting > 0,
-            "ended" => entry.counts.ended + entry.counts.bad > 0,
+            "ended" => entry.counts.ended() > 0,
             "problem" => entry.counts.bad > 0 || entry.is_stuck,
             _ => true,
         }

@@ -2,6 +2,7 @@
 
 pub mod act;
 mod array;
+pub mod choices;
 pub mod download;
 mod found;
 pub mod job;

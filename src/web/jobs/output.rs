@@ -194,7 +194,14 @@ pub async fn file(
 
 async fn log(context: &Context, me: &Me, found: &Found, wish: &Wish) -> Result<Log, AppError> {
     let record = found.job()?;
-    let has_begun = stage(record) != Stage::Waiting;
+    // One that is over may never have begun.
+    let has_run =
+        record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
+    let has_begun = match stage(record) {
+        Stage::Waiting => false,
+        Stage::Running => true,
+        Stage::Ended => has_run || !record.job.node_list.is_empty(),
+    };
     let (file, (is_split, paths_told)) = file(context, me, found, &wish.stream).await?;
     let life = life(context, record);
     let shown = if has_begun && !file.path.is_empty() {
@@ -270,6 +277,12 @@ impl Log {
     /// Why there is nothing to see: a sentence, and what it may mean.
     fn nothing(&self) -> Option<(&'static str, String)> {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if !self.has_begun && self.is_over {
+            return Some((
+                "There is no output",
+                "The job never began, so it printed nothing.".to_owned(),
+            ));
+        }
         if !self.has_begun {
             return Some((
                 "There is no output yet",
@@ -298,6 +311,10 @@ impl Log {
             Kind::Missing => (
                 "There is no output yet",
                 "The job has not written anything. If this stays so, its folder may be out of reach from here, or its quota (the room for your files) may be used up.".to_owned(),
+            ),
+            Kind::NoFolder if self.is_over => (
+                "The folder of the output is not there",
+                format!("There is no folder {folder} now. If it was never there, the job could write nothing: Slurm does not create folders for output."),
             ),
             Kind::NoFolder => (
                 "The folder for the output is not there",

@@ -13,6 +13,7 @@ use crate::store::{self};
 
 /// A cluster and what is known of someone's queue there.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that pages ask for one by one")]
 pub struct Place {
     /// The cluster.
     pub cluster: Arc<Cluster>,
@@ -22,6 +23,10 @@ pub struct Place {
     pub fair_share: bool,
     /// How long jobs may run in each part of the cluster, in minutes.
     pub longest: Arc<Vec<(String, u32)>>,
+    /// Whether the cluster hides the jobs of others.
+    pub hides_jobs: bool,
+    /// Whether one may reorder one's own waiting jobs.
+    pub user_top: bool,
     /// Whether the connection stands.
     pub is_up: bool,
     /// Whether it is being opened.
@@ -123,6 +128,8 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
                 cluster: Arc::new(row),
                 accounts: learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect(),
                 fair_share: site.units.fair_share || learnt.uses_fair_share,
+                hides_jobs: learnt.hides_jobs,
+                user_top: learnt.user_top,
                 longest: Arc::new(
                     learnt
                         .partitions
@@ -142,6 +149,8 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
             cluster: one.cluster.clone(),
             accounts: one.accounts.clone(),
             fair_share: one.fair_share,
+            hides_jobs: one.hides_jobs,
+            user_top: one.user_top,
             longest: one.longest.clone(),
             is_up: matches!(status, Status::Up(_)),
             is_opening: matches!(status, Status::Opening(_)),
@@ -159,5 +168,7 @@ pub struct Known {
     cluster: Arc<Cluster>,
     accounts: Vec<String>,
     fair_share: bool,
+    hides_jobs: bool,
+    user_top: bool,
     longest: Arc<Vec<(String, u32)>>,
 }

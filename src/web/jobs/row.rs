@@ -238,7 +238,7 @@ impl Frame<'_> {
             },
             Stage::Waiting => Time::Waiting {
                 since: job.submitted,
-                start: job.start.filter(|start| *start > self.now),
+                start: job.start.filter(|start| *start > self.now && self.stands_in_line(job)),
                 place: self.place(job),
             },
             Stage::Running | Stage::Ended => {
@@ -254,10 +254,15 @@ impl Frame<'_> {
         }
     }
 
+    /// Whether it moves towards its start: not one that is held, waits for others or can never start.
+    fn stands_in_line(&self, job: &Job) -> bool {
+        matches!(self.why(job).kind, Kind::Normal | Kind::Soon | Kind::Limit)
+    }
+
     /// Its place in the queue; nothing for one that does not stand in line.
     fn place(&self, job: &Job) -> String {
-        let stands = matches!(self.why(job).kind, Kind::Normal | Kind::Soon | Kind::Limit);
-        let Some(ahead) = self.picture.ahead.as_ref().filter(|_| stands && job.priority > 0) else {
+        let stands = job.priority > 0 && self.stands_in_line(job);
+        let Some(ahead) = self.picture.ahead.as_ref().filter(|_| stands) else {
             return String::new();
         };
         match ahead.ahead(&job.partition, job.priority).0 {
@@ -297,7 +302,6 @@ const fn waiting_label(why: &Why) -> (&'static str, &'static str) {
     match why.kind {
         Kind::Never => ("failed", "Cannot start"),
         Kind::Held => ("neutral", "Held"),
-        Kind::Soon => ("waiting", "Starting soon"),
         _ => ("waiting", "Waiting"),
     }
 }
@@ -332,7 +336,8 @@ fn mark(row: &Row) -> u64 {
         why.headline.hash(&mut hasher);
     }
     if let Some(counts) = &row.counts {
-        (counts.waiting, counts.running, counts.ended, counts.bad).hash(&mut hasher);
+        (counts.waiting, counts.running, counts.done, counts.cancelled, counts.bad)
+            .hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -4,6 +4,7 @@ use super::row::label;
 use crate::clock::UnixTime;
 use crate::explain::exit;
 use crate::explain::sizes;
+use crate::explain::waiting::can_never_start;
 use crate::jobs::Record;
 use crate::jobs::entry::stage;
 use crate::slurm::job::{JobState, Stage};
@@ -24,12 +25,13 @@ pub struct Event {
 }
 
 /// What is expected, not told.
-const AHEAD: [&str; 2] = ["May start", "Must end"];
+const AHEAD: [&str; 3] = ["Not before", "May start", "Must end"];
 
 /// Tells it.
 pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
     let job = &record.job;
     let stage = stage(record);
+    let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
     let mut events = Vec::new();
     let mut tell = |at: Option<UnixTime>, kind, title, detail: String| {
         if let Some(at) = at {
@@ -48,12 +50,12 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
         job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
     if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == Stage::Waiting
     {
-        tell(
-            waited,
-            "waiting",
-            "May run from now on",
-            "What it had to wait for by itself is over.".to_owned(),
-        );
+        let (title, detail) = if waited.is_some_and(|at| at > now) {
+            ("Not before", "As was asked for.")
+        } else {
+            ("May run from now on", "What it had to wait for by itself is over.")
+        };
+        tell(waited, "waiting", title, detail.to_owned());
     }
     for moment in moments {
         let known = [job.start, job.end, job.submitted].contains(&Some(moment.at));
@@ -76,7 +78,7 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
     }
     if stage == Stage::Waiting {
         tell(
-            job.start.filter(|at| *at > now),
+            job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
             "waiting",
             "May start",
             "Slurm's own estimate; it changes.".to_owned(),
@@ -95,8 +97,9 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
         Stage::Ended => {
             let (kind, title) =
                 if record.is_lost() { ("unknown", "Ended, unknown how") } else { label(job.state) };
-            let mut detail =
-                job.exit.and_then(exit::words).map(|exit| exit.name).unwrap_or_default();
+            // What never began has no program that could have ended.
+            let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
+            let mut detail = exit.and_then(exit::words).map(|exit| exit.name).unwrap_or_default();
             if let (Some(start), Some(end)) = (job.start, job.end)
                 && end > start
             {

@@ -51,7 +51,7 @@ pub struct View {
     pub account: String,
     /// Words in names, numbers and folders.
     pub q: String,
-    /// name, submitted, time; empty for the usual order.
+    /// name, submitted, size; empty for the usual order.
     pub sort: String,
     /// From 1.
     pub page: usize,

@@ -106,8 +106,8 @@ pub const WAITS: &[Entry] = &[
         "JobHeldUser",
         Kind::Held,
         "On hold",
-        "You, or someone who may, put it on hold. It does not move up meanwhile.",
-        "Press Release to let it wait in the queue again.",
+        "Its owner, or someone who may, put it on hold. It does not move up meanwhile.",
+        "Its owner can release it: then it waits in the queue again.",
     ),
     (
         "JobHeldAdmin",
