@@ -87,6 +87,8 @@ pub(super) struct Inner {
     pub(super) pace: Pace,
     pub(super) bell: Bell,
     spots: Mutex<HashMap<QueueKey, Spot>>,
+    /// Held while a picture is read from the database.
+    reading: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<QueueKey>,
 }
 
@@ -108,6 +110,7 @@ impl Queues {
             pace,
             bell,
             spots: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             changes: broadcast::channel(256).0,
         }))
     }
@@ -119,6 +122,11 @@ impl Queues {
 
     /// The picture, from memory or from the database.
     pub async fn picture(&self, key: QueueKey) -> Result<Arc<Picture>, StoreError> {
+        if let Some(spot) = self.spots().get(&key) {
+            return Ok(spot.picture.clone());
+        }
+        // After a start many pages ask at once: one of them reads, the others find it in memory.
+        let _turn = self.0.reading.lock().await;
         if let Some(spot) = self.spots().get(&key) {
             return Ok(spot.picture.clone());
         }
