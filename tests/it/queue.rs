@@ -54,7 +54,7 @@ pub async fn wait_for_list(
     what: &str,
     holds: impl Fn(&Page) -> bool,
 ) -> Page {
-    for _ in 0..300 {
+    for _ in 0..900 {
         let list = who.get(path).await;
         if list.status == 200 && holds(&list) {
             return list;
