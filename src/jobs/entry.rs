@@ -110,11 +110,6 @@ impl Entry {
         }
     }
 
-    /// Whether something in it ended badly, or can never start.
-    pub fn is_bad(&self) -> bool {
-        self.counts.bad > 0
-    }
-
     /// What it is sorted by.
     pub fn rank(&self) -> Rank {
         let stage = self.stage();
