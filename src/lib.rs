@@ -28,6 +28,7 @@ pub mod jobs;
 pub mod logs;
 pub mod outgoing;
 pub mod probe;
+pub mod recipes;
 pub mod sites;
 pub mod slurm;
 pub mod ssh;
