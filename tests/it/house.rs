@@ -106,7 +106,8 @@ fn nothing_points_back() {
             "web",
             &[
                 "app", "auth", "clock", "cluster", "config", "domain", "error", "explain",
-                "health", "jobs", "logs", "probe", "recipes", "sites", "slurm", "ssh", "store", "vault",
+                "health", "jobs", "logs", "probe", "recipes", "sites", "slurm", "ssh", "store",
+                "vault",
             ],
         ),
         (

@@ -1,0 +1,45 @@
+use super::*;
+
+fn file(name: &str, text: &str) -> File {
+    File { name: name.into(), text: text.into() }
+}
+
+#[test]
+fn every_shipped_file_can_be_used() {
+    let book = Book::shipped();
+    assert_eq!(book.faults, []);
+    assert!(!book.recipes.is_empty());
+}
+
+#[test]
+fn a_wrong_file_is_told_and_the_others_stay() {
+    let count = Book::shipped().recipes.len();
+    let head = "name = 'x'\ntitle = 'X'\nsummary = 'S.'\n";
+    let cases = [
+        (format!("{head}colour = 'red'\n"), 4, "unknown field"),
+        (format!("{head}script = '''\necho \"{{{{ a }}}}\"\n'''\n"), 5, "inside quotes"),
+        (format!("{head}script = 'echo {{{{ nobody }}}}'\n"), 4, "no question asks"),
+        (format!("{head}use = ['nothing']\n"), 4, "no block"),
+        (
+            format!(
+                "{head}[[questions]]\nkey = 'a'\nkind = 'switch'\nlabel = 'A'\nshow_when = {{ b = [true] }}\n\
+                 [[questions]]\nkey = 'b'\nkind = 'switch'\nlabel = 'B'\nshow_when = {{ a = [true] }}\n"
+            ),
+            0,
+            "depends on itself",
+        ),
+        ("not toml at all".to_owned(), 1, ""),
+    ];
+    for (text, line, words) in cases {
+        let book = Book::with(&[file("mine.toml", &text)]);
+        assert_eq!(book.recipes.len(), count);
+        let [fault] = book.faults.as_slice() else { panic!("{:?}", book.faults) };
+        assert_eq!(fault.file, "mine.toml");
+        assert!(fault.error.problem.contains(words), "{words}: {}", fault.error);
+        if line > 0 {
+            assert_eq!(fault.error.line, line, "{}", fault.error);
+        }
+    }
+    let book = Book::with(&[file("mine.toml", &format!("{head}script = 'echo'\n"))]);
+    assert_eq!((book.recipes.len(), book.faults.len()), (count + 1, 0));
+}

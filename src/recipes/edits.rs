@@ -1,0 +1,155 @@
+//! Scripts that were changed by hand. What a person wrote stays; the rest follows the form. Each change tells which
+//! questions it took over, and can be taken back.
+
+#[cfg(test)]
+mod tests;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::template::Line;
+
+/// A script with a person's own changes in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The lines; those of a person's own know the change that they belong to.
+    pub lines: Vec<EditedLine>,
+    /// The changes, in order.
+    pub changes: Vec<Change>,
+}
+
+/// A line of a script that was changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EditedLine {
+    /// The line.
+    pub line: Line,
+    /// The change it is part of.
+    pub change: Option<usize>,
+}
+
+/// A change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The questions whose lines it replaces.
+    pub keys: Vec<String>,
+    /// What the form would write there.
+    pub generated: Vec<String>,
+    /// What the person wrote.
+    pub own: Vec<String>,
+    /// In which line of the script it begins, from 1.
+    pub at: usize,
+}
+
+impl Edited {
+    /// The script as it will be sent.
+    pub fn script(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(&line.line.text);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A stretch of the old script that a person replaced.
+struct Hunk {
+    /// First line, in the old script.
+    from: usize,
+    /// The line behind the last one.
+    to: usize,
+    own: Vec<String>,
+}
+
+/// Brings a person's changes into the script as the form makes it now. `base`: the script as it was when they were made;
+/// `own`: with them. `back`: changes to be taken back, counted as in an earlier answer.
+pub fn merge(base: &str, own: &str, now: &[Line], back: &[usize]) -> Edited {
+    let normal = own.replace("\r\n", "\n");
+    let base: Vec<&str> = base.lines().collect();
+    let own: Vec<&str> = normal.lines().collect();
+    let texts: Vec<&str> = now.iter().map(|line| line.text.as_str()).collect();
+    let hunks = hunks(&base, &own);
+    let places = places(&base, &texts);
+    let mut edited = Edited::default();
+    let mut done = 0;
+    for (number, hunk) in hunks.into_iter().enumerate() {
+        let (from, to) = stretch(&hunk, &places, texts.len());
+        let (from, to) = (from.max(done), to.max(done));
+        edited.follow(&now[done..from]);
+        let same = texts[from..to].iter().copied().eq(hunk.own.iter().map(String::as_str));
+        if same || back.contains(&number) {
+            edited.follow(&now[from..to]);
+        } else {
+            edited.change(&now[from..to], hunk.own);
+        }
+        done = to;
+    }
+    edited.follow(&now[done..]);
+    edited
+}
+
+impl Edited {
+    fn follow(&mut self, lines: &[Line]) {
+        let line = |line: &Line| EditedLine { line: line.clone(), change: None };
+        self.lines.extend(lines.iter().map(line));
+    }
+
+    fn change(&mut self, replaced: &[Line], own: Vec<String>) {
+        let number = self.changes.len();
+        let mut keys: Vec<String> = replaced.iter().flat_map(|line| line.keys.clone()).collect();
+        keys.sort();
+        keys.dedup();
+        let change = Change {
+            keys: keys.clone(),
+            generated: replaced.iter().map(|line| line.text.clone()).collect(),
+            own: own.clone(),
+            at: self.lines.len() + 1,
+        };
+        self.changes.push(change);
+        let line =
+            |text| EditedLine { line: Line { text, keys: keys.clone() }, change: Some(number) };
+        self.lines.extend(own.into_iter().map(line));
+    }
+}
+
+fn hunks(base: &[&str], own: &[&str]) -> Vec<Hunk> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for op in capture_diff_slices(Algorithm::Myers, base, own) {
+        if let DiffOp::Equal { .. } = op {
+            continue;
+        }
+        let (old, new) = (op.old_range(), op.new_range());
+        let lines: Vec<String> = own[new].iter().map(|line| (*line).to_owned()).collect();
+        match hunks.last_mut() {
+            // What touches is one change.
+            Some(last) if last.to == old.start => {
+                last.to = old.end;
+                last.own.extend(lines);
+            }
+            _ => hunks.push(Hunk { from: old.start, to: old.end, own: lines }),
+        }
+    }
+    hunks
+}
+
+/// Where each line of the old script, or what came instead of it, stands in the new one.
+fn places(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
+    let mut places = vec![None; base.len()];
+    for op in capture_diff_slices(Algorithm::Myers, base, now) {
+        // A line that the form wrote anew stands where the old one stood.
+        for (old, new) in op.old_range().zip(op.new_range()) {
+            places[old] = Some(new);
+        }
+    }
+    places
+}
+
+/// The lines of the new script that a change of the old one replaces.
+fn stretch(hunk: &Hunk, places: &[Option<usize>], end: usize) -> (usize, usize) {
+    let before = places[..hunk.from].iter().rev().find_map(|place| *place);
+    let behind = places[hunk.to..].iter().find_map(|place| *place).unwrap_or(end);
+    if hunk.from == hunk.to {
+        // Something was put in: it replaces nothing, and stays before the line that follows it.
+        return (behind, behind);
+    }
+    (before.map_or(0, |place| place + 1), behind)
+}

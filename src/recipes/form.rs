@@ -1,0 +1,252 @@
+//! A recipe put together with its blocks: what is asked, what stands there at first, and what is shown when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::place::Place;
+use super::question::{Given, Kind, Question};
+use super::recipe::{Block, Recipe};
+use super::request::Sets;
+use super::{sweep, template};
+use crate::sites::Say;
+
+/// What people typed, by the keys of questions. What a sweep is made of is in it under names of its own: see
+/// [`sweep_key`].
+pub type Answers = BTreeMap<String, String>;
+
+/// Names that scripts may use besides the keys of questions: facts of the site and of the request.
+pub const BUILT_IN: &[&str] =
+    &["tmpdir", "internet", "proxy", "many_nodes", "is_array", "job_folder", "arm"];
+
+/// The answer that holds the values of a question which is swept.
+pub fn sweep_key(key: &str) -> String {
+    format!("sweep.{key}")
+}
+
+/// How the lists of a sweep are combined.
+pub const SWEEP_HOW: &str = "sweep.how";
+/// How many points may run at a time.
+pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
+
+/// A form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// Its parts, in the order in which they are asked.
+    pub sections: Vec<Section>,
+    /// Keys whose answers are fixed.
+    pub locked: BTreeSet<String>,
+    /// Keys that are not asked.
+    pub hidden: BTreeSet<String>,
+    /// The recipe's own script.
+    pub script: String,
+    /// Whether the script stands alone.
+    pub bare: bool,
+}
+
+/// A part of a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The block it comes from; empty: the recipe itself.
+    pub name: String,
+    /// Its heading.
+    pub title: String,
+    /// What it is about.
+    pub summary: String,
+    /// Whether it is folded away at first.
+    pub folded: bool,
+    /// What it asks.
+    pub questions: Vec<Question>,
+    /// What it adds to the script before the recipe's own.
+    pub script: String,
+    /// And after it.
+    pub after: String,
+}
+
+impl Form {
+    /// The form of a recipe. Its own questions come first, as they are what it is about.
+    pub fn of(recipe: &Recipe, blocks: &[Block]) -> Self {
+        let own = Section {
+            name: String::new(),
+            title: recipe.title.clone(),
+            summary: String::new(),
+            folded: false,
+            questions: recipe.questions.clone(),
+            script: String::new(),
+            after: String::new(),
+        };
+        let of_block = |name: &String| {
+            let block = blocks.iter().find(|block| block.name == *name)?;
+            Some(Section {
+                name: block.name.clone(),
+                title: block.title.clone(),
+                summary: block.summary.clone(),
+                folded: block.folded,
+                questions: block.questions.clone(),
+                script: block.script.clone(),
+                after: block.after.clone(),
+            })
+        };
+        let mut sections: Vec<Section> =
+            std::iter::once(own).chain(recipe.blocks.iter().filter_map(of_block)).collect();
+        for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
+            adapt(question, recipe);
+        }
+        Self {
+            sections,
+            locked: recipe.locked.iter().cloned().collect(),
+            hidden: recipe.hidden.iter().cloned().collect(),
+            script: recipe.script.clone(),
+            bare: recipe.bare,
+        }
+    }
+
+    /// All questions.
+    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.sections.iter().flat_map(|section| &section.questions)
+    }
+
+    /// The question of a key.
+    pub fn question(&self, key: &str) -> Option<&Question> {
+        self.questions().find(|question| question.key == key)
+    }
+
+    /// The question that sets a part of the request.
+    pub fn that_sets(&self, sets: Sets) -> Option<&Question> {
+        self.questions().find(|question| question.sets == Some(sets))
+    }
+
+    /// All pieces of script, with the name of their block.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
+        let of_blocks = self.sections.iter().flat_map(|section| {
+            [(section.name.as_str(), section.script.as_str()), (&section.name, &section.after)]
+        });
+        of_blocks.chain([("", self.script.as_str())])
+    }
+
+    /// Whether a question can have another answer at each point of a sweep: not if it is part of the request, which all
+    /// tasks of an array share, nor if it decides what the script looks like.
+    pub fn can_sweep(&self, question: &Question) -> bool {
+        let kind = matches!(question.kind, Kind::Text | Kind::Number | Kind::Choice | Kind::Path);
+        let decides = self
+            .sources()
+            .any(|(_, source)| template::mentions(source).deciding.contains(&question.key))
+            || self.questions().any(|other| other.show_when.contains_key(&question.key));
+        kind && !decides && question.sets.is_none() && !self.locked.contains(&question.key)
+    }
+
+    /// What stands in the form at first.
+    pub fn defaults(&self, place: &Place) -> Answers {
+        let mut answers: Answers = self
+            .questions()
+            .map(|question| (question.key.clone(), first_answer(question, place)))
+            .collect();
+        self.suit_gpu(&mut answers, place);
+        answers
+    }
+
+    /// With a GPU come cores and memory: what the site advises, where the recipe does not say.
+    fn suit_gpu(&self, answers: &mut Answers, place: &Place) {
+        let model = self.that_sets(Sets::GpuModel).and_then(|question| answers.get(&question.key));
+        let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
+        let mut fill = |sets: Sets, text: Option<String>| {
+            let question = self.that_sets(sets).filter(|question| question.default.is_empty());
+            if let (Some(question), Some(text)) = (question, text) {
+                answers.insert(question.key.clone(), text);
+            }
+        };
+        fill(Sets::Cores, gpu.cores.map(|cores| cores.to_string()));
+        fill(Sets::Memory, gpu.memory_gb.map(|gb| format!("{gb} GB")));
+    }
+
+    /// Whether a question is asked, given the other answers.
+    pub fn is_asked(&self, question: &Question, answers: &Answers, place: &Place) -> bool {
+        !self.hidden.contains(&question.key) && self.counts(question, answers, place)
+    }
+
+    /// Whether the answer to a question counts.
+    pub fn counts(&self, question: &Question, answers: &Answers, place: &Place) -> bool {
+        applies(question, place)
+            && question.show_when.iter().all(|(key, values)| {
+                let answer = answers.get(key).map_or("", String::as_str);
+                let other = self.question(key);
+                let told =
+                    |value: &Given| value.0 == answer || (value.0 == "false" && answer.is_empty());
+                values.iter().any(told)
+                    && other.is_none_or(|other| self.counts(other, answers, place))
+            })
+    }
+}
+
+/// What a recipe says of a question.
+fn adapt(question: &mut Question, recipe: &Recipe) {
+    if let Some(default) = recipe.defaults.get(&question.key) {
+        question.default = default.clone();
+    }
+    if let Some(limit) = recipe.limits.get(&question.key) {
+        for (own, said) in [(&mut question.min, &limit.min), (&mut question.max, &limit.max)] {
+            if !said.is_empty() {
+                *own = said.clone();
+            }
+        }
+    }
+    if let Some(help) = recipe.help.get(&question.key) {
+        question.help.clone_from(help);
+    }
+}
+
+/// Whether a question means anything at a site.
+fn applies(question: &Question, place: &Place) -> bool {
+    let jobs = &place.site.jobs;
+    match question.sets {
+        Some(Sets::Memory | Sets::MemoryPerCore) => jobs.memory != Say::Never,
+        Some(Sets::Gpus) => !place.gpus.is_empty(),
+        Some(Sets::GpuModel) => {
+            jobs.gpu_model != Say::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
+        }
+        Some(Sets::Partition) => jobs.partition != Say::Never && !jobs.types.is_empty(),
+        Some(Sets::Mail) => jobs.mail,
+        _ => true,
+    }
+}
+
+fn first_answer(question: &Question, place: &Place) -> String {
+    let given = question.default.0.as_str();
+    match question.kind {
+        Kind::Account if given.is_empty() => usual_account(place),
+        Kind::Account if !place.accounts.iter().any(|account| account.name == given) => {
+            usual_account(place)
+        }
+        Kind::Gpu if place.gpu(given).is_none() => {
+            let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
+            let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
+            first.unwrap_or_default()
+        }
+        Kind::Path => suited(given, place),
+        _ => given.to_owned(),
+    }
+}
+
+/// Nobody should have to choose where there is no choice.
+fn usual_account(place: &Place) -> String {
+    match place.accounts.as_slice() {
+        [] => String::new(),
+        [first, ..] => first.name.clone(),
+    }
+}
+
+/// A path that begins with scratch, at sites which call that otherwise.
+fn suited(path: &str, place: &Place) -> String {
+    match path.strip_prefix("$SCRATCH") {
+        Some(rest) if !place.folders.contains_key("SCRATCH") => {
+            let other = ["USERWORK", "PROJECT", "HOME"]
+                .into_iter()
+                .find(|name| place.folders.contains_key(*name));
+            other.map_or_else(|| path.to_owned(), |name| format!("${name}{rest}"))
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// The question that holds a sweep's own parameters, if the form has it.
+pub fn parameters_of(form: &Form) -> Option<&Question> {
+    form.question(sweep::PARAMETERS)
+}

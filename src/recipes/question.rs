@@ -1,0 +1,206 @@
+//! A question of a form: what kind of answer it takes, within which limits, and when it is asked.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::request::Sets;
+
+/// A question, as recipe files have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// By this the script names the answer.
+    pub key: String,
+    /// What kind of answer.
+    pub kind: Kind,
+    /// The question in a few words.
+    pub label: String,
+    /// What it means, as a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub help: String,
+    /// Whether there must be an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub required: bool,
+    /// What stands there at first. Where it is empty, some kinds take what the cluster suggests.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub default: Given,
+    /// The least: a number, a time or an amount.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub min: Given,
+    /// The most.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub max: Given,
+    /// What can be chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+    /// Asked only if other answers are among these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub show_when: BTreeMap<String, Vec<Given>>,
+    /// The part of the job's request that the answer sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<Sets>,
+    /// What a text must look like.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shape: Shape,
+    /// Whether a path may be below the folder that the job works in.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub relative: bool,
+    /// What a path leads to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pick: Pick,
+    /// An example, shown grey while there is no answer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub example: String,
+    /// Asked only of those who want to see more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub advanced: bool,
+}
+
+/// What kind of answer a question takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// One line.
+    Text,
+    /// A whole number.
+    Number,
+    /// One of a few.
+    Choice,
+    /// Yes or no.
+    Switch,
+    /// How long.
+    Duration,
+    /// How much memory.
+    Memory,
+    /// A kind of GPU of the cluster.
+    Gpu,
+    /// Which project pays.
+    Account,
+    /// A sort of job of the cluster.
+    JobType,
+    /// A file or folder.
+    Path,
+    /// Files or folders, one a line.
+    Paths,
+    /// Commands: this is code, run as it stands.
+    Command,
+    /// Arguments of a program.
+    Arguments,
+    /// Environment variables, `NAME=value`, one a line.
+    Variables,
+    /// Words, one a line.
+    List,
+    /// Modules to load.
+    Modules,
+    /// Another job.
+    Job,
+    /// A whole script.
+    Script,
+}
+
+impl Kind {
+    /// Whether answers have several lines.
+    pub const fn has_lines(self) -> bool {
+        matches!(self, Self::Paths | Self::Command | Self::Variables | Self::List | Self::Script)
+    }
+
+    /// Whether an answer is code.
+    pub const fn is_code(self) -> bool {
+        matches!(self, Self::Command | Self::Script)
+    }
+}
+
+/// What a text must look like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// Anything.
+    #[default]
+    Any,
+    /// Letters, digits and a few marks, without spaces.
+    Name,
+    /// A web address, or one of object storage.
+    Url,
+    /// A branch, tag or commit.
+    GitRef,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// Either.
+    #[default]
+    Any,
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+impl Pick {
+    /// As the picker takes it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::File => "file",
+            Self::Folder => "folder",
+        }
+    }
+}
+
+/// Something that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// As the script knows it.
+    pub value: String,
+    /// As people read it.
+    pub label: String,
+    /// What it means, as a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub help: String,
+}
+
+/// A value in a recipe file, as a person would type it into the form: text, a number, yes or no, or lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "String")]
+pub struct Given(pub String);
+
+impl Given {
+    /// Whether nothing is given.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<Given> for String {
+    fn from(given: Given) -> Self {
+        given.0
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Number(i64),
+    Switch(bool),
+    Lines(Vec<String>),
+}
+
+impl From<Written> for Given {
+    fn from(written: Written) -> Self {
+        Self(match written {
+            Written::Text(text) => text,
+            Written::Number(number) => number.to_string(),
+            Written::Switch(switch) => switch.to_string(),
+            Written::Lines(lines) => lines.join("\n"),
+        })
+    }
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,190 @@
+//! Sweeps: one job array, one point for each task. Values are lists or ranges; several are combined as a grid or taken
+//! side by side. A script holds the lists, not the points, so that a thousand points cost no more than ten.
+
+#[cfg(test)]
+mod tests;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::values::values;
+use super::quoting::word;
+use super::template::Line;
+
+/// No sweep has more points, whatever a cluster allows.
+pub const MOST_POINTS: usize = 100_000;
+
+/// How several lists are combined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// Each value with each.
+    #[default]
+    Grid,
+    /// The first with the first, the second with the second.
+    Zip,
+}
+
+/// A sweep.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// What differs between points.
+    pub axes: Vec<Axis>,
+    /// How the axes are combined.
+    pub how: How,
+}
+
+/// Something that differs between the points.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The variable's name in the script.
+    pub name: String,
+    /// Its values, as typed.
+    pub values: Vec<String>,
+    /// The same as words for bash.
+    #[serde(skip)]
+    pub words: Vec<String>,
+    /// The question that is swept; none for a parameter of the sweep's own.
+    #[serde(skip)]
+    pub key: Option<String>,
+}
+
+impl Axis {
+    /// A parameter whose values are plain text.
+    pub fn new(name: &str, values: Vec<String>) -> Self {
+        let words = values.iter().map(|value| word(value)).collect();
+        Self { name: name.to_owned(), values, words, key: None }
+    }
+}
+
+impl Sweep {
+    /// How many points; `Err`: why it is none that can be run.
+    pub fn check(&self) -> Result<usize, String> {
+        let points = match self.how {
+            How::Grid => {
+                self.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len()))
+            }
+            How::Zip => {
+                let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
+                if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
+                    let list: Vec<String> = self
+                        .axes
+                        .iter()
+                        .map(|axis| format!("{} has {}", axis.name, axis.values.len()))
+                        .collect();
+                    return Err(format!(
+                        "Side by side, all lists need the same number of values: {}.",
+                        list.join(", ")
+                    ));
+                }
+                lengths.first().copied()
+            }
+        };
+        match points {
+            Some(points) if points <= MOST_POINTS => Ok(points),
+            _ => Err(format!("These are more than {MOST_POINTS} points.")),
+        }
+    }
+
+    /// How many points, for a sweep that was checked.
+    pub fn len(&self) -> usize {
+        self.check().unwrap_or(0)
+    }
+
+    /// Whether there is nothing to sweep.
+    pub fn is_empty(&self) -> bool {
+        self.axes.is_empty()
+    }
+
+    /// The values of one point.
+    pub fn point(&self, number: usize) -> Vec<(&str, &str)> {
+        self.axes
+            .iter()
+            .zip(self.strides())
+            .filter_map(|(axis, stride)| {
+                let at = (number / stride).checked_rem(axis.values.len())?;
+                Some((axis.name.as_str(), axis.values[at].as_str()))
+            })
+            .collect()
+    }
+
+    /// One point in words: `lr=0.1 batch=32`.
+    pub fn label(&self, number: usize) -> String {
+        let one = |(name, value): (&str, &str)| format!("{name}={value}");
+        self.point(number).into_iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// After how many points the value of each axis changes.
+    fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![1_usize; self.axes.len()];
+        if self.how == How::Grid {
+            for place in (0..self.axes.len().saturating_sub(1)).rev() {
+                strides[place] =
+                    strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
+            }
+        }
+        strides
+    }
+
+    /// The lines of a script by which each task finds its point.
+    pub fn script(&self) -> Vec<Line> {
+        let points = self.len();
+        let mut lines = vec![Line::plain(format!(
+            "# A sweep of {points} points: each task of the array takes one."
+        ))];
+        for (axis, stride) in self.axes.iter().zip(self.strides()) {
+            let (name, count) = (&axis.name, axis.values.len());
+            let at = match (self.how, stride) {
+                (How::Zip, _) => "SLURM_ARRAY_TASK_ID".to_owned(),
+                (How::Grid, 1) => format!("SLURM_ARRAY_TASK_ID % {count}"),
+                (How::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
+            };
+            let key = axis.key.as_deref().unwrap_or(PARAMETERS);
+            lines.push(Line::of(format!("{name}_values=({})", axis.words.join(" ")), key));
+            lines.push(Line::of(format!("{name}=${{{name}_values[{at}]}}"), key));
+        }
+        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
+        lines.push(Line::plain(format!("export {}", names.join(" "))));
+        lines.push(Line::plain(format!(
+            "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
+            points.saturating_sub(1),
+            told.join(" ")
+        )));
+        lines
+    }
+}
+
+/// The question that holds a sweep's own parameters.
+pub const PARAMETERS: &str = "parameters";
+
+/// Reads parameters, a line each: `lr = 0.1, 0.01`.
+pub fn parameters(text: &str) -> Result<Vec<Axis>, String> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (name, list) = line.split_once('=').ok_or_else(|| {
+            format!("Write each line as name = values; “{line}” has no equals sign.")
+        })?;
+        let name = name.trim();
+        check_name(name)?;
+        if axes.iter().any(|axis| axis.name == name) {
+            return Err(format!("“{name}” stands there twice."));
+        }
+        axes.push(Axis::new(name, values(list)?));
+    }
+    Ok(axes)
+}
+
+/// Variables of the script, of bash and of Slurm are written otherwise, so that a sweep never changes one of them.
+fn check_name(name: &str) -> Result<(), String> {
+    let good = name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if good {
+        Ok(())
+    } else {
+        Err(format!(
+            "“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."
+        ))
+    }
+}

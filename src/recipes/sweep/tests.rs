@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn lists_and_ranges() {
+    let cases: &[(&str, &[&str])] = &[
+        ("0.1, 0.01 ,0.001", &["0.1", "0.01", "0.001"]),
+        ("1..5", &["1", "2", "3", "4", "5"]),
+        ("5..3", &["5", "4", "3"]),
+        ("0..1 step 0.25", &["0", "0.25", "0.5", "0.75", "1"]),
+        ("0..0.3 step 0.1", &["0", "0.1", "0.2", "0.3"]),
+        ("1e-4..1e-1 log 4", &["1e-4", "0.001", "0.01", "0.1"]),
+        ("adam, 'a, b', \"\"", &["adam", "a, b", ""]),
+        ("one\ntwo, three", &["one", "two", "three"]),
+        ("v1..v2", &["v1..v2"]),
+        ("$(id), `x`", &["$(id)", "`x`"]),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(values(text).unwrap(), *wanted, "{text}");
+    }
+    for bad in ["", " , ", "1..10 step 0", "1..10 step -1", "0..1 log 3", "1..2 every 3", "'a"] {
+        assert!(values(bad).is_err(), "{bad}");
+    }
+    assert!(values("1..1000000").unwrap_err().contains("more than 100000"));
+    assert!(values("0..1 step 1e-300").is_err());
+}
+
+fn sweep(how: How) -> Sweep {
+    Sweep { axes: parameters("lr = 0.1, 0.01, 0.001\nbatch = 16, 32, 64, 128").unwrap(), how }
+}
+
+#[test]
+fn a_grid_has_every_pair_once() {
+    let grid = sweep(How::Grid);
+    assert_eq!(grid.check(), Ok(12));
+    assert_eq!(grid.label(0), "lr=0.1 batch=16");
+    assert_eq!(grid.label(5), "lr=0.01 batch=32");
+    assert_eq!(grid.label(11), "lr=0.001 batch=128");
+    assert!(sweep(How::Zip).check().unwrap_err().contains("lr has 3, batch has 4"));
+    let large = Sweep { axes: parameters("a = 1..1000\nb = 1..1000").unwrap(), how: How::Grid };
+    assert!(large.check().is_err());
+}
+
+#[test]
+fn names_are_small_and_known_once() {
+    for bad in ["LR = 1", "1a = 2", "path-x = 3", "a = 1\na = 2", "just words", "a b = 1"] {
+        assert!(parameters(bad).is_err(), "{bad}");
+    }
+}
+
+/// What each task of a script finds.
+fn found(sweep: &Sweep, task: usize) -> String {
+    let lines: Vec<String> = sweep.script().into_iter().map(|line| line.text).collect();
+    let names: Vec<String> = sweep.axes.iter().map(|axis| format!("\"${}\"", axis.name)).collect();
+    let script = format!("{} >/dev/null\nprintf '%s\\0' {}\n", lines.join("\n"), names.join(" "));
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, script.as_bytes()).unwrap();
+    let done = std::process::Command::new("bash")
+        .arg(file.path())
+        .env("SLURM_ARRAY_TASK_ID", task.to_string())
+        .output()
+        .unwrap();
+    String::from_utf8(done.stdout).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// The script finds the same point as the table that people see.
+    #[test]
+    fn bash_and_the_table_agree(
+        a in proptest::collection::vec("[^\\p{Cc}\u{2028}\u{2029}]{0,12}", 1..5),
+        b in proptest::collection::vec("[a-z$'\" ]{0,6}", 1..5),
+        pick in 0_usize..100,
+        zipped in any::<bool>(),
+    ) {
+        let length = a.len().min(b.len());
+        let (a, b, how) = if zipped {
+            (a[..length].to_vec(), b[..length].to_vec(), How::Zip)
+        } else {
+            (a, b, How::Grid)
+        };
+        let sweep = Sweep { axes: vec![Axis::new("a", a), Axis::new("b", b)], how };
+        let task = pick % sweep.len();
+        let wanted: String = sweep.point(task).iter().map(|(_, value)| format!("{value}\0")).collect();
+        prop_assert_eq!(found(&sweep, task), wanted);
+    }
+
+    #[test]
+    fn any_text_is_survived(text in "\\PC{0,40}") {
+        let _ = values(&text);
+        let _ = parameters(&text);
+    }
+}

@@ -1,0 +1,117 @@
+//! Times and amounts of memory as people type them.
+
+use super::super::question::Question;
+
+/// No job runs for longer than a year.
+const LONGEST_MINUTES: u64 = 366 * 24 * 60;
+/// No machine has more: a pebibyte.
+const MOST_MB: u64 = 1 << 30;
+
+/// Minutes from `3h`, `90m`, `1h30`, `2d 12h`, `3 hours`, `1-12:00`, `03:00:00`, `3:00` (hours and minutes).
+pub fn duration(text: &str) -> Result<u32, String> {
+    let sentence = "Give a time such as 3:00:00, 90 minutes, 12h or 2 days.";
+    let minutes = clock(text.trim()).or_else(|| units(text)).ok_or(sentence)?;
+    match minutes {
+        0 => Err("A job needs at least a minute.".to_owned()),
+        1..=LONGEST_MINUTES => u32::try_from(minutes).map_err(|_| sentence.to_owned()),
+        _ => Err("No job runs for longer than a year.".to_owned()),
+    }
+}
+
+/// `D-HH:MM:SS` and its shorter forms. Two numbers are hours and minutes here: that is what people mean, and the script
+/// shows all three.
+fn clock(text: &str) -> Option<u64> {
+    let (days, rest) = match text.split_once('-') {
+        Some((days, rest)) => (number(days)?, rest),
+        None if text.contains(':') => (0, text),
+        None => return None,
+    };
+    let mut parts = rest.split(':');
+    let hours = number(parts.next()?)?;
+    let minutes = parts.next().map_or(Some(0), number)?;
+    let seconds = parts.next().map_or(Some(0), number)?;
+    if parts.next().is_some() {
+        return None;
+    }
+    Some(days * 1440 + hours * 60 + minutes + seconds.div_ceil(60))
+}
+
+/// `2 days 12 h`; a number alone is minutes, as Slurm has it, if it is a plain one.
+fn units(text: &str) -> Option<u64> {
+    let lower = text.to_lowercase().replace(',', " ").replace("and", " ");
+    let mut rest = lower.trim();
+    let mut total: u64 = 0;
+    let mut last_unit: Option<u64> = None;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let amount: f64 = rest[..end].parse().ok().filter(|amount: &f64| *amount < 1e7)?;
+        rest = rest[end..].trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let unit = match (&rest[..end], last_unit) {
+            ("s" | "sec" | "second" | "seconds", _) => 1.0 / 60.0,
+            // What follows hours without a unit is minutes: 1h30.
+            ("m" | "min" | "mins" | "minute" | "minutes", _) | ("", None | Some(60)) => 1.0,
+            ("h" | "hr" | "hrs" | "hour" | "hours", _) => 60.0,
+            ("d" | "day" | "days", _) => 1440.0,
+            ("w" | "week" | "weeks", _) => 10_080.0,
+            _ => return None,
+        };
+        rest = rest[end..].trim_start();
+        total = total.checked_add(whole((amount * unit).ceil())?)?;
+        last_unit = whole(unit);
+    }
+    Some(total)
+}
+
+/// Mebibytes from `16G`, `16 gb`, `16384M`, `1.5 TB`, `64 GiB`; a number alone is gigabytes only if it says so.
+pub fn memory(text: &str) -> Result<u64, String> {
+    let sentence = "Give an amount with its unit, such as 16 GB or 500 MB.";
+    let lower = text.trim().to_lowercase();
+    let end = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let amount: f64 = lower[..end].parse().map_err(|_| sentence.to_owned())?;
+    let unit = match lower[end..].trim() {
+        "k" | "kb" | "kib" => 1.0 / 1024.0,
+        "m" | "mb" | "mib" => 1.0,
+        "g" | "gb" | "gib" => 1024.0,
+        "t" | "tb" | "tib" => 1024.0 * 1024.0,
+        _ => return Err(sentence.to_owned()),
+    };
+    match whole((amount * unit).ceil()) {
+        None | Some(0) => Err("A job needs some memory.".to_owned()),
+        Some(mb) if mb > MOST_MB => Err("No machine has so much memory.".to_owned()),
+        Some(mb) => Ok(mb),
+    }
+}
+
+/// A number that is whole and not absurd.
+fn whole(number: f64) -> Option<u64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the range that was asked for"
+    )]
+    (0.0..1e15).contains(&number).then_some(number as u64)
+}
+
+fn number(text: &str) -> Option<u64> {
+    let good = (1..=6).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    if good { text.parse().ok() } else { None }
+}
+
+/// Whether an amount is within the limits of its question.
+pub(super) fn within<T: PartialOrd>(
+    amount: T,
+    question: &Question,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<(), String> {
+    if read(&question.min.0).is_some_and(|least| amount < least) {
+        return Err(format!("At least {}.", question.min.0));
+    }
+    if read(&question.max.0).is_some_and(|most| amount > most) {
+        return Err(format!("At most {}.", question.max.0));
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+use super::*;
+use crate::recipes::question::Given;
+
+pub fn question(kind: Kind) -> Question {
+    toml::from_str(&format!(
+        "key = 'q'\nlabel = 'Q'\nkind = {}\n",
+        serde_json::to_string(&kind).unwrap()
+    ))
+    .unwrap()
+}
+
+#[test]
+fn times_as_people_type_them() {
+    let cases = [
+        ("3h", 180),
+        ("3 hours", 180),
+        ("1-12:00", 2160),
+        ("1-12:00:00", 2160),
+        ("03:00:00", 180),
+        ("3:30", 210),
+        ("90", 90),
+        ("90 min", 90),
+        ("1h30", 90),
+        ("1 h 30 m", 90),
+        ("2 days and 12 hours", 3600),
+        ("0.5d", 720),
+        ("7-0", 10_080),
+        ("30 s", 1),
+    ];
+    for (text, minutes) in cases {
+        assert_eq!(duration(text), Ok(minutes), "{text}");
+    }
+    for bad in ["", "0", "0:00:00", "lots", "3 parsecs", "-5", "1:2:3:4", "1e9 h", "999999 weeks"] {
+        assert!(duration(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn memory_as_people_type_it() {
+    let cases = [
+        ("16 gb", 16_384),
+        ("16384M", 16_384),
+        ("16G", 16_384),
+        ("1.5 TB", 1_572_864),
+        ("64GiB", 65_536),
+        ("500 mb", 500),
+        ("100k", 1),
+    ];
+    for (text, mb) in cases {
+        assert_eq!(memory(text), Ok(mb), "{text}");
+    }
+    for bad in ["lots", "16", "", "G", "-1G", "0G", "99999999999999T", "1e3G", "NaN G"] {
+        assert!(memory(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let limited = |kind, min: &str, max: &str| Question {
+        min: Given(min.into()),
+        max: Given(max.into()),
+        ..question(kind)
+    };
+    let time = limited(Kind::Duration, "1h", "1 day");
+    assert_eq!(read(&time, "24h", &[]), Ok(Value::Minutes(1440)));
+    assert_eq!(read(&time, "25h", &[]), Err("At most 1 day.".into()));
+    assert_eq!(read(&time, "5m", &[]), Err("At least 1h.".into()));
+    let number = limited(Kind::Number, "1", "8");
+    assert!(read(&number, "9", &[]).is_err() && read(&number, "0", &[]).is_err());
+    assert_eq!(read(&number, " 8 ", &[]), Ok(Value::Number(8)));
+}
+
+#[test]
+fn texts_are_one_line_and_lists_are_lines() {
+    assert!(read(&question(Kind::Text), "a\n#SBATCH --account=x", &[]).is_err());
+    assert!(read(&question(Kind::Account), "def-x\n", &[]).is_err());
+    assert!(read(&question(Kind::Account), "-A", &[]).is_err());
+    assert!(read(&question(Kind::Switch), "perhaps", &[]).is_err());
+    let list = read(&question(Kind::List), "a b\n\n c \r\n", &[]);
+    assert_eq!(list, Ok(Value::Words(vec![Words::literal("a b"), Words::literal("c")])));
+    let variables = read(&question(Kind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
+    let Value::Variables(variables) = variables else { panic!() };
+    let words: Vec<String> = variables.iter().map(|(_, words)| words.shell()).collect();
+    assert_eq!(words, ["1", "'x y'", "'it is'"]);
+    assert!(read(&question(Kind::Variables), "1A=2", &[]).is_err());
+    assert!(read(&question(Kind::Variables), "no sign", &[]).is_err());
+    assert!(read(&question(Kind::Command), "a\u{0}b", &[]).is_err());
+    assert_eq!(read(&question(Kind::Command), "a\r\nb\n", &[]), Ok(Value::Code("a\nb".into())));
+    assert!(read(&question(Kind::Text), &"x".repeat(100_000), &[]).is_err());
+}
