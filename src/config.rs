@@ -10,10 +10,12 @@ use serde::Deserialize;
 mod keys;
 mod pace;
 mod public_url;
+mod submit_pace;
 
 pub use keys::KEYS;
 pub use pace::Pace;
 pub use public_url::PublicUrl;
+pub use submit_pace::SubmitPace;
 
 /// All settings, with every default filled in.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,6 +31,9 @@ pub struct Config {
     /// How often queues are looked at. Not a setting: sites tell it, and tests hurry.
     #[serde(skip)]
     pub pace: Pace,
+    /// How submissions are handed over and looked for. Not a setting: tests hurry.
+    #[serde(skip)]
+    pub submit_pace: SubmitPace,
     /// The portal itself.
     pub portal: Origin,
     /// The separate origin on which dashboards are shown.
@@ -128,6 +133,7 @@ impl Default for Config {
             run_dir: None,
             program: this_program(),
             pace: Pace::default(),
+            submit_pace: SubmitPace::default(),
             portal: Origin::local("localhost", 8080),
             boards: Origin::local("127.0.0.1", 8081),
             metrics: Metrics { listen: loopback(8082) },

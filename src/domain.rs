@@ -58,6 +58,14 @@ id!(
     /// Something a person was told.
     NoticeId
 );
+id!(
+    /// A job that a person handed over, whatever became of it.
+    SubmissionId
+);
+id!(
+    /// A recipe that someone keeps.
+    RecipeId
+);
 
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -36,6 +36,9 @@ pub enum AppError {
     /// 409: it would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
+    /// 409: a recipe that was saved can no longer be used; why, as a sentence.
+    #[error("a recipe that does not read")]
+    Recipe(String),
     /// 409: the person's keychain is closed; signing in again opens it.
     #[error("keychain closed")]
     Locked,

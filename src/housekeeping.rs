@@ -38,7 +38,8 @@ pub async fn tidy(app: &AppState) {
         let entries = store::activity::sweep(&mut tx, until).await?
             + store::lines::sweep_connects(&mut tx, until).await?
             + store::notices::forget(&mut tx, now.plus(-NOTICES_KEPT_FOR)).await?
-            + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?;
+            + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?
+            + store::recipes::forget_ownerless(&mut tx).await?;
         store::commit(tx).await?;
         if entries > 0 {
             app.bell.forget();

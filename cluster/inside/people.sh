@@ -70,6 +70,7 @@ add_linux_user() {
     # first, because Debian's .bashrc ends early for commands over ssh
     printf '. /harbour/code/conf/profile.sh\n%s\n' "$rest" >"$home/.bashrc"
   fi
+  give_examples "$name" "$home"
   chown -R "$name:$name" "$home"
   make_secrets "$name" "$home"
   if ! grep -qs "^$name	" "$PEOPLE"; then printf '%s\t%s\t%s\t%s\n' "$name" "$accounts" "$full" "$shell" >>"$PEOPLE"; fi

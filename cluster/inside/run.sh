@@ -11,7 +11,7 @@ DIR="$H"
 . "$CODE/outside/paths.sh"
 # shellcheck source=/dev/null
 . "$CODE/outside/processes.sh"
-for piece in daemons sshd services people factors accounting states status; do
+for piece in daemons sshd services examples people factors accounting states status; do
   # shellcheck source=/dev/null
   . "$CODE/inside/$piece.sh"
 done

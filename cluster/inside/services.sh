@@ -49,6 +49,7 @@ configure() {
   ln -sfn "$CODE/conf/profile.sh" /etc/profile.d/zz-harbour.sh
   write_hosts
   install_modules
+  install_examples
 }
 
 # At the top, where the first match wins; in place, because in a container /etc/hosts is a mount.
@@ -84,6 +85,9 @@ install_modules() {
   install -d "$H/software/python/$python/bin"
   ln -sfn /usr/bin/python3 "$H/software/python/$python/bin/python"
   ln -sfn /usr/bin/python3 "$H/software/python/$python/bin/python3"
+  # numpy alone, as Python environments must not see the rest of what the distribution has packaged
+  install -d "$H/software/scipy-stack/$numpy/lib"
+  ln -sfn "$(/usr/bin/python3 -c 'import numpy; print(numpy.__path__[0])')" "$H/software/scipy-stack/$numpy/lib/numpy"
 }
 
 start_database_and_people() {

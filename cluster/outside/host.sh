@@ -60,6 +60,7 @@ release_host() {
     groupdel "$name" 2>/dev/null || true
     rm -rf --one-file-system "/project/${name:?}"
   done < <(our_names /etc/group)
+  if [ -e /project/examples/moons.tar.gz ]; then rm -rf --one-file-system /project/examples; fi
   rest=$(sed '/^# harbour begin$/,/^# harbour end$/d' /etc/hosts)
   printf '%s\n' "$rest" >/etc/hosts # in place: in a container it is a mount
   for path in /etc/slurm/*; do

@@ -18,7 +18,7 @@ use crate::cluster::{Lines, Parts};
 use crate::config::Config;
 use crate::jobs::notices::Bell;
 use crate::jobs::webhook::{self, Webhooks};
-use crate::jobs::{Outputs, Papers, Queues};
+use crate::jobs::{Kitchen, Outputs, Papers, Past, Queues, Submissions, submissions};
 use crate::sites::Site;
 use crate::store::{Cache, Store};
 use crate::vault::Vault;
@@ -26,10 +26,12 @@ use crate::{entropy, housekeeping, telemetry, web};
 
 mod data_dir;
 pub mod master_key;
+mod recipe_files;
 mod rotation;
 
 pub use data_dir::{lock_data_dir, prepare_data_dir, prepare_run_dir};
 pub use master_key::{KEY_CHECK, KeySource, key_check, key_source};
+pub use recipe_files::RecipeFiles;
 pub use rotation::rotate;
 
 /// How long requests and streams may take to finish once the portal was told to stop.
@@ -47,6 +49,8 @@ pub mod files {
     pub const LOCK: &str = "portolan.lock";
     /// Folder of the administrator's own presets.
     pub const SITES: &str = "sites";
+    /// Folder of the administrator's own recipes.
+    pub const RECIPES: &str = "recipes";
 }
 
 /// Shared by all requests.
@@ -65,8 +69,12 @@ pub struct App {
     pub lines: Lines,
     /// People's jobs.
     pub queues: Queues,
+    /// Jobs on their way to clusters.
+    pub submissions: Submissions,
     /// What was read for jobs' own pages.
     pub papers: Papers,
+    /// What earlier runs used.
+    pub past: Past,
     /// The output of jobs that people look at.
     pub outputs: Outputs,
     /// Rings when someone is to be told something.
@@ -75,6 +83,10 @@ pub struct App {
     pub webhooks: Webhooks,
     /// What is known of sites: ours, then the administrator's own.
     pub presets: Vec<Site>,
+    /// The recipes: ours, and the administrator's own.
+    pub recipes: RecipeFiles,
+    /// The recipes that people keep.
+    pub kitchen: Kitchen,
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
     /// What every home page shows.
@@ -83,6 +95,8 @@ pub struct App {
     pub home_ways: web::HomeWays,
     /// When people were last there.
     pub visits: web::Visits,
+    /// The clusters that people compose jobs for.
+    pub spots: web::Spots,
     /// The clusters that people have jobs on.
     pub places: web::Places,
     /// Open event streams.
@@ -129,7 +143,18 @@ impl App {
             config.pace.clone(),
             bell.clone(),
         );
+        let submissions = Submissions::new(submissions::Parts {
+            auth: auth.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            lines: lines.clone(),
+            queues: queues.clone(),
+            pace: config.submit_pace.clone(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        });
         let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
+        let past = Past::new(store.clone(), lines.clone());
         let outputs = Outputs::new(clock.clone(), lines.clone());
         let webhooks = Webhooks::new(webhook::Parts {
             store: store.clone(),
@@ -143,9 +168,13 @@ impl App {
             webhooks,
             lines,
             queues,
+            submissions,
             papers,
+            past,
             outputs,
             bell,
+            recipes: RecipeFiles::new(config.data_dir.join(files::RECIPES)),
+            kitchen: Kitchen::new(auth.clone(), store.clone(), clock.clone()),
             presets: all_presets(&config.data_dir.join(files::SITES)),
             config,
             auth,
@@ -156,6 +185,7 @@ impl App {
             home: Cache::new(1),
             home_ways: Cache::new(1000),
             visits: web::Visits::default(),
+            spots: Cache::new(1000),
             places: Cache::new(1000),
             streams: web::Streams::default(),
             run: u32::from_ne_bytes(entropy::bytes()?),
@@ -209,6 +239,7 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     app.lines.adopt().await.context("The connections of the run before could not be read")?;
     app.tasks.spawn(app.lines.clone().keep());
     app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
+    app.tasks.spawn(app.submissions.clone().keep());
     app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [

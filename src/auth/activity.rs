@@ -125,6 +125,8 @@ events! {
     ConnectFailed = "line.failed", "A connection to a cluster failed";
     /// A connection was closed by its owner.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
+    /// A job was handed over to be submitted.
+    JobSubmitted = "jobs.submitted", "Submitted a job";
     /// Jobs were cancelled.
     JobsCancelled = "jobs.cancelled", "Asked a cluster to cancel jobs";
     /// Jobs were held.
@@ -135,6 +137,16 @@ events! {
     JobsRequeued = "jobs.requeued", "Asked a cluster to put jobs back into the queue";
     /// A job was moved before the person's others.
     JobsMovedUp = "jobs.moved-up", "Asked a cluster to move a job before one's others";
+    /// A recipe was saved.
+    RecipeSaved = "recipe.saved", "Saved a recipe";
+    /// A recipe has a new version.
+    RecipeChanged = "recipe.changed", "Saved a new version of a recipe";
+    /// A recipe was published.
+    RecipePublished = "recipe.published", "Published a recipe to a group";
+    /// A recipe is its owner's alone again.
+    RecipeWithdrawn = "recipe.withdrawn", "Took a recipe back from a group";
+    /// A recipe was deleted.
+    RecipeDeleted = "recipe.deleted", "Deleted a recipe";
     /// The address for notices was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.

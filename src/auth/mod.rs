@@ -29,7 +29,7 @@ pub mod sign_in;
 pub mod token;
 
 pub use activity::Event;
-pub use policy::{Action, Denied, Viewer};
+pub use policy::{Action, Denied, Viewer, Whose};
 
 /// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
 const HASHES_AT_ONCE: usize = 2;

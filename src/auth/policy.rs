@@ -14,6 +14,15 @@ pub struct Viewer {
     pub groups: Vec<(GroupId, Role)>,
 }
 
+/// Whose a recipe is, which someone keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whose {
+    /// Who made it; none if they are gone.
+    pub owner: Option<PersonId>,
+    /// The group it is published to.
+    pub group: Option<GroupId>,
+}
+
 /// Something a person wants to see or do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -37,6 +46,14 @@ pub enum Action {
     SeeInvitations(GroupId),
     /// Renaming a group, changing roles in it, taking people out of it.
     ManageGroup(GroupId),
+    /// Seeing a recipe that someone keeps, and making jobs with it.
+    UseRecipe(Whose),
+    /// Saving a new version of it, taking it back from its group, deleting it.
+    ChangeRecipe(Whose),
+    /// Publishing it to a group.
+    PublishRecipe(Whose, GroupId),
+    /// What is wrong with recipe files in the data folder.
+    SeeRecipeFiles,
 }
 
 /// The answer was no.
@@ -54,7 +71,26 @@ impl Viewer {
             Action::Invite(group, Role::Member) | Action::SeeInvitations(group) => {
                 self.is_admin || self.role_in(group) == Some(Role::Pi)
             }
-            Action::ManagePeople
+            Action::UseRecipe(whose) => {
+                self.is_owner(whose)
+                    || whose
+                        .group
+                        .is_some_and(|group| self.is_admin || self.role_in(group).is_some())
+            }
+            // What a group uses is not changed by someone who has left it, even if they made it.
+            Action::ChangeRecipe(whose) => match whose.group {
+                None => self.is_owner(whose),
+                Some(group) => {
+                    self.is_admin
+                        || self.role_in(group) == Some(Role::Pi)
+                        || (self.is_owner(whose) && self.role_in(group).is_some())
+                }
+            },
+            Action::PublishRecipe(whose, group) => {
+                self.is_owner(whose) && self.role_in(group).is_some()
+            }
+            Action::SeeRecipeFiles
+            | Action::ManagePeople
             | Action::ManageClusters
             | Action::SeeAllActivity
             | Action::ManageGroups
@@ -62,6 +98,10 @@ impl Viewer {
             | Action::ManageGroup(_) => self.is_admin,
         };
         if allowed { Ok(()) } else { Err(Denied) }
+    }
+
+    fn is_owner(&self, whose: Whose) -> bool {
+        whose.owner == Some(self.id)
     }
 
     /// What they are in a group, if anything.
@@ -106,7 +146,7 @@ mod tests {
     fn the_table_of_rights() {
         use Action::{
             Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity,
-            SeeGroup, SeeInvitations, UseClusters, UseOwnAccount,
+            SeeGroup, SeeInvitations, SeeRecipeFiles, UseClusters, UseOwnAccount,
         };
         let people = [
             viewer(true, &[]),
@@ -128,11 +168,48 @@ mod tests {
             (Invite(LAB, Role::Member), /* */ [true, true, false, false, false]),
             (Invite(LAB, Role::Pi), /*     */ [true, false, false, false, false]),
             (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
+            (SeeRecipeFiles, /*            */ [true, false, false, false, false]),
         ];
         for (action, expected) in table {
             let decided: Vec<bool> =
                 people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
+    }
+
+    /// Recipes: the lab's, made by someone else; one's own; another's.
+    #[test]
+    fn the_table_of_recipes() {
+        use Action::{ChangeRecipe, PublishRecipe, UseRecipe};
+        let people = [
+            viewer(true, &[]),
+            viewer(false, &[(LAB, Role::Pi)]),
+            viewer(false, &[(LAB, Role::Member)]),
+            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[]),
+        ];
+        let of = |owner: i64, group| Whose { owner: Some(PersonId(owner)), group };
+        let (labs, own, own_labs, anothers) =
+            (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
+        let table = [
+            //                                admin  pi     member other  nobody
+            (UseRecipe(labs), /*           */ [true, true, true, false, false]),
+            (ChangeRecipe(labs), /*        */ [true, true, false, false, false]),
+            (PublishRecipe(labs, LAB), /*  */ [false, false, false, false, false]),
+            (UseRecipe(own), /*            */ [true, true, true, true, true]),
+            (ChangeRecipe(own), /*         */ [true, true, true, true, true]),
+            (PublishRecipe(own, LAB), /*   */ [false, true, true, false, false]),
+            (UseRecipe(own_labs), /*       */ [true, true, true, true, true]),
+            (ChangeRecipe(own_labs), /*    */ [true, true, true, false, false]),
+            (UseRecipe(anothers), /*       */ [false, false, false, false, false]),
+            (ChangeRecipe(anothers), /*    */ [false, false, false, false, false]),
+        ];
+        for (action, expected) in table {
+            let decided: Vec<bool> =
+                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            assert_eq!(decided, expected, "{action:?}");
+        }
+        let gone = Whose { owner: None, group: None };
+        assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
     }
 }

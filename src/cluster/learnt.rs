@@ -24,6 +24,7 @@ const LONGEST_QUOTE: usize = 200;
 /// A cluster as one person finds it. Kept as JSON: every field may be missing, so that old rows still read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Learnt {
     /// The login node's name for itself.
     pub host: Option<String>,
@@ -51,6 +52,8 @@ pub struct Learnt {
     pub hides_jobs: bool,
     /// Whether people may reorder their own waiting jobs.
     pub user_top: bool,
+    /// Whether the accounting keeps the comments of jobs, so that a job can be found by one.
+    pub keeps_comments: bool,
     /// Where files may be kept.
     pub folders: Vec<Folder>,
     /// What jobs may be charged to.
@@ -161,6 +164,7 @@ impl Learnt {
         }
         self.uses_fair_share = config.uses_fair_share();
         (self.hides_jobs, self.user_top) = (config.hides_jobs, config.user_top);
+        self.keeps_comments = config.keeps_comments;
         self.slurm_version = config.version;
         self.slurm_cluster = config.cluster_name;
         self.max_array_size = config.max_array_size;

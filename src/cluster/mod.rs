@@ -3,6 +3,8 @@
 pub mod administration;
 mod attempt;
 mod connect;
+pub mod estimate;
+pub mod folders;
 pub mod job_actions;
 pub mod job_paper;
 mod keeper;
@@ -12,7 +14,9 @@ pub mod lines;
 mod look;
 mod notes;
 pub mod output;
+pub mod past_use;
 pub mod queue;
+pub mod submit;
 pub mod wrapper;
 
 pub use attempt::{Attempt, Progress, Purpose};

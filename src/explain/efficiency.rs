@@ -11,11 +11,11 @@ use crate::slurm::units::TimeLimit;
 use crate::slurm::usage::Usage;
 
 /// Shorter jobs are measured too rarely.
-const SHORTEST_S: u64 = 60;
+pub(super) const SHORTEST_S: u64 = 60;
 /// Less memory than this is never worth saving.
-const SMALL_MB: u64 = 2048;
+pub(super) const SMALL_MB: u64 = 2048;
 /// Less time than this neither.
-const SHORT_MINUTES: u32 = 60;
+pub(super) const SHORT_MINUTES: u32 = 60;
 
 /// What is known about a job that ended or runs.
 #[derive(Debug, Clone, Copy)]

@@ -50,10 +50,15 @@ const MEANINGS: &[(&str, &str)] = &[
 const UNSURE: &[&str] =
     &["timed out", "zero bytes", "connection reset", "communication", "unexpected message"];
 
+/// Whether nobody knows after these words whether it was done; in lower case.
+pub(super) fn is_unsure(lower: &str) -> bool {
+    UNSURE.iter().any(|word| lower.contains(word))
+}
+
 /// Reads what Slurm said.
 pub fn read(said: &str) -> Refusal {
     let lower = said.to_lowercase();
-    let is_unsure = UNSURE.iter().any(|word| lower.contains(word));
+    let is_unsure = is_unsure(&lower);
     let sentence = if is_unsure {
         "The cluster gave no proper answer. It may have been done all the same: look at the job's state in a moment before you try again."
     } else {

@@ -72,7 +72,7 @@ impl Papers {
         let Ok(mut held) = place.try_lock() else {
             return Ok(Sheet { paper: Arc::new(self.stored(record).await?), trouble: None });
         };
-        self.load(&mut held, record).await?;
+        self.load(&mut held, key, record).await?;
         Ok(held.sheet.clone())
     }
 
@@ -80,7 +80,7 @@ impl Papers {
     pub async fn look(&self, key: QueueKey, record: &Record) -> Result<Sheet, StoreError> {
         let place = self.place(key, record.job.id);
         let mut held = place.lock().await;
-        self.load(&mut held, record).await?;
+        self.load(&mut held, key, record).await?;
         let now = Instant::now();
         if !is_due(&held, record, now) {
             return Ok(held.sheet.clone());
@@ -117,7 +117,7 @@ impl Papers {
     ) -> Result<(), StoreError> {
         let place = self.place(key, record.job.id);
         let mut held = place.lock().await;
-        self.load(&mut held, record).await?;
+        self.load(&mut held, key, record).await?;
         let paper = Paper::clone(&held.sheet.paper).with_log(lines);
         if paper.log_end != held.sheet.paper.log_end {
             self.keep(record, &paper).await?;
@@ -126,10 +126,28 @@ impl Papers {
         Ok(())
     }
 
-    async fn load(&self, held: &mut Held, record: &Record) -> Result<(), StoreError> {
+    /// The script that this portal submitted for a job; empty if it did not.
+    async fn submitted(&self, key: QueueKey, record: &Record) -> Result<String, StoreError> {
+        let number = i64::try_from(record.job.id.number).unwrap_or(-1);
+        let mut db = self.0.store.read().await?;
+        let one = store::submissions::of_job(&mut db, key.person, key.cluster, number).await?;
+        Ok(one.map(|one| one.script).unwrap_or_default())
+    }
+
+    async fn load(
+        &self,
+        held: &mut Held,
+        key: QueueKey,
+        record: &Record,
+    ) -> Result<(), StoreError> {
         held.looked = Some(Instant::now());
         if !held.is_loaded {
-            held.sheet.paper = Arc::new(self.stored(record).await?);
+            let mut paper = self.stored(record).await?;
+            if paper.script.is_empty() && record.id.0 != 0 {
+                // What was submitted here is kept here, whatever the cluster keeps.
+                paper.script = self.submitted(key, record).await?;
+            }
+            held.sheet.paper = Arc::new(paper);
             held.is_loaded = true;
         }
         Ok(())

@@ -8,9 +8,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::form::{Answers, Form, SWEEP_HOW, sweep_key};
+use super::form::{Answers, Form, SWEEP_HOW, offered, sweep_key};
 use super::place::Place;
-use super::question::{Kind, Question};
+use super::question::{Choice, Kind, Question};
 use super::read_back;
 use super::request::{Directive, Request, Sets};
 use super::sweep::{self, Axis, How, Sweep};
@@ -70,6 +70,7 @@ pub fn compose(form: &Form, answers: &Answers, place: &Place) -> Composed {
     let names: Vec<String> = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let mut values = Values::new();
     for question in form.questions().filter(|one| form.counts(one, &answers, place)) {
+        refuse_not_offered(question, &answers, place, &mut job);
         if let Some(value) = answer(question, &answers, &sweep, &names, &mut job) {
             values.insert(&question.key, value);
         }
@@ -95,6 +96,20 @@ fn fixed(form: &Form, answers: &Answers, defaults: &Answers, job: &mut Composed)
         fixed.insert(key.clone(), first);
     }
     fixed
+}
+
+/// What a site does not have cannot be chosen there.
+fn refuse_not_offered(question: &Question, answers: &Answers, place: &Place, job: &mut Composed) {
+    let answer = answers.get(&question.key).map_or("", String::as_str);
+    let is = |choice: &&Choice| choice.value == answer;
+    if question.choices.iter().any(|choice| is(&choice))
+        && !offered(question, place).any(|one| is(&one))
+    {
+        job.problem(
+            &question.key,
+            format!("{} does not have this. Choose another.", place.site.title),
+        );
+    }
 }
 
 fn answer(
@@ -196,7 +211,7 @@ fn script(
     let directives = job.request.directives(place.site.jobs.gpu_option);
     lines.extend(directives.iter().map(|directive| directive_line(directive, form)));
     if !form.bare {
-        lines.extend(opening(place));
+        lines.extend(opening(place, &job.request));
     }
     if let Some(sweep) = &job.sweep {
         lines.push(Line::default());
@@ -241,7 +256,7 @@ fn script(
 }
 
 /// What every script of a recipe begins with.
-fn opening(place: &Place) -> Vec<Line> {
+fn opening(place: &Place, request: &Request) -> Vec<Line> {
     let mut lines = vec![
         Line::default(),
         Line::plain("# Stop at the first command that fails."),
@@ -256,8 +271,35 @@ fn opening(place: &Place) -> Vec<Line> {
         lines.push(Line::plain("# Web addresses are reached through the site's proxy."));
         lines.push(Line::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
+    lines.extend(own_folder(place, request));
     lines
 }
+
+/// The job's own folder on fast disk has the same name everywhere, so that recipes and people can rely on it.
+fn own_folder(place: &Place, request: &Request) -> Vec<Line> {
+    let text = match place.site.jobs.tmpdir.as_deref() {
+        Some("$SLURM_TMPDIR") => return Vec::new(),
+        Some(other) => format!("{OTHER_NAME}export SLURM_TMPDIR=\"{other}\""),
+        None if request.nodes_or_one() > 1 => OWN_FOLDER.replace("{on every node}", ON_EVERY_NODE),
+        None => OWN_FOLDER.replace("{on every node}", ""),
+    };
+    text.lines().map(Line::plain).collect()
+}
+
+const OTHER_NAME: &str =
+    "# The folder for files that only this job needs, by the name that it has at most sites.\n";
+
+/// The folder is nobody else's: it is made here, or the job stops.
+const OWN_FOLDER: &str = r#"# A folder for files that only this job needs. It is removed at the end.
+remove_folder() { :; }
+if [ -z "$SLURM_TMPDIR" ]; then
+  export SLURM_TMPDIR="${TMPDIR:-/tmp}/job-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  {on every node}mkdir -m 700 "$SLURM_TMPDIR"
+  remove_folder() { {on every node}rm -rf -- "$SLURM_TMPDIR"; }
+  trap remove_folder EXIT
+fi"#;
+
+const ON_EVERY_NODE: &str = "srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 ";
 
 fn directive_line(directive: &Directive, form: &Form) -> Line {
     // One question may say several things: the sort of job is partition and quality of service.
@@ -272,5 +314,6 @@ fn directive_line(directive: &Directive, form: &Form) -> Line {
         Sets::Output => keys.extend(asked(Sets::Output).or_else(|| asked(Sets::Folder))),
         sets => keys.extend(asked(sets)),
     }
+    keys.retain(|key| !form.hidden.contains(key));
     Line { text: directive.line(), keys }
 }

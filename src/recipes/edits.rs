@@ -8,6 +8,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::template::Line;
 
+/// Longer scripts are not compared line by line.
+const MOST_LINES: usize = 3000;
+
 /// A script with a person's own changes in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edited {
@@ -67,6 +70,16 @@ pub fn merge(base: &str, own: &str, now: &[Line], back: &[usize]) -> Edited {
     let base: Vec<&str> = base.lines().collect();
     let own: Vec<&str> = normal.lines().collect();
     let texts: Vec<&str> = now.iter().map(|line| line.text.as_str()).collect();
+    if base.len().max(own.len()).max(texts.len()) > MOST_LINES {
+        // Comparing such scripts line by line takes too long: all of it is the person's own.
+        let mut edited = Edited::default();
+        if back.is_empty() {
+            edited.change(now, own.iter().map(|line| (*line).to_owned()).collect());
+        } else {
+            edited.follow(now);
+        }
+        return edited;
+    }
     let hunks = hunks(&base, &own);
     let places = places(&base, &texts);
     let mut edited = Edited::default();

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fits;
 use super::place::Place;
-use super::question::{Given, Kind, Question};
+use super::question::{Choice, Given, Kind, Question};
 use super::recipe::{Block, Recipe};
 use super::request::Sets;
 use super::{sweep, template};
@@ -14,8 +15,17 @@ use crate::sites::Say;
 pub type Answers = BTreeMap<String, String>;
 
 /// Names that scripts may use besides the keys of questions: facts of the site and of the request.
-pub const BUILT_IN: &[&str] =
-    &["tmpdir", "internet", "proxy", "many_nodes", "is_array", "job_folder", "arm"];
+pub const BUILT_IN: &[&str] = &[
+    "tmpdir",
+    "own_tmpdir",
+    "internet",
+    "proxy",
+    "wheelhouse",
+    "many_nodes",
+    "is_array",
+    "job_folder",
+    "arm",
+];
 
 /// The answer that holds the values of a question which is swept.
 pub fn sweep_key(key: &str) -> String {
@@ -40,6 +50,8 @@ pub struct Form {
     pub script: String,
     /// Whether the script stands alone.
     pub bare: bool,
+    /// Whether each GPU has a task of its own.
+    pub task_per_gpu: bool,
 }
 
 /// A part of a form.
@@ -96,6 +108,7 @@ impl Form {
             hidden: recipe.hidden.iter().cloned().collect(),
             script: recipe.script.clone(),
             bare: recipe.bare,
+            task_per_gpu: recipe.task_per_gpu,
         }
     }
 
@@ -126,18 +139,32 @@ impl Form {
     /// tasks of an array share, nor if it decides what the script looks like.
     pub fn can_sweep(&self, question: &Question) -> bool {
         let kind = matches!(question.kind, Kind::Text | Kind::Number | Kind::Choice | Kind::Path);
-        let decides = self
-            .sources()
-            .any(|(_, source)| template::mentions(source).deciding.contains(&question.key))
-            || self.questions().any(|other| other.show_when.contains_key(&question.key));
-        kind && !decides && question.sets.is_none() && !self.locked.contains(&question.key)
+        let is_fixed = self.locked.contains(&question.key) || self.hidden.contains(&question.key);
+        if !kind || is_fixed || question.sets.is_some() {
+            return false;
+        }
+        let mut is_named = false;
+        for (_, source) in self.sources().filter(|(_, source)| source.contains(&question.key)) {
+            let found = template::mentions(source);
+            if found.deciding.contains(&question.key) {
+                return false;
+            }
+            is_named |= found.keys.iter().any(|(key, _)| *key == question.key);
+        }
+        // One that no line of the script holds would change nothing.
+        is_named && !self.questions().any(|other| other.show_when.contains_key(&question.key))
     }
 
     /// What stands in the form at first.
     pub fn defaults(&self, place: &Place) -> Answers {
         let mut answers: Answers = self
             .questions()
-            .map(|question| (question.key.clone(), first_answer(question, place)))
+            .map(|question| {
+                // What a script that stands alone does not ask for is not asked for.
+                let given = question.default.0.clone();
+                let first = if self.bare { given } else { first_answer(question, place) };
+                (question.key.clone(), first)
+            })
             .collect();
         self.suit_gpu(&mut answers, place);
         answers
@@ -147,14 +174,17 @@ impl Form {
     fn suit_gpu(&self, answers: &mut Answers, place: &Place) {
         let model = self.that_sets(Sets::GpuModel).and_then(|question| answers.get(&question.key));
         let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
+        let count = self.that_sets(Sets::Gpus).and_then(|question| answers.get(&question.key));
+        let count: u32 = count.and_then(|count| count.parse().ok()).unwrap_or(0).max(1);
+        let times = if self.task_per_gpu { 1 } else { count };
         let mut fill = |sets: Sets, text: Option<String>| {
             let question = self.that_sets(sets).filter(|question| question.default.is_empty());
             if let (Some(question), Some(text)) = (question, text) {
                 answers.insert(question.key.clone(), text);
             }
         };
-        fill(Sets::Cores, gpu.cores.map(|cores| cores.to_string()));
-        fill(Sets::Memory, gpu.memory_gb.map(|gb| format!("{gb} GB")));
+        fill(Sets::Cores, gpu.cores.map(|cores| cores.saturating_mul(times).to_string()));
+        fill(Sets::Memory, gpu.memory_gb.map(|gb| format!("{} GB", gb.saturating_mul(count))));
     }
 
     /// Whether a question is asked, given the other answers.
@@ -164,16 +194,37 @@ impl Form {
 
     /// Whether the answer to a question counts.
     pub fn counts(&self, question: &Question, answers: &Answers, place: &Place) -> bool {
+        let mut seen = BTreeSet::new();
+        self.counts_on(question, answers, place, &mut seen)
+    }
+
+    /// `seen`: questions on the way that were looked at already; one look at each is enough, as all of them must count.
+    fn counts_on<'a>(
+        &'a self,
+        question: &'a Question,
+        answers: &Answers,
+        place: &Place,
+        seen: &mut BTreeSet<&'a str>,
+    ) -> bool {
+        if !seen.insert(&question.key) {
+            return true;
+        }
         applies(question, place)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
-                let other = self.question(key);
                 let told =
                     |value: &Given| value.0 == answer || (value.0 == "false" && answer.is_empty());
                 values.iter().any(told)
-                    && other.is_none_or(|other| self.counts(other, answers, place))
+                    && self
+                        .question(key)
+                        .is_none_or(|other| self.counts_on(other, answers, place, seen))
             })
     }
+}
+
+/// What can be chosen at a site.
+pub fn offered<'a>(question: &'a Question, place: &Place) -> impl Iterator<Item = &'a Choice> {
+    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| fits::has(need, place)))
 }
 
 /// What a recipe says of a question.
@@ -191,6 +242,8 @@ fn adapt(question: &mut Question, recipe: &Recipe) {
     if let Some(help) = recipe.help.get(&question.key) {
         question.help.clone_from(help);
     }
+    // A script that stands alone may say it itself.
+    question.required &= !(recipe.bare && question.sets.is_some());
 }
 
 /// Whether a question means anything at a site.
@@ -221,6 +274,12 @@ fn first_answer(question: &Question, place: &Place) -> String {
             first.unwrap_or_default()
         }
         Kind::Path => suited(given, place),
+        Kind::Modules if given.is_empty() => {
+            place.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
+        }
+        Kind::Choice if !offered(question, place).any(|choice| choice.value == given) => {
+            offered(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
+        }
         _ => given.to_owned(),
     }
 }

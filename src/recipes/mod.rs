@@ -3,7 +3,9 @@
 pub mod book;
 pub mod compose;
 pub mod edits;
+pub mod fits;
 pub mod form;
+pub mod keep;
 pub mod place;
 pub mod question;
 pub mod quoting;

@@ -25,6 +25,9 @@ pub struct Question {
     /// What stands there at first. Where it is empty, some kinds take what the cluster suggests.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub default: Given,
+    /// For modules: what they are for, by the name under which sites say what to begin with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suggest: String,
     /// The least: a number, a time or an amount.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub min: Given,
@@ -161,6 +164,21 @@ pub struct Choice {
     /// What it means, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
+    /// Offered only where this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Need>,
+}
+
+/// What some sites have and others do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Packages may be installed with pip.
+    Pip,
+    /// Programs in jobs reach the internet, if through a proxy.
+    Internet,
+    /// There are GPUs.
+    Gpus,
 }
 
 /// A value in a recipe file, as a person would type it into the form: text, a number, yes or no, or lines.

@@ -143,7 +143,10 @@ fn leading_name(text: &str) -> &str {
 /// Whether a character can stand in a value at all. Those that are left out would begin new lines, move the cursor, or
 /// are the marks by which scripts remember which question made which line.
 pub fn is_allowed(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{f0000}'..='\u{f000f}')
+    // Those of the second row make a script read otherwise than it runs.
+    let tricks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{f0000}'..='\u{f000f}'
+        | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !c.is_control() && !tricks
 }
 
 /// Says what is wrong with a text that holds characters which cannot stand in a value.

@@ -29,6 +29,11 @@ const NOT_TAKEN: &[&str] = &[
     "--gid",
 ];
 
+/// Whether an option is one of those, also where it is cut short, as Slurm lets people do.
+fn is_ours(option: &str) -> bool {
+    option.len() > 4 && NOT_TAKEN.iter().any(|known| known.starts_with(option))
+}
+
 /// All options of the `#SBATCH` lines of a script. Slurm reads them up to the first line that is no comment.
 pub fn directives(script: &str) -> Vec<SbatchOption> {
     let mut found = Vec::new();
@@ -37,7 +42,7 @@ pub fn directives(script: &str) -> Vec<SbatchOption> {
             found.extend(words::options(&words::split(line)));
         }
     }
-    found.retain(|(option, _)| !NOT_TAKEN.contains(&option.as_str()));
+    found.retain(|(option, _)| !is_ours(option));
     found
 }
 
@@ -57,8 +62,17 @@ pub fn without_directives(script: &str) -> String {
 pub fn option(text: &str) -> Option<SbatchOption> {
     let found = words::options(&words::split(text));
     match found.as_slice() {
-        [one] if !NOT_TAKEN.contains(&one.0.as_str()) => Some(one.clone()),
+        [one] if !is_ours(&one.0) => Some(one.clone()),
         _ => None,
+    }
+}
+
+/// An option as someone would type it.
+pub fn written((option, value): &SbatchOption) -> String {
+    match value {
+        Some(value) if value.contains(char::is_whitespace) => format!("{option}=\"{value}\""),
+        Some(value) => format!("{option}={value}"),
+        None => option.clone(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::question::{Given, Question, is_default};
+use super::quoting;
 
 /// No recipe file is longer.
 pub const LONGEST: usize = 256 * 1024;
@@ -37,6 +38,9 @@ pub struct Recipe {
     /// Whether its script stands alone, without the lines that other recipes begin with.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bare: bool,
+    /// Whether it starts one task for each GPU; cores are those of one task then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub task_per_gpu: bool,
     /// Where it can be used.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fits: Fits,
@@ -166,9 +170,17 @@ fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, RecipeError> {
         let problem = format!("The file is longer than {} kB.", LONGEST / 1024);
         return Err(RecipeError { line: 0, problem });
     }
+    let is_trick = |c: char| !matches!(c, '\n' | '\r' | '\t') && !quoting::is_allowed(c);
+    if let Some(at) = text.find(is_trick) {
+        let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() + 1;
+        return Err(RecipeError {
+            line,
+            problem: "It holds a character that cannot be seen.".into(),
+        });
+    }
     toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..before]).count() + 1;
         RecipeError { line, problem: format!("{}.", error.message().trim_end_matches('.')) }
     })
 }

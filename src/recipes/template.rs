@@ -21,6 +21,8 @@ pub use lines::{Line, mentions};
 
 /// Steps that a template may take: far more than any needs, and an end to those that never would.
 const FUEL: u64 = 200_000;
+/// More than this is not written: no script is as long.
+const LONGEST: usize = 1024 * 1024;
 
 /// What stands for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +79,27 @@ pub fn render(source: &str, slots: &BTreeMap<&str, Slot>) -> Result<Vec<Line>, T
     let template = environment.template_from_str(&marked).map_err(|error| told(&error))?;
     let context: BTreeMap<&str, Value> =
         slots.iter().map(|(key, slot)| (*key, slot.value())).collect();
-    let text = template.render(Value::from(context)).map_err(|error| told(&error))?;
+    let mut text = Bounded(Vec::new());
+    template.render_captured_to(Value::from(context), &mut text).map_err(|error| told(&error))?;
+    let text = String::from_utf8_lossy(&text.0);
     Ok(lines::read(&text))
+}
+
+/// What a template writes, up to a length that no script has.
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > LONGEST {
+            return Err(std::io::Error::other("The script is longer than 1 MB."));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 fn environment<'source>() -> Environment<'source> {

@@ -70,12 +70,12 @@ pub fn read(question: &Question, text: &str, known: &[String]) -> Result<Value, 
         }
         Kind::Duration => {
             let minutes = duration(text)?;
-            amounts::within(minutes, question, |text| duration(text).ok())?;
+            amounts::within(&minutes, question, |text| duration(text).ok())?;
             Ok(Value::Minutes(minutes))
         }
         Kind::Memory => {
             let mb = memory(text)?;
-            amounts::within(mb, question, |text| memory(text).ok())?;
+            amounts::within(&mb, question, |text| memory(text).ok())?;
             Ok(Value::Memory(mb))
         }
         Kind::Path => {

@@ -163,6 +163,13 @@ fn jobs(jobs: &Jobs) -> Checked {
     if let Some(variable) = &jobs.tmpdir {
         require(is_variable(variable), "jobs.tmpdir", "give a variable such as $SLURM_TMPDIR.")?;
     }
+    short("jobs.modules", jobs.modules.len())?;
+    for (purpose, names) in &jobs.modules {
+        word("jobs.modules", purpose)?;
+        for name in names.split(' ') {
+            word(&format!("jobs.modules.{purpose}"), name)?;
+        }
+    }
     each("jobs.accounts", &jobs.accounts, |at, account| {
         word(&format!("{at}.prefix"), &account.prefix)?;
         line(&format!("{at}.meaning"), &account.meaning, SENTENCE)

@@ -1,5 +1,7 @@
 //! What a job may ask for at a site, and the rules that its forms must know.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{is_default, is_true};
@@ -78,6 +80,15 @@ pub struct Jobs {
     /// What to know about that folder, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tmpdir_note: Option<String>,
+    /// Whether pip knows a collection of the site's own, so that packages are installed without the internet.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wheelhouse: bool,
+    /// Whether Python packages may be used in containers only, not installed with pip.
+    #[serde(skip_serializing_if = "is_default")]
+    pub containers_only: bool,
+    /// Modules to begin with, by what they are for: `python` → `StdEnv/2023 python/3.11`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub modules: BTreeMap<String, String>,
     /// How the names of projects begin, and what that means.
     #[serde(skip_serializing_if = "is_default")]
     pub accounts: Vec<AccountPrefix>,
@@ -118,6 +129,9 @@ impl Default for Jobs {
             internet_note: None,
             tmpdir: None,
             tmpdir_note: None,
+            wheelhouse: false,
+            containers_only: false,
+            modules: BTreeMap::new(),
             accounts: Vec::new(),
             gpus: Vec::new(),
             slices: Vec::new(),

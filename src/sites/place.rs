@@ -209,7 +209,7 @@ impl CostTool {
 pub struct Factor {
     /// What is counted.
     pub per: Per,
-    /// Of which: the name of a GPU, of a part of one, or of a sort of job.
+    /// Of which: the name of a GPU, of a part of one, of a sort of job, or `cpu` for all jobs without GPUs.
     pub name: String,
     /// Units for each, in one hour.
     pub value: f64,

@@ -80,6 +80,8 @@ fn what_is_not_possible_is_named_with_advice() {
         ("[jobs]\ntmpdir = \"$(id)\"", "jobs.tmpdir"),
         ("[jobs]\nproxy = \"http://p:1/\"", "jobs.proxy"),
         ("[jobs]\ninternet = \"proxy\"\nproxy = \"http://p:1/ x\"", "jobs.proxy"),
+        ("[jobs]\nmodules = { python = \"a; id\" }", "jobs.modules.python"),
+        ("[jobs]\nmodules = { \"a b\" = \"c\" }", "jobs.modules"),
         ("[jobs]\naccount_suffixes = [\"$x\"]", "jobs.account_suffixes[0]"),
         ("[[jobs.gpus]]\nname = \"a b\"\nlabel = \"A\"", "jobs.gpus[0].name"),
         ("[[jobs.gpus]]\nname = \"a\"\nlabel = \"A\"\nper_node = 0", "jobs.gpus[0].per_node"),

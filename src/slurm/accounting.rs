@@ -4,14 +4,17 @@
 //! that Slurm does: a job that was held from the beginning is not listed by time before it is released, only by its
 //! number; and of a job that was put back into the queue only the last run is listed.
 
+mod steps;
+
 use memchr::memmem;
 
 use super::fields::{job_id, mark, moment, number, resources, small, text, word};
 use super::job::{ExitStatus, Job, JobId, JobState, Stage};
 use super::text::is_name;
-use super::units::{TimeLimit, memory_mb};
-use super::usage::Usage;
+use super::units::TimeLimit;
 use crate::clock::UnixTime;
+
+pub use self::steps::{PastRun, past_args, read_past, read_steps, steps_args};
 
 /// The program. It wants `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "sacct";
@@ -19,14 +22,8 @@ pub const PROGRAM: &str = "sacct";
 const FIELDS: &str = "JobID,JobIDRaw,User,State,Reason,Account,Partition,QOS,Submit,Eligible,Start,End,Timelimit,NCPUS,\
                       NNodes,ReqTRES,AllocTRES,NodeList,Priority,ExitCode,WorkDir,JobName,SubmitLine";
 const FIELD_COUNT: usize = 23;
-const STEP_FIELDS: &str =
-    "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
-const STEP_FIELD_COUNT: usize = 8;
-
 /// No more jobs than this are kept of one answer.
 pub const MOST_JOBS: usize = 60_000;
-/// No more steps than this are looked at.
-const MOST_STEPS: usize = 20_000;
 const LONGEST_TEXT: usize = 4096;
 const LONGEST_NAME: usize = 1024;
 const LONGEST_LIST: usize = 2000;
@@ -186,109 +183,6 @@ fn job(fields: &[&str; FIELD_COUNT]) -> Option<(Job, Extra)> {
         .map(|user| word(user, LONGEST_WORD))
         .filter(|user| !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit()));
     Some((job, Extra { submit_line: text(submit_line, LONGEST_TEXT), cancelled_by }))
-}
-
-/// The arguments for the steps of one job or task; for the number of an array, only its first task is read.
-pub fn steps_args(nonce: &str, id: JobId) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", mark(nonce)?);
-    let id = id.to_string();
-    Some(["-n", "-p", &delimiter, "-j", &id, "-o", STEP_FIELDS].map(str::to_owned).to_vec())
-}
-
-/// Reads the answer: what the job used, as far as that was measured. Nothing if there is no such job.
-pub fn read_steps(answer: &[u8], nonce: &str) -> Option<Usage> {
-    let mut found: Option<Totals> = None;
-    let mut left = MOST_STEPS;
-    records::<STEP_FIELD_COUNT>(answer, nonce, |fields| {
-        let (job, step) = fields[0].split_once('.').unwrap_or((fields[0], ""));
-        if job.starts_with(|c: char| c.is_ascii_digit()) {
-            let totals = found.get_or_insert_with(|| Totals::new(job));
-            if totals.job == job {
-                totals.add(step, fields);
-            }
-        }
-        left -= 1;
-        left > 0
-    });
-    found.map(Totals::usage)
-}
-
-#[derive(Default)]
-struct Totals {
-    job: String,
-    usage: Usage,
-    cpu_of_steps: Option<u64>,
-    /// Memory and tasks of the step that only watches over the job: it counts if there is no other.
-    watcher: Option<u64>,
-    most_tasks: u32,
-}
-
-impl Totals {
-    fn new(job: &str) -> Self {
-        Self { job: job.to_owned(), ..Self::default() }
-    }
-
-    fn add(&mut self, step: &str, fields: [&str; STEP_FIELD_COUNT]) {
-        let [_, _, elapsed, cpu, rss, tasks, average, most] = fields;
-        let (cpu, rss, tasks) = (seconds(cpu), bytes_mb(rss), small(tasks));
-        let usage = &mut self.usage;
-        if step.is_empty() {
-            usage.elapsed_s = number(elapsed);
-            usage.cpu_s = cpu;
-            return;
-        }
-        if let Some(cpu) = cpu {
-            let sum = self.cpu_of_steps.unwrap_or(0);
-            self.cpu_of_steps = Some(sum.saturating_add(cpu));
-        }
-        usage.gpu_percent = usage.gpu_percent.max(gpu_value(average, "gres/gpuutil").map(small));
-        usage.gpu_memory_mb =
-            usage.gpu_memory_mb.max(gpu_value(most, "gres/gpumem").and_then(bytes_mb));
-        if step == "extern" {
-            self.watcher = rss;
-            return;
-        }
-        self.most_tasks = self.most_tasks.max(tasks);
-        if rss > usage.max_rss_mb {
-            (usage.max_rss_mb, usage.tasks) = (rss, tasks);
-        }
-    }
-
-    fn usage(self) -> Usage {
-        let mut usage = self.usage;
-        usage.cpu_s = usage.cpu_s.or(self.cpu_of_steps);
-        if usage.max_rss_mb.is_none() {
-            (usage.max_rss_mb, usage.tasks) = (self.watcher, self.most_tasks);
-        }
-        usage.tasks = usage.tasks.max(1);
-        usage
-    }
-}
-
-/// The amount of one resource in `cpu=00:00:13,gres/gpumem=6G,gres/gpuutil=45`.
-fn gpu_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
-    list.split(',').find_map(|piece| piece.strip_prefix(name)?.strip_prefix('='))
-}
-
-/// Mebibytes from `95980K` or from bytes without a unit.
-fn bytes_mb(text: &str) -> Option<u64> {
-    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if bare { Some(number(text).div_ceil(1 << 20)) } else { memory_mb(text) }
-}
-
-/// Whole seconds from `1-02:03:04`, `00:27.462` (minutes and seconds), `02:03:04`.
-fn seconds(text: &str) -> Option<u64> {
-    let whole = text.split('.').next().unwrap_or_default();
-    let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
-    let digits = |part: &str| {
-        let good = (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-        good.then(|| number(part))
-    };
-    let mut sum = 0_u64;
-    for part in clock.split(':').take(4) {
-        sum = sum.checked_mul(60)?.checked_add(digits(part)?)?;
-    }
-    digits(days)?.checked_mul(86_400)?.checked_add(sum)
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ pub struct Config {
     pub hides_jobs: bool,
     /// Whether people may reorder their own waiting jobs (`scontrol top`).
     pub user_top: bool,
+    /// Whether the accounting keeps the comments of jobs.
+    pub keeps_comments: bool,
 }
 
 impl Config {
@@ -69,6 +71,9 @@ impl Config {
             "PriorityType" => self.priority_type = Some(text::plain(value, LONGEST)),
             "PriorityWeightFairShare" => self.fair_share_weight = number(value),
             "AccountingStorageType" => self.accounting_storage = Some(text::plain(value, LONGEST)),
+            "AccountingStoreFlags" => {
+                self.keeps_comments = words(value).any(|word| word == "job_comment");
+            }
             "SelectType" => self.select_type = Some(text::plain(value, LONGEST)),
             "DefMemPerCPU" => self.def_mem_per_cpu = memory_mb(value),
             "DefMemPerNode" => self.def_mem_per_node = memory_mb(value),
@@ -125,6 +130,7 @@ mod tests {
                 min_job_age: Some(300),
                 hides_jobs: false,
                 user_top: false,
+                keeps_comments: true,
             };
             assert_eq!(config, expected);
             assert!(config.uses_fair_share());
@@ -150,6 +156,7 @@ mod tests {
         assert!(config.hides_jobs && config.user_top);
         let config = Config::read("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
         assert!(!config.hides_jobs && !config.user_top);
+        assert!(!Config::read("AccountingStoreFlags = job_script\n").keeps_comments);
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! (sh, bash, tcsh, fish) reads anything into them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use tokio::sync::oneshot;
 
 /// How long a command may take unless it says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -49,12 +53,57 @@ pub enum Dialect {
     Robot,
 }
 
+/// Whether the end of a command's input was handed over. Once the command has ended or failed, *no* is final.
+#[derive(Debug, Clone, Default)]
+pub struct Given(Arc<AtomicBool>);
+
+impl Given {
+    /// Whether it was, or may have been.
+    pub fn was(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The end of an input, held back until the program says a word.
+#[derive(Debug, Clone)]
+struct HeldBack {
+    word: Vec<u8>,
+    bytes: Vec<u8>,
+    given: Given,
+}
+
+/// The same on its way: the reader of the output hands it to the writer of the input.
+pub(super) struct Handover {
+    held: HeldBack,
+    to: oneshot::Sender<Vec<u8>>,
+}
+
+impl Handover {
+    /// Whether the program has said the word.
+    pub(super) fn is_due(&self, said: &[u8]) -> bool {
+        memchr::memmem::find(said, &self.held.word).is_some()
+    }
+
+    /// Hands it over. Noted first: whoever reads *no* can rely on it.
+    pub(super) fn give(self) {
+        self.held.given.0.store(true, Ordering::SeqCst);
+        let _ = self.to.send(self.held.bytes);
+    }
+}
+
+/// What goes to a program's standard input: at once, and what follows when it comes.
+pub(super) struct Input {
+    pub(super) bytes: Vec<u8>,
+    pub(super) rest: Option<oneshot::Receiver<Vec<u8>>>,
+}
+
 /// One command.
 #[derive(Debug, Clone)]
 pub struct RemoteCommand {
     program: &'static str,
     args: Vec<String>,
     input: Option<Vec<u8>>,
+    held_back: Option<HeldBack>,
     deadline: Duration,
     most_output: usize,
 }
@@ -66,6 +115,7 @@ impl RemoteCommand {
             program,
             args: Vec::new(),
             input: None,
+            held_back: None,
             deadline: DEADLINE,
             most_output: MOST_OUTPUT,
         }
@@ -90,6 +140,16 @@ impl RemoteCommand {
     pub fn input(mut self, bytes: Vec<u8>) -> Self {
         self.input = Some(bytes);
         self
+    }
+
+    /// The end of its input, handed over only after it has printed `word`, which should be one that nobody can know.
+    /// A command that changes something can thus be kept from doing so long after it was asked, wherever it was held up:
+    /// it waits a few seconds for this and gives up.
+    #[must_use]
+    pub fn holding_back(mut self, word: &str, bytes: Vec<u8>) -> (Self, Given) {
+        let given = Given::default();
+        self.held_back = Some(HeldBack { word: word.into(), bytes, given: given.clone() });
+        (self, given)
     }
 
     /// How long it may take, here and there.
@@ -129,8 +189,16 @@ impl RemoteCommand {
         Ok(Self::new("/bin/sh").args(["-c", &script]).within(all).printing_at_most(most))
     }
 
-    pub(super) fn take_input(&mut self) -> Option<Vec<u8>> {
-        self.input.take()
+    /// Its input, and what the reader of its output has to hand over.
+    pub(super) fn take_input(&mut self) -> (Option<Input>, Option<Handover>) {
+        let (rest, handover) = match self.held_back.take() {
+            Some(held) => {
+                let (to, rest) = oneshot::channel();
+                (Some(rest), Some(Handover { held, to }))
+            }
+            None => (None, None),
+        };
+        (self.input.take().map(|bytes| Input { bytes, rest }), handover)
     }
 
     pub(super) const fn deadline(&self) -> Duration {

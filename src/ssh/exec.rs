@@ -1,14 +1,15 @@
 //! One command on its way: from a free place on the connection to its output, with every end it can have.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use openssh::{Child, Error, Session, Stdio};
+use openssh::{Child, Error, OwningCommand, Session, Stdio};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 
 use crate::domain::is_trick;
 
-use super::command::{Dialect, MARK, RemoteCommand};
+use super::command::{Dialect, Handover, Input, MARK, RemoteCommand};
 use super::line::{Line, Output, RunError};
 use super::slots::{Place, Urgency};
 
@@ -20,7 +21,9 @@ const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// Most of what a login shell says instead of running the command.
 const MOST_CHATTER: usize = 400;
 
-type Handle = Child<std::sync::Arc<Session>>;
+type Tell = oneshot::Sender<Result<Output, RunError>>;
+/// What runs at the other end of a session.
+pub(super) type Handle = Child<Arc<Session>>;
 
 /// Carries a command out and tells the caller; then keeps the place until the server's session is over.
 pub(super) async fn carry_out(
@@ -29,7 +32,7 @@ pub(super) async fn carry_out(
     mut command: RemoteCommand,
     dialect: &Dialect,
     urgency: Urgency,
-    tell: oneshot::Sender<Result<Output, RunError>>,
+    tell: Tell,
 ) {
     let begun = Instant::now();
     let Some(place) = line.slots.take(urgency).await else {
@@ -37,9 +40,9 @@ pub(super) async fn carry_out(
         return;
     };
     let until = tokio::time::Instant::now() + command.deadline() + GRACE;
+    let (input, handover) = command.take_input();
     // Over a silent network not even a session opens, and ssh takes a minute to notice.
-    let opened =
-        tokio::time::timeout_at(until, start(line, &text, place, command.take_input())).await;
+    let opened = tokio::time::timeout_at(until, start(line, &text, place, input)).await;
     let (mut child, _place) = match opened.unwrap_or(Err(RunError::Late)) {
         Ok(started) => started,
         Err(error) => {
@@ -48,7 +51,8 @@ pub(super) async fn carry_out(
         }
     };
     let pipes = (child.stdout().take(), child.stderr().take());
-    match tokio::time::timeout_at(until, collect(pipes, command.most_output())).await {
+    let collecting = collect(pipes, command.most_output(), handover.map(|one| (one, &tell)));
+    match tokio::time::timeout_at(until, collecting).await {
         Ok(Ok((stdout, stderr))) => {
             let ended = tokio::time::timeout(GRACE, child.wait()).await;
             let result = match ended {
@@ -78,32 +82,51 @@ async fn linger(line: &Line, child: Handle) {
     }
 }
 
-/// Opens a session. The server counts one that has ended for a moment longer than we do, so a refusal is at first only
-/// a reason to wait a little; if it stays, we go back in line with one place fewer.
+/// Starts a command.
 async fn start<'a>(
     line: &'a Line,
     text: &str,
+    place: Place<'a>,
+    input: Option<Input>,
+) -> Result<(Handle, Place<'a>), RunError> {
+    let has_input = input.is_some();
+    let command = || {
+        let mut command = line.session.clone().arc_raw_command(text);
+        let stdin = if has_input { Stdio::piped() } else { Stdio::null() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let (mut child, place) = open(line, place, command).await?;
+    if let (Some(input), Some(mut stdin)) = (input, child.stdin().take()) {
+        // A program that does not read to the end is no failure of ours.
+        tokio::spawn(async move {
+            let _ = stdin.write_all(&input.bytes).await;
+            // Nothing comes if whoever reads the output has gone.
+            if let Some(rest) = input.rest
+                && let Ok(bytes) = rest.await
+            {
+                let _ = stdin.write_all(&bytes).await;
+            }
+            let _ = stdin.shutdown().await;
+        });
+    }
+    Ok((child, place))
+}
+
+/// Opens a session. The server counts one that has ended for a moment longer than we do, so a refusal is at first only
+/// a reason to wait a little; if it stays, we go back in line with one place fewer.
+pub(super) async fn open<'a>(
+    line: &'a Line,
     mut place: Place<'a>,
-    input: Option<Vec<u8>>,
+    command: impl Fn() -> OwningCommand<Arc<Session>>,
 ) -> Result<(Handle, Place<'a>), RunError> {
     let mut pause = SHORT_PAUSE;
     loop {
-        let mut command = line.session.clone().arc_raw_command(text);
-        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        match command.spawn().await {
-            Ok(mut child) => {
-                if let (Some(bytes), Some(mut stdin)) = (input, child.stdin().take()) {
-                    // A program that does not read to the end is no failure of ours.
-                    tokio::spawn(async move {
-                        let _ = stdin.write_all(&bytes).await;
-                        let _ = stdin.shutdown().await;
-                    });
-                }
-                return Ok((child, place));
-            }
+        match command().spawn().await {
+            Ok(child) => return Ok((child, place)),
             Err(error) if is_refusal(&error) => {
                 metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
+                line.slots.ask_for_room();
                 if pause <= LONG_PAUSE {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
@@ -134,15 +157,29 @@ fn is_refusal(error: &Error) -> bool {
 async fn collect(
     (stdout, stderr): (Option<openssh::ChildStdout>, Option<openssh::ChildStderr>),
     most: usize,
+    handover: Option<(Handover, &Tell)>,
 ) -> Result<(Vec<u8>, Vec<u8>), RunError> {
-    tokio::try_join!(bounded(stdout, most), bounded(stderr, most))
+    tokio::try_join!(bounded(stdout, most, handover), bounded(stderr, most, None))
 }
 
-async fn bounded(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> Result<Vec<u8>, RunError> {
+/// Reads to the end, or until it is too much. Gives the program the end of its input once it has asked for it, if
+/// somebody still waits for what comes of it.
+async fn bounded(
+    pipe: Option<impl AsyncRead + Unpin>,
+    most: usize,
+    mut handover: Option<(Handover, &Tell)>,
+) -> Result<Vec<u8>, RunError> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
         let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-        pipe.take(limit).read_to_end(&mut bytes).await.map_err(|_| RunError::Lost)?;
+        let mut pipe = pipe.take(limit);
+        while pipe.read_buf(&mut bytes).await.map_err(|_| RunError::Lost)? > 0 {
+            if let Some((due, tell)) = handover.take_if(|(handover, _)| handover.is_due(&bytes))
+                && !tell.is_closed()
+            {
+                due.give();
+            }
+        }
     }
     if bytes.len() > most { Err(RunError::TooMuch) } else { Ok(bytes) }
 }

@@ -10,6 +10,7 @@ use tokio::sync::{OnceCell, oneshot};
 use super::command::{Dialect, RemoteCommand, Unspeakable};
 use super::exec;
 use super::master::Master;
+use super::sftp::Shelf;
 use super::slots::{Slots, Urgency};
 use super::tally::Tally;
 
@@ -109,6 +110,7 @@ pub struct Line {
     pub(super) session: Arc<Session>,
     pub(super) slots: Slots,
     pub(super) tally: Tally,
+    pub(super) shelf: Shelf,
     master: Master,
     dialect: RwLock<Arc<Dialect>>,
     flights: Mutex<HashMap<String, Flight>>,
@@ -127,6 +129,7 @@ impl Line {
             session: Arc::new(session),
             slots: Slots::new(sessions),
             tally: Tally::new(calls_per_minute),
+            shelf: Shelf::default(),
             master,
             dialect: RwLock::new(Arc::new(dialect)),
             flights: Mutex::default(),

@@ -13,12 +13,13 @@ pub mod opening;
 pub mod process;
 pub mod prompts;
 pub mod route;
+pub mod sftp;
 mod slots;
 mod tally;
 mod wipe;
 mod wire;
 
-pub use command::{Dialect, RemoteCommand};
+pub use command::{Dialect, Given, RemoteCommand};
 pub use failure::{Failure, Hop};
 pub use line::{Line, Output, RunError};
 pub use master::Master;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// How long someone waits for a session before giving up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,6 +30,8 @@ pub struct Slots {
     limit: AtomicUsize,
     most: usize,
     refused_at: std::sync::Mutex<Option<Instant>>,
+    /// Someone waits: whoever keeps a place for comfort only should give it up.
+    wanted: Notify,
 }
 
 /// A place that is taken; dropping it makes room.
@@ -51,6 +53,7 @@ impl Slots {
             limit: AtomicUsize::new(most),
             most,
             refused_at: std::sync::Mutex::default(),
+            wanted: Notify::new(),
         }
     }
 
@@ -62,7 +65,13 @@ impl Slots {
                 Urgency::Background => Some(self.background.acquire().await.ok()?),
                 Urgency::Bulk => Some(self.bulk.acquire().await.ok()?),
             };
-            Some(Place { all: self.all.acquire().await.ok()?, class })
+            let all = if let Ok(free) = self.all.try_acquire() {
+                free
+            } else {
+                self.ask_for_room();
+                self.all.acquire().await.ok()?
+            };
+            Some(Place { all, class })
         };
         tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
     }
@@ -87,6 +96,16 @@ impl Slots {
         }
         let all = tokio::time::timeout(PATIENCE, self.all.acquire()).await.ok()?.ok()?;
         Some(Place { all, class })
+    }
+
+    /// Asks whoever keeps a place for comfort only to give it up.
+    pub fn ask_for_room(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Comes when someone has asked for room, now or since this was last awaited.
+    pub async fn room_wanted(&self) {
+        self.wanted.notified().await;
     }
 
     /// Tries one more place again when the last refusal is long past.

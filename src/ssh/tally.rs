@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::line::{Output, RunError};
+use super::line::RunError;
 use super::slots::Urgency;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -96,7 +96,7 @@ impl Tally {
     }
 
     /// Notes how a call ended.
-    pub(super) fn note(&self, result: &Result<Output, RunError>, now: Instant) {
+    pub(super) fn note<T>(&self, result: &Result<T, RunError>, now: Instant) {
         if let Err(error) = result {
             let mut inner = self.lock();
             inner.failures += 1;

@@ -207,6 +207,17 @@ pub async fn find(
     .await?)
 }
 
+/// Whether any job of a person on a cluster is known.
+pub async fn has_any(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<bool> {
+    let found: Option<i64> =
+        sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
+            .bind(person.0)
+            .bind(cluster.0)
+            .fetch_optional(db)
+            .await?;
+    Ok(found.is_some())
+}
+
 /// The rows of an array, its waiting rest first.
 pub async fn tasks_of(
     db: &mut Connection,

@@ -21,9 +21,11 @@ pub mod links;
 pub mod notices;
 pub mod people;
 pub mod queues;
+pub mod recipes;
 pub mod recovery_codes;
 pub mod sealed;
 pub mod sessions;
+pub mod submissions;
 pub mod webhooks;
 
 use cache::Revisions;

@@ -72,7 +72,7 @@ const fn status(error: &AppError) -> StatusCode {
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
         AppError::Link(_) => StatusCode::GONE,
-        AppError::LastAdmin | AppError::Locked => StatusCode::CONFLICT,
+        AppError::LastAdmin | AppError::Locked | AppError::Recipe(_) => StatusCode::CONFLICT,
         AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -111,6 +111,10 @@ fn words(error: &AppError) -> Words {
         AppError::Locked => (
             "Your key is locked",
             "Your SSH key opens with your password when you sign in, and this browser signed in before that was possible. Sign out, sign in again and try once more. Nothing was changed.".into(),
+        ),
+        AppError::Recipe(problem) => (
+            "This recipe cannot be used as it is",
+            format!("{problem} It worked when it was saved; a part that it is made of has changed or is gone since. Whoever made it can mend it under Recipes. Jobs that ran with it are not affected."),
         ),
         AppError::LastAdmin => (
             "The portal needs an administrator",

@@ -1,5 +1,5 @@
 //! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
-//! one of the person's connections or jobs has changed, or there is a notice.
+//! one of the person's connections, jobs or submissions has changed, or there is a notice.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use crate::auth::sessions::SignedIn;
 use crate::auth::{Action, Ended};
 use crate::domain::PersonId;
 use crate::jobs::QueueKey;
+use crate::jobs::submissions::Change;
 use crate::store::lines::LineKey;
 
 /// How often a stream asks whether its session still holds: time limits and the command line end sessions
@@ -53,6 +54,7 @@ struct Ears {
     ended: Receiver<Ended>,
     lines: Receiver<LineKey>,
     queues: Receiver<QueueKey>,
+    submissions: Receiver<Change>,
     bell: Receiver<PersonId>,
 }
 
@@ -76,6 +78,7 @@ impl Ears {
             ended: app.auth.watch_ended(),
             lines: app.lines.watch(),
             queues: app.queues.watch(),
+            submissions: app.submissions.watch(),
             bell: app.bell.listen(),
         }
     }
@@ -89,6 +92,9 @@ impl Ears {
             }),
             changed = self.queues.recv() => about(changed, |key| {
                 (key.person == person).then(|| "jobs".to_owned())
+            }),
+            changed = self.submissions.recv() => about(changed, |change| {
+                (change.person == person).then(|| "submissions".to_owned())
             }),
             rung = self.bell.recv() => about(rung, |whom| (whom == person).then(|| "notices".to_owned())),
             () = app.stop.cancelled() => Heard::Stop,

@@ -55,6 +55,7 @@ flashes! {
     PersonEnabled = "person-enabled", "ok", "The account can sign in again.";
     AdminChanged = "admin-changed", "ok", "The administrator rights are changed.";
     OlderJobsAsked = "older-jobs", "info", "The cluster is being asked for older jobs. They appear here in a moment.";
+    NotGivenUp = "not-given-up", "warning", "It cannot be given up now: it may have reached the cluster. Once it is a job, you can cancel it.";
     Disconnected = "disconnected", "ok", "The connection is closed.";
     NoUserName = "no-user-name", "warning", "First enter your user name on this cluster.";
     NoKey = "no-key", "warning", "First make or import a key.";
@@ -82,6 +83,12 @@ flashes! {
     NoticesChosen = "notices-chosen", "ok", "Your choice is saved.";
     WebhookSet = "webhook-set", "ok", "Notices are sent to this address from now on. Send a test message to see whether it arrives.";
     WebhookRemoved = "webhook-removed", "ok", "Nothing is sent to that address any more.";
+    NoScript = "no-script", "info", "The cluster no longer has the script of this job, so it cannot be run again from here. Choose a recipe under New job instead.";
+    RecipeSaved = "recipe-saved", "ok", "The recipe is saved. Jobs can be made with it from now on.";
+    RecipeChanged = "recipe-changed", "ok", "The new version is saved. Jobs that ran before keep the version they ran with.";
+    RecipePublished = "recipe-published", "ok", "The recipe is published. Everybody in the group can use it.";
+    RecipeWithdrawn = "recipe-withdrawn", "ok", "The recipe is its owner's alone again.";
+    RecipeDeleted = "recipe-deleted", "ok", "The recipe is deleted. Jobs that were made with it stay as they are.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

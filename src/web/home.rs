@@ -81,6 +81,7 @@ pub struct WayTo {
     cluster: ClusterId,
     user: String,
     was_connected: bool,
+    has_jobs: bool,
 }
 
 /// What every home page shows, from memory where nothing was written since.
@@ -107,14 +108,16 @@ async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, Store
         .get(&app.store, &person, async || {
             let mut db = app.store.read().await?;
             let lines = store::lines::of_person(&mut db, person).await?;
-            let login = lines.into_iter().filter(|line| line.key().role == LineRole::Login);
-            Ok(login
-                .map(|line| WayTo {
+            let mut ways = Vec::new();
+            for line in lines.into_iter().filter(|line| line.key().role == LineRole::Login) {
+                ways.push(WayTo {
                     cluster: line.cluster_id,
                     was_connected: line.connected_at().is_some(),
+                    has_jobs: store::jobs::has_any(&mut db, person, line.cluster_id).await?,
                     user: line.remote_user,
-                })
-                .collect())
+                });
+            }
+            Ok(ways)
         })
         .await
 }
@@ -126,12 +129,6 @@ pub async fn get(context: Context, me: Me) -> Answer {
     let facts = known(app).await?;
     let ways = ways(app, me.0.person.id).await?;
     let is_admin = me.may(Action::ManageGroups).is_ok();
-    let steps = if is_admin {
-        admin_steps(&facts, me.0.person.has_totp)
-    } else {
-        let was_connected = ways.iter().any(|way| way.was_connected);
-        member_steps(!me.0.memberships.is_empty(), &facts, was_connected, me.0.person.has_totp)
-    };
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     let connections = connections(app, me.0.person.id, &facts, &ways);
     let mut places = queues::places(&context, &me).await?;
@@ -139,6 +136,14 @@ pub async fn get(context: Context, me: Me) -> Answer {
         let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
         place.picture = app.queues.look(key, false).await?;
     }
+    let steps = if is_admin {
+        admin_steps(&facts, me.0.person.has_totp)
+    } else {
+        let was_connected = ways.iter().any(|way| way.was_connected);
+        let has_run = ways.iter().any(|way| way.has_jobs);
+        let has_group = !me.0.memberships.is_empty();
+        member_steps(has_group, &facts, was_connected, has_run, me.0.person.has_totp)
+    };
     // A page that renews itself is no visit.
     let since = if places.is_empty() {
         None

@@ -1,6 +1,7 @@
 //! The pages: the only room that names `axum` and `askama`. All routes are in the tables below.
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -12,12 +13,14 @@ mod activity;
 mod assets;
 mod boards;
 mod clusters;
+mod compose;
 mod cookies;
 mod devices;
 mod errors;
 mod events;
 mod extract;
 mod flash;
+mod folders;
 mod form;
 mod groups;
 mod health;
@@ -32,6 +35,7 @@ mod notices;
 mod once;
 mod page;
 mod people;
+mod recipes;
 mod reset;
 mod second_factor;
 mod setup;
@@ -39,9 +43,11 @@ mod sign_in;
 mod streams;
 #[cfg(debug_assertions)]
 mod styleguide;
+mod submissions;
 mod theme;
 mod visitor;
 
+pub use compose::place::Spots;
 pub use home::{Facts as HomeFacts, Visits, Ways as HomeWays};
 pub use jobs::Places;
 pub use streams::Streams;
@@ -92,6 +98,7 @@ pub fn portal(app: AppState) -> Router {
         .route("/clusters/{slug}/give-up", post(clusters::connect::give_up))
         .route("/clusters/{slug}/disconnect", post(clusters::connect::disconnect))
         .route("/clusters/{slug}/test-key", post(clusters::connect::test_key))
+        .route("/clusters/{slug}/folders", get(folders::get).post(folders::make))
         .route("/clusters/{slug}/automation", get(clusters::automation::get))
         .route("/clusters/{slug}/automation/install", post(clusters::automation::install))
         .route("/clusters/{slug}/automation/test", post(clusters::automation::test))
@@ -112,6 +119,7 @@ pub fn portal(app: AppState) -> Router {
         .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
         .route("/automation/portolan-commands", get(clusters::automation::wrapper))
         .merge(job_routes())
+        .merge(compose_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
@@ -157,9 +165,37 @@ fn job_routes() -> Router<AppState> {
         .route("/jobs/{slug}/{id}/output/more", get(jobs::output::more))
         .route("/jobs/{slug}/{id}/output/before", get(jobs::output::before))
         .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
+        .route("/submissions/{id}", get(submissions::get))
+        .route("/submissions/{id}/part", get(submissions::part))
+        .route("/submissions/{id}/again", post(submissions::again))
+        .route("/submissions/{id}/give-up", post(submissions::give_up))
         .route("/notices", get(notices::get))
         .route("/notices/bell", get(notices::bell))
         .route("/notices/read", post(notices::read))
+}
+
+/// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
+fn compose_routes() -> Router<AppState> {
+    Router::new()
+        .route("/compose", get(compose::cards::get))
+        .route("/compose/again/{id}", get(compose::again::submission))
+        .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
+        .route("/compose/{slug}/{recipe}/preview", post(compose::panel::preview))
+        .route("/compose/{slug}/{recipe}/rework", post(compose::rework::post))
+        .route("/compose/{slug}/{recipe}/estimate", post(compose::estimate::post))
+        .route("/compose/{slug}/{recipe}/sizes", get(compose::sizes::get))
+        .route("/compose/{slug}/{recipe}/keep", post(recipes::keep::ask))
+        .route("/jobs/{slug}/{id}/again", get(compose::again::job))
+        .route("/recipes", get(recipes::list::get).post(recipes::keep::save))
+        .route("/recipes/import", get(recipes::import::get).post(recipes::import::save))
+        .route("/recipes/shipped/{name}/export", get(recipes::export::shipped))
+        .route("/recipes/{id}", get(recipes::recipe::get))
+        .route("/recipes/{id}/export", get(recipes::export::kept))
+        .route("/recipes/{id}/change", get(recipes::change::get).post(recipes::change::save))
+        .route("/recipes/{id}/file", post(recipes::change::save_file))
+        .route("/recipes/{id}/publish", post(recipes::recipe::publish))
+        .route("/recipes/{id}/delete", post(recipes::recipe::delete))
+        .layer(DefaultBodyLimit::max(compose::LARGEST_FORM))
 }
 
 /// The separate origin on which dashboards are shown.

@@ -105,9 +105,9 @@ fn nothing_points_back() {
         (
             "web",
             &[
-                "app", "auth", "clock", "cluster", "config", "domain", "error", "explain",
-                "health", "jobs", "logs", "probe", "recipes", "sites", "slurm", "ssh", "store",
-                "vault",
+                "app", "auth", "clock", "cluster", "config", "domain", "entropy", "error",
+                "explain", "health", "jobs", "logs", "probe", "recipes", "sites", "slurm", "ssh",
+                "store", "vault",
             ],
         ),
         (

@@ -42,9 +42,10 @@ pub fn submit(user: &str, script: &str, options: &[&str]) -> String {
     said.lines().next_back().unwrap_or_default().trim().to_owned()
 }
 
-/// Cancels a job as its owner.
-pub fn cancel(user: &str, job: &str) {
-    Cluster::get().script(&["exec", "--as", user, "scancel", job]);
+/// Cancels a job as its owner, or several with blanks between them.
+pub fn cancel(user: &str, jobs: &str) {
+    let args = ["exec", "--as", user, "scancel"].into_iter().chain(jobs.split(' '));
+    Cluster::get().script(&args.collect::<Vec<_>>());
 }
 
 /// Waits until the list satisfies a condition.

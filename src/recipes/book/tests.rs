@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 
 fn file(name: &str, text: &str) -> File {
@@ -42,4 +44,24 @@ fn a_wrong_file_is_told_and_the_others_stay() {
     }
     let book = Book::with(&[file("mine.toml", &format!("{head}script = 'echo'\n"))]);
     assert_eq!((book.recipes.len(), book.faults.len()), (count + 1, 0));
+}
+
+/// Conditions that depend on each other in many ways take no longer than others.
+#[test]
+fn dense_conditions_are_looked_at_once() {
+    let mut text = String::from("name = 'x'\ntitle = 'X'\nsummary = 'S.'\nscript = 'true'\n");
+    for n in 0..60 {
+        let all: Vec<String> = (0..n).map(|other| format!("q{other} = [true]")).collect();
+        let all = all.join(", ");
+        text.push_str("[[questions]]\nkind = 'switch'\nlabel = 'Q'\n");
+        writeln!(text, "key = 'q{n}'\nshow_when = {{ {all} }}").unwrap();
+    }
+    assert_eq!(Book::with(&[file("mine.toml", &text)]).faults, []);
+    let many = (0..300)
+        .fold(String::from("name = 'x'\ntitle = 'X'\nsummary = 'S.'\n"), |text, n| {
+            format!("{text}[[questions]]\nkey = 'q{n}'\nkind = 'switch'\nlabel = 'Q'\n")
+        });
+    assert!(
+        Book::with(&[file("mine.toml", &many)]).faults[0].error.problem.contains("more than 200")
+    );
 }

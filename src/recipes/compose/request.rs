@@ -37,6 +37,13 @@ pub fn fill(
         model: asked.text(Sets::GpuModel).filter(|_| place.site.jobs.gpu_model != Say::Never),
         count,
     });
+    if form.task_per_gpu {
+        request.tasks_per_node = request.gpus.as_ref().map(|gpus| gpus.count);
+    }
+    // Slurm would warn a short job at once.
+    if let (Some(warn_s), Some(minutes)) = (request.warn_s, request.minutes) {
+        request.warn_s = Some(warn_s.min(minutes.saturating_mul(60) / 2));
+    }
     sort_of_job(&mut request, &mut asked, place);
     request.after = asked.number(Sets::After).map(|job| After {
         job: job.into(),
@@ -58,8 +65,8 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn value(&self, sets: Sets) -> Option<&'a Value> {
-        let questions = self.form.questions().filter(|question| question.sets == Some(sets));
-        questions.filter_map(|question| self.values.get(question.key.as_str())).next()
+        let mut questions = self.form.questions().filter(|one| one.sets == Some(sets));
+        questions.find_map(|question| self.values.get(question.key.as_str()))
     }
 
     fn key(&self, sets: Sets) -> String {
@@ -172,6 +179,10 @@ fn others(request: &mut Request, form: &Form, values: &Values<'_>, job: &mut Com
         for word in words {
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();
             match read_back::option(&text) {
+                Some((option, _)) if read_back::is_said(request, &option) => {
+                    let words = format!("{option} is asked for above; answer it there.");
+                    job.problem(&question.key, words);
+                }
                 Some((option, value)) => request.others.push((option, value)),
                 None => job.problem(&question.key, format!("“{text}” is no option of sbatch.")),
             }

@@ -36,7 +36,7 @@ pub fn of<'a>(
     }
     let jobs = &place.site.jobs;
     let request = &job.request;
-    let folder = request.folder.as_deref().map_or(Slot::Empty, |path| Slot::Shell(quoted(path)));
+    let folder = request.folder.as_deref().map_or_else(|| MISSING.to_owned(), quoted);
     let model = request.gpus.as_ref().and_then(|gpus| gpus.model.clone());
     let arm = jobs.gpus.iter().any(|gpu| {
         Some(&gpu.name) == model.as_ref()
@@ -49,11 +49,13 @@ pub fn of<'a>(
         Internet::Proxy => "proxy",
     };
     slots.insert("tmpdir", Slot::Shell(tmpdir(jobs.tmpdir.as_deref())));
+    slots.insert("own_tmpdir", Slot::Yes(jobs.tmpdir.is_none()));
+    slots.insert("wheelhouse", Slot::Yes(jobs.wheelhouse));
     slots.insert("internet", Slot::Text(internet.to_owned()));
     slots.insert("proxy", jobs.proxy.clone().map_or(Slot::Empty, Slot::Text));
     slots.insert("many_nodes", Slot::Yes(request.nodes_or_one() > 1));
     slots.insert("is_array", Slot::Yes(request.array.is_some()));
-    slots.insert("job_folder", folder);
+    slots.insert("job_folder", Slot::Shell(folder));
     slots.insert("arm", Slot::Yes(arm));
     slots
 }

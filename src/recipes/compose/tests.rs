@@ -68,7 +68,7 @@ fn the_first_form_makes_a_whole_script() {
         "#SBATCH --chdir=\"/scratch/al ice/portolan\"",
         "#SBATCH --output=\"/scratch/al ice/portolan/python-%j.out\"",
         "#SBATCH --export=NONE",
-        "python train.py --epochs 3 --data \"$SLURM_TMPDIR\"/a",
+        "  python3 train.py --epochs 3 --data \"$SLURM_TMPDIR\"/a",
     ] {
         assert!(script.lines().any(|known| known == line), "{line} is not in\n{script}");
     }
@@ -91,7 +91,7 @@ fn what_is_missing_is_said_and_the_script_is_shown() {
     let job = composed(&[("script", ""), ("memory", "lots"), ("time", "0")]);
     let keys: Vec<&str> = job.problems.iter().map(|problem| problem.key.as_str()).collect();
     assert_eq!(keys, ["script", "time", "memory"]);
-    assert!(job.script().contains("python '…'"));
+    assert!(job.script().contains("python3 '…'"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_sweep_becomes_an_array() {
     let script = job.script();
     assert!(script.contains("#SBATCH --array=0-1%2\n"), "{script}");
     assert!(script.contains("script_values=(a.py 'b c.py')\n"), "{script}");
-    assert!(script.contains("python \"$script\""), "{script}");
+    assert!(script.contains("python3 \"$script\""), "{script}");
     assert!(script.contains("python-%A_%a.out"), "{script}");
     let job = composed(&[("sweep.memory", "1G, 2G")]);
     assert_eq!(job.problems[0].key, "memory");
@@ -134,4 +134,63 @@ fn locked_answers_cannot_be_changed() {
     let job = compose(&form, &answers, &place);
     assert_eq!(job.problems[0].key, "time");
     assert!(job.script().contains("--time=01:00:00"));
+}
+
+#[test]
+fn a_site_that_wants_containers_offers_no_environments() {
+    let mut place = demo();
+    let mut site = (*place.site).clone();
+    site.jobs.containers_only = true;
+    place.site = Arc::new(site);
+    let form = form("pytorch");
+    let mut answers = form.defaults(&place);
+    answers.insert("script".into(), "train.py".into());
+    assert_eq!(answers["environment"], "modules");
+    assert_eq!(compose(&form, &answers, &place).problems, []);
+    answers.insert("environment".into(), "wheels".into());
+    assert_eq!(compose(&form, &answers, &place).problems[0].key, "environment");
+}
+
+#[test]
+fn one_task_for_each_gpu() {
+    let (form, mut place) = (form("pytorch-many"), demo());
+    place.gpus[0].cores = Some(4);
+    place.gpus[0].memory_gb = Some(7);
+    let mut answers = form.defaults(&place);
+    answers.insert("script".into(), "train.py".into());
+    answers.insert("nodes".into(), "2".into());
+    let job = compose(&form, &answers, &place);
+    assert_eq!(job.problems, []);
+    let request = &job.request;
+    assert_eq!((request.tasks_per_node, request.cores), (Some(2), Some(4)));
+    assert_eq!(request.memory, Some(crate::recipes::request::Memory::PerNode(14 * 1024)));
+    assert!(job.script().contains("srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 bash"));
+}
+
+/// A script of one's own is sent as it is, and says itself what it wants.
+#[test]
+fn a_script_that_stands_alone() {
+    let (form, place) = (form("own-script"), demo());
+    let mut answers = form.defaults(&place);
+    let own = "#!/bin/bash -l\n#SBATCH --time=5 --account=def-jones\nsrun hostname\n";
+    answers.insert("script".into(), own.into());
+    answers.insert("options".into(), "--nice=100".into());
+    let job = compose(&form, &answers, &place);
+    assert_eq!(job.problems, []);
+    let script = job.script();
+    assert!(script.starts_with("#!/bin/bash -l\n"), "{script}");
+    for line in ["--nice=100", "--time=5", "--account=def-jones"] {
+        assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
+    }
+    assert_eq!(script.matches("#SBATCH").count(), 3, "{script}");
+    answers.insert("time".into(), "1h".into());
+    let script = compose(&form, &answers, &place).script();
+    assert!(script.contains("--time=01:00:00") && !script.contains("--time=5"), "{script}");
+}
+
+/// A job of ten minutes would be warned at once, were it warned ten minutes before its end.
+#[test]
+fn a_warning_never_comes_in_the_first_half() {
+    let job = composed(&[("keep", "true"), ("warn", "10"), ("time", "10m")]);
+    assert_eq!((job.problems.len(), job.request.warn_s), (0, Some(300)));
 }

@@ -7,7 +7,7 @@ fn lines(list: &[(&str, &str)]) -> Vec<Line> {
 }
 
 fn text(lines: &[Line]) -> String {
-    lines.iter().map(|line| format!("{}\n", line.text)).collect()
+    lines.iter().fold(String::new(), |text, line| text + &line.text + "\n")
 }
 
 const FIRST: &[(&str, &str)] = &[
@@ -88,4 +88,13 @@ proptest! {
             prop_assert!(change.at >= 1 && change.at <= edited.lines.len() + 1);
         }
     }
+}
+
+#[test]
+fn very_long_scripts_are_taken_as_they_are() {
+    let base = "a\n".repeat(4000);
+    let own = "b\n".repeat(4000);
+    let now: Vec<Line> = base.lines().map(Line::plain).collect();
+    assert_eq!(merge(&base, &own, &now, &[]).script(), own);
+    assert_eq!(merge(&base, &own, &now, &[0]).script(), base);
 }

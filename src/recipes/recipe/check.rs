@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::form::{BUILT_IN, Form};
-use super::super::question::{Kind, Question};
+use super::super::question::{Given, Kind, Question};
 use super::super::{template, value};
 use super::{Block, Recipe, RecipeError};
+
+/// Nobody answers more.
+const MOST_QUESTIONS: usize = 200;
 
 /// Something that is wrong, and a piece of text near it.
 pub struct Fault {
@@ -49,6 +52,10 @@ pub fn recipe(recipe: &Recipe, blocks: &[Block]) -> Result<(), Fault> {
         }
     }
     let form = Form::of(recipe, blocks);
+    if form.questions().count() > MOST_QUESTIONS {
+        let problem = format!("It has more than {MOST_QUESTIONS} questions.");
+        return Err(Fault::new("[[questions]]", problem));
+    }
     let mut keys: BTreeMap<&str, &Question> = BTreeMap::new();
     for question in form.questions() {
         one(question)?;
@@ -78,8 +85,7 @@ fn one(question: &Question) -> Result<(), Fault> {
         return wrong(format!("The question “{}” offers no choices.", question.key));
     }
     for (what, given) in [("min", &question.min), ("max", &question.max)] {
-        let free =
-            Question { min: Default::default(), max: Default::default(), ..question.clone() };
+        let free = Question { min: Given::default(), max: Given::default(), ..question.clone() };
         let counts = matches!(question.kind, Kind::Number | Kind::Duration | Kind::Memory);
         if !given.is_empty() && (!counts || value::read(&free, &given.0, &[]).is_err()) {
             return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
@@ -90,14 +96,15 @@ fn one(question: &Question) -> Result<(), Fault> {
         question.kind,
         Kind::Number | Kind::Choice | Kind::Switch | Kind::Duration | Kind::Memory
     );
-    if judged && !question.default.is_empty() {
-        if let Err(problem) = value::read(question, &question.default.0, &[]) {
-            let key = &question.key;
-            return wrong(format!(
-                "“{}” cannot be the default of “{key}”: {problem}",
-                question.default.0
-            ));
-        }
+    if judged
+        && !question.default.is_empty()
+        && let Err(problem) = value::read(question, &question.default.0, &[])
+    {
+        let key = &question.key;
+        return wrong(format!(
+            "“{}” cannot be the default of “{key}”: {problem}",
+            question.default.0
+        ));
     }
     Ok(())
 }
@@ -121,6 +128,7 @@ fn named(recipe: &Recipe, keys: &BTreeMap<&str, &Question>) -> Result<(), Fault>
 
 /// Conditions name questions, and never in a circle.
 fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
+    let (mut way, mut done) = (BTreeSet::new(), BTreeSet::new());
     for question in keys.values() {
         for (other, values) in &question.show_when {
             let near = format!("\"{}\"", question.key);
@@ -140,8 +148,7 @@ fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
                 return Err(Fault::new(near, problem));
             }
         }
-        let mut seen = BTreeSet::new();
-        if circles(question, keys, &mut seen) {
+        if circles(question, keys, &mut way, &mut done) {
             let problem = format!("The question “{}” depends on itself.", question.key);
             return Err(Fault::new(format!("\"{}\"", question.key), problem));
         }
@@ -149,17 +156,24 @@ fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Follows what a question depends on. `way`: where we are; `done`: questions that lead into no circle, which need not be
+/// followed again.
 fn circles<'a>(
     question: &'a Question,
     keys: &BTreeMap<&str, &'a Question>,
-    seen: &mut BTreeSet<&'a str>,
+    way: &mut BTreeSet<&'a str>,
+    done: &mut BTreeSet<&'a str>,
 ) -> bool {
-    if !seen.insert(&question.key) {
+    if done.contains(question.key.as_str()) {
+        return false;
+    }
+    if !way.insert(&question.key) {
         return true;
     }
     let next = question.show_when.keys().filter_map(|key| keys.get(key.as_str()));
-    let round = next.copied().any(|next| circles(next, keys, seen));
-    seen.remove(question.key.as_str());
+    let round = next.copied().any(|next| circles(next, keys, way, done));
+    way.remove(question.key.as_str());
+    done.insert(&question.key);
     round
 }
 

@@ -83,7 +83,7 @@ proptest! {
         };
         let sweep = Sweep { axes: vec![Axis::new("a", a), Axis::new("b", b)], how };
         let task = pick % sweep.len();
-        let wanted: String = sweep.point(task).iter().map(|(_, value)| format!("{value}\0")).collect();
+        let wanted: String = sweep.point(task).iter().fold(String::new(), |text, (_, value)| text + value + "\0");
         prop_assert_eq!(found(&sweep, task), wanted);
     }
 

@@ -68,9 +68,9 @@ pub fn mark(source: &str) -> String {
 fn follow(line: &str, conditions: &mut Vec<String>) {
     let mut rest = line;
     while let Some(at) = rest.find("{%") {
-        let inside = tag_inside(&rest[at..]);
-        let mut words = inside.split_whitespace();
-        match words.next().map(|word| word.trim_start_matches('-')) {
+        // A sign in front says what becomes of the space around the tag.
+        let inside = tag_inside(&rest[at..]).trim_start_matches(['-', '+']);
+        match inside.split_whitespace().next() {
             Some("if" | "for") => {
                 let key = names(inside).into_iter().next().unwrap_or_default();
                 conditions.push(key);

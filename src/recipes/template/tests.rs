@@ -54,6 +54,20 @@ fn conditions_and_loops() {
     assert!(found.deciding.contains("how"));
 }
 
+/// Signs in tags keep the space before them and the end of the line behind them.
+#[test]
+fn conditions_inside_a_line() {
+    let source =
+        "f() {\n  {%+ if how %}{{ how }} {% endif %}go{% if more %} on{% endif +%}\n}\nend";
+    check(source).unwrap();
+    let list = [("how", Slot::Text("slowly".into())), ("more", Slot::Yes(true))];
+    assert_eq!(text(source, &list), "f() {\n  slowly go on\n}\nend");
+    let list = [("how", Slot::Empty), ("more", Slot::Yes(false))];
+    assert_eq!(text(source, &list), "f() {\n  go\n}\nend");
+    let lines = render(source, &slots(&list)).unwrap();
+    assert!(lines[3].keys.is_empty(), "all conditions are closed: {lines:?}");
+}
+
 #[test]
 fn values_stand_only_where_bash_reads_plain_words() {
     let good = [
@@ -84,6 +98,19 @@ fn values_stand_only_where_bash_reads_plain_words() {
         "a $'{{ x }}'",
         "echo \"$(cat {{ x }})\"",
         "a \"b\n{{ x }}",
+        "(true)# \"\necho \"{{ x }}\"\n(true)# \"",
+        "((echo a) ; echo \" )) {{ x }} ( \") #\"",
+        "echo \"$(case a in a) echo \"{{ x }}\" ;; esac)\"",
+        "echo $'\\' {{ x }} \\'' # '",
+        "{% if \"%}\" %}\necho \"{{ x }}\" # \"\n{% endif %}",
+        "{% raw %}{{{% endraw %} echo \"{{ x }}\" # \"",
+        "echo '{# ' a#} {{ x }} '{# ' a#}' # '",
+        "# {#\n\" #}\n\necho \"{{ x }}\" # \"",
+        "cat <{% if x %}{% endif %}<E\n{{ x }}\nE",
+        "echo \\{% if x %}{{ x }}{% endif %}",
+        "echo ${% if x %}{{ x }}{% endif %}",
+        "{% set y = x %}{{ y }}",
+        "{% autoescape true %}{{ x }}{% endautoescape %}",
         "a {{ x",
         "{# x #}",
         "\"{% if x %}\"",
@@ -124,6 +151,7 @@ proptest! {
     /// Whatever is typed, the program of a rendered script receives just that.
     #[test]
     fn a_program_receives_what_was_typed(a in "[^\\p{Cc}\u{2028}\u{2029}]{1,40}", b in "[^\\p{Cc}\u{2028}\u{2029}]{0,30}") {
+        prop_assume!([&a, &b].iter().all(|text| text.chars().all(crate::recipes::quoting::is_allowed)));
         let source = "{% if a %}\nprintf '%s\\0' {{ a }} --b={{ b }}\n{% endif %}\n";
         check(source).unwrap();
         let list = [("a", Slot::Text(a.clone())), ("b", Slot::Text(b.clone()))];

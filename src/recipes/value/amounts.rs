@@ -103,14 +103,14 @@ fn number(text: &str) -> Option<u64> {
 
 /// Whether an amount is within the limits of its question.
 pub(super) fn within<T: PartialOrd>(
-    amount: T,
+    amount: &T,
     question: &Question,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<(), String> {
-    if read(&question.min.0).is_some_and(|least| amount < least) {
+    if read(&question.min.0).is_some_and(|least| *amount < least) {
         return Err(format!("At least {}.", question.min.0));
     }
-    if read(&question.max.0).is_some_and(|most| amount > most) {
+    if read(&question.max.0).is_some_and(|most| *amount > most) {
         return Err(format!("At most {}.", question.max.0));
     }
     Ok(())

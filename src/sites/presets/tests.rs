@@ -166,7 +166,8 @@ fn every_centre_is_complete_enough_to_use() {
     }
 }
 
-/// What the portal can look at on connecting; a doubt of another field needs thought first.
+/// What the portal can look at on connecting, or what a job says in its first line; a doubt of another field needs
+/// thought first.
 const DOUBTED: &[&str] = &[
     "login.host",
     "login.accepts",
@@ -182,6 +183,7 @@ const DOUBTED: &[&str] = &[
     "jobs.internet",
     "jobs.max_hours",
     "jobs.max_jobs",
+    "jobs.modules",
     "jobs.partition",
     "jobs.slices",
     "jobs.submit_from",

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::steps::{STEP_FIELD_COUNT, seconds};
 use super::*;
+use crate::slurm::usage::Usage;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/sacct-22.05.txt");
 const STEPS: &[u8] = include_bytes!("../../../tests/fixtures/slurm/sacct-steps-22.05.txt");
@@ -101,5 +103,45 @@ proptest! {
         let _ = read(bytes.as_bytes(), NONCE);
         let _ = read_steps(bytes.as_bytes(), NONCE);
         let _ = seconds(&bytes);
+    }
+}
+
+const PAST: &str = include_str!("../../../tests/fixtures/slurm/sacct-past-22.05.txt");
+
+#[test]
+fn past_runs_with_their_steps() {
+    let args = past_args("k3v9q2xw", &[20_070, 20_071]).unwrap();
+    assert_eq!((args[4].as_str(), args[6].split(',').count()), ("20070,20071", 12));
+    assert_eq!(past_args("k3v9q2xw", &[]), None);
+    let runs = read_past(PAST.as_bytes(), "k3v9q2xw");
+    let words: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let rss = run.usage.max_rss_mb;
+            (
+                run.number,
+                run.state,
+                run.minutes,
+                run.memory_mb,
+                run.cores,
+                run.nodes,
+                rss,
+                run.usage.tasks,
+            )
+        })
+        .collect();
+    assert_eq!(
+        words,
+        [
+            (20_070, JobState::Completed, Some(30), Some(500), 2, 1, Some(67), 1),
+            (20_071, JobState::Failed, Some(1440), Some(400), 2, 1, Some(11), 1),
+            (20_072, JobState::Completed, Some(5), Some(256), 1, 1, Some(3), 1),
+            (20_072, JobState::Completed, Some(5), Some(256), 1, 1, Some(3), 1),
+        ]
+    );
+    assert_eq!((runs[0].usage.elapsed_s, runs[0].usage.cpu_s), (3, Some(0)));
+    assert!(read_past(b"sacct: error: nothing", "k3v9q2xw").is_empty());
+    for cut in 0..PAST.len() {
+        let _ = read_past(&PAST.as_bytes()[..cut], "k3v9q2xw");
     }
 }

@@ -17,13 +17,13 @@ mod way;
 pub mod way_in;
 
 /// The cluster with this short name.
-async fn find(app: &AppState, slug: &str) -> Result<Known, AppError> {
+pub(super) async fn find(app: &AppState, slug: &str) -> Result<Known, AppError> {
     let mut db = app.store.read().await?;
     Known::by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
 }
 
 /// A person's line to a cluster.
-const fn key(person: PersonId, known: &Known, role: LineRole) -> LineKey {
+pub(super) const fn key(person: PersonId, known: &Known, role: LineRole) -> LineKey {
     LineKey { person, cluster: known.row.id, role }
 }
 

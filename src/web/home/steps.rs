@@ -73,10 +73,12 @@ pub fn admin_steps(facts: &Facts, has_totp: bool) -> Vec<Step> {
 }
 
 /// What everyone else does first.
+#[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
     has_group: bool,
     facts: &Facts,
     was_connected: bool,
+    has_run: bool,
     has_totp: bool,
 ) -> Vec<Step> {
     let mut steps = vec![done("Make your account")];
@@ -100,6 +102,14 @@ pub fn member_steps(
             },
             action: "Connect",
             is_done: was_connected,
+            state: "",
+        });
+        steps.push(Step {
+            title: "Run your first job",
+            text: "Choose a recipe, answer a few questions, and watch what becomes of it.",
+            href: "/compose".into(),
+            action: "New job",
+            is_done: has_run,
             state: "",
         });
     }

@@ -12,11 +12,14 @@ use super::job::Having;
 use super::list::frame;
 use super::queues::Place;
 use super::row::{Row, Time};
+use crate::error::AppError;
 use crate::explain::sizes;
 use crate::explain::waiting::{Kind, Why};
 use crate::jobs::Record;
 use crate::jobs::entry::{Counts, Entry, stage};
+use crate::recipes::sweep::Sweep;
 use crate::slurm::job::Stage;
+use crate::store;
 
 /// Tasks on a page.
 const PER_PAGE: usize = 100;
@@ -45,7 +48,10 @@ struct Array {
     is_own: bool,
     can_act: bool,
     chips: Vec<(String, &'static str, String, bool)>,
-    rows: Vec<Row>,
+    /// Its tasks, each with what it tries.
+    rows: Vec<(Row, String)>,
+    /// Whether it is a sweep of this portal.
+    is_sweep: bool,
     part_href: String,
     previous: String,
     next: String,
@@ -54,18 +60,38 @@ struct Array {
 }
 
 /// The page.
-pub fn page(context: &Context, me: &Me, found: &Found, entry: &Entry, having: &Having) -> Answer {
-    let array = array(context, found, entry, having);
+pub async fn page(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+    entry: &Entry,
+    having: &Having,
+) -> Answer {
+    let sweep = sweep_of(context, me, found).await?;
+    let array = array(context, found, entry, having, sweep.as_ref());
     let title = format!("{} ({})", array.name(), array.row.id);
     show(&ArrayPage { page: Page::for_person(context, &me.0, &title, Section::Jobs), array })
 }
 
 /// The part that renews itself.
-pub fn part(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Answer {
-    show(&ArrayPart { array: array(context, found, entry, having) })
+pub async fn part(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+    entry: &Entry,
+    having: &Having,
+) -> Answer {
+    let sweep = sweep_of(context, me, found).await?;
+    show(&ArrayPart { array: array(context, found, entry, having, sweep.as_ref()) })
 }
 
-fn array(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Array {
+fn array(
+    context: &Context,
+    found: &Found,
+    entry: &Entry,
+    having: &Having,
+    sweep: Option<&Sweep>,
+) -> Array {
     let frame = frame(&found.place, context.app.clock.now(), "");
     let row = frame.row(entry);
     let state = having.state.as_str();
@@ -73,7 +99,11 @@ fn array(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Ar
     let pages = wanted.len().div_ceil(PER_PAGE).max(1);
     let page = having.page.clamp(1, pages);
     let shown = wanted.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
-    let rows = shown.map(|task| frame.record(task, found.is_own)).collect();
+    let row_of = |task: &&Arc<Record>| {
+        let point = sweep.map(|sweep| point(task, sweep)).unwrap_or_default();
+        (frame.record(task, found.is_own), point)
+    };
+    let rows = shown.map(row_of).collect();
     let href = found.href();
     let state =
         if ["waiting", "running", "ended", "problem"].contains(&state) { state } else { "" };
@@ -107,8 +137,45 @@ fn array(context: &Context, found: &Found, entry: &Entry, having: &Having) -> Ar
         row,
         counts,
         rows,
+        is_sweep: sweep.is_some(),
         pages,
     }
+}
+
+/// What a task tries; tasks that wait together have no point of their own.
+fn point(task: &Record, sweep: &Sweep) -> String {
+    let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
+    number
+        .filter(|number| *number < sweep.len())
+        .map(|number| sweep.label(number))
+        .unwrap_or_default()
+}
+
+/// What a task tries, in words; empty if it is part of no sweep.
+pub async fn point_of(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+    record: &Record,
+) -> Result<String, AppError> {
+    let sweep = sweep_of(context, me, found).await?;
+    Ok(sweep.map(|sweep| point(record, &sweep)).unwrap_or_default())
+}
+
+/// The sweep that an array is, if this portal made it and it is one's own.
+pub async fn sweep_of(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+) -> Result<Option<Sweep>, AppError> {
+    if !found.is_own {
+        return Ok(None);
+    }
+    let key = found.key(me);
+    let number = i64::try_from(found.id.number).unwrap_or(-1);
+    let mut db = context.app.store.read().await?;
+    let one = store::submissions::of_job(&mut db, key.person, key.cluster, number).await?;
+    Ok(one.and_then(|one| serde_json::from_str(&one.sweep).ok()))
 }
 
 fn fits(task: &Record, state: &str) -> bool {

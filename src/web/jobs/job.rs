@@ -14,7 +14,9 @@ use super::super::Answer;
 use super::super::assets;
 use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
+use super::super::submissions;
 use super::array;
+use super::facts::facts;
 use super::found::{Found, What, find, life};
 use super::list::frame;
 use super::queues::Place;
@@ -28,7 +30,7 @@ use crate::explain::verdict::{Ended, Mended, Tone, Verdict, verdict};
 use crate::explain::waiting::{Kind, can_never_start};
 use crate::jobs::entry::stage;
 use crate::jobs::output::OutputKey;
-use crate::jobs::{Paper, Record, Sheet};
+use crate::jobs::{Record, Sheet};
 use crate::logs::findings::{self, Finding};
 use crate::slurm::job::Stage;
 use crate::store;
@@ -109,13 +111,17 @@ pub async fn get(
     Query(having): Query<Having>,
 ) -> Answer {
     me.may(Action::UseClusters)?;
-    let found = find(&context, &me, &slug, &id).await?;
+    let found = match find(&context, &me, &slug, &id).await {
+        // Slurm has it, the list does not yet.
+        Err(AppError::NotFound) => return submissions::of_job(&context, &me, &slug, &id).await,
+        found => found?,
+    };
     if let What::Array(entry) = &found.what {
-        return array::page(&context, &me, &found, entry, &having);
+        return array::page(&context, &me, &found, entry, &having).await;
     }
     let record = found.job()?.clone();
     let sheet = context.app.papers.known(found.key(&me), &record).await?;
-    let mut live = live(&context, found, &record, sheet).await?;
+    let mut live = live(&context, &me, found, &record, sheet).await?;
     live.is_first = true;
     let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
     show(&JobPage {
@@ -135,7 +141,7 @@ pub async fn part(
     me.may(Action::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     if let What::Array(entry) = &found.what {
-        return array::part(&context, &found, entry, &having);
+        return array::part(&context, &me, &found, entry, &having).await;
     }
     let live = asked(&context, &me, found).await?;
     if live.mark == having.mark {
@@ -175,11 +181,12 @@ async fn asked(context: &Context, me: &Me, found: Found) -> Result<Live, AppErro
         let known = papers.known(key, &record).await?;
         Sheet { trouble: Some("The cluster takes long to answer.".to_owned()), ..known }
     };
-    live(context, found, &record, sheet).await
+    live(context, me, found, &record, sheet).await
 }
 
 async fn live(
     context: &Context,
+    me: &Me,
     found: Found,
     record: &Arc<Record>,
     sheet: Sheet,
@@ -190,6 +197,10 @@ async fn live(
     } else {
         let mut db = context.app.store.read().await?;
         store::jobs::moments(&mut db, record.id).await?
+    };
+    let point = match record.job.id.task {
+        Some(_) => array::point_of(context, me, &found, record).await?,
+        None => String::new(),
     };
     let job = &record.job;
     let row = frame(&found.place, now, "").record(record, found.is_own);
@@ -234,7 +245,7 @@ async fn live(
         story: story(record, &moments, now),
         ranks: ranks(&found.place, record),
         finding: lifted,
-        facts: facts(record, paper, &found),
+        facts: facts(record, paper, &found, &point),
         is_own: found.is_own,
         place: found.place,
         is_first: false,
@@ -287,33 +298,6 @@ fn ranks(place: &Place, record: &Record) -> Vec<(&'static str, u64, String)> {
     ranks.retain(|(_, points)| *points > 0);
     ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
     ranks.into_iter().map(|(what, points)| (what, points, sizes::count(points, "point"))).collect()
-}
-
-fn facts(record: &Record, paper: &Paper, found: &Found) -> Vec<(&'static str, String)> {
-    let job = &record.job;
-    let limit = job.limit.minutes().map(sizes::minutes).unwrap_or_default();
-    let restarts =
-        if job.restarts > 0 { sizes::count(job.restarts.into(), "time") } else { String::new() };
-    let all = [
-        ("Number", job.id.to_string()),
-        ("Cluster", found.place.cluster.title.clone()),
-        ("Whose", if found.is_own { String::new() } else { job.user.clone() }),
-        ("Account", job.account.clone()),
-        ("Part of the cluster", job.partition.clone()),
-        ("Kind of service (QOS)", job.qos.clone()),
-        ("Asked for", sizes::request(job)),
-        ("Time limit", limit),
-        (
-            "Ran on",
-            if stage(record) == Stage::Waiting { String::new() } else { job.node_list.clone() },
-        ),
-        ("Wants machines with", paper.features.clone()),
-        ("Licenses", paper.licenses.clone()),
-        ("Depends on", job.dependency.clone()),
-        ("Put back into the queue", restarts),
-        ("Note", paper.comment.clone()),
-    ];
-    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// Changes with what the part says. How old it is says the page by itself.

@@ -333,8 +333,9 @@ impl Log {
 }
 
 /// Bytes in words.
-fn bytes(size: u64) -> String {
+pub fn bytes(size: u64) -> String {
     match size {
+        1 => "1 byte".to_owned(),
         0..1024 => format!("{size} bytes"),
         1024..1_048_576 => format!("{} kB", size / 1024),
         _ => crate::explain::sizes::memory(size >> 20),
@@ -348,8 +349,8 @@ mod tests {
     #[test]
     fn sizes_in_words() {
         assert_eq!(
-            [bytes(5), bytes(2048), bytes(5 << 20), bytes(3 << 30)],
-            ["5 bytes", "2 kB", "5 MB", "3 GB"]
+            [bytes(0), bytes(1), bytes(5), bytes(2048), bytes(5 << 20), bytes(3 << 30)],
+            ["0 bytes", "1 byte", "5 bytes", "2 kB", "5 MB", "3 GB"]
         );
     }
 }

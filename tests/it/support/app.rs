@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portolan::app::{App, AppState, Listeners, serve};
 use portolan::clock::{Clock, UnixTime};
-use portolan::config::{Config, Origin, Pace, Proxy};
+use portolan::config::{Config, Origin, Pace, Proxy, SubmitPace};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -40,7 +40,7 @@ impl TestApp {
 
     /// A portal that looks at queues, and in a hurry. Its clock is the machine's, as the cluster's is.
     pub async fn live() -> Self {
-        Self::start_at(Clock::system(), |config| config.pace = hurried()).await
+        Self::start_at(Clock::system(), hurry).await
     }
 
     /// An empty portal with this clock and other settings. It looks at no queues by itself, so that tests of
@@ -220,9 +220,19 @@ pub fn new_person(name: &str) -> [(&str, &str); 4] {
     [("display_name", name), ("name", name), ("password", PASSWORD), ("again", PASSWORD)]
 }
 
-/// A pace at which tests need not wait: a look each second.
-pub fn hurried() -> Pace {
-    Pace {
+/// A pace at which tests need not wait: a look each second, and submissions that are given up on soon.
+pub fn hurry(config: &mut Config) {
+    config.submit_pace = SubmitPace {
+        go_within: Duration::from_secs(1),
+        deadline: Duration::from_secs(2),
+        look_within: Duration::from_secs(2),
+        look_again: Duration::from_millis(100),
+        longest_pause: Duration::from_millis(400),
+        apart: Duration::from_millis(500),
+        retry: Duration::from_millis(200),
+        ..SubmitPace::default()
+    };
+    config.pace = Pace {
         is_on: true,
         fastest: Duration::from_secs(1),
         slowest: Duration::from_secs(1),
@@ -230,5 +240,5 @@ pub fn hurried() -> Pace {
         asleep: Duration::from_secs(3),
         after_action: Duration::from_millis(300),
         tick: Duration::from_millis(100),
-    }
+    };
 }

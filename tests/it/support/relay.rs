@@ -1,6 +1,7 @@
 //! A network that can be cut: passes bytes on between a port of its own and another one, until it is told to stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -12,6 +13,8 @@ use tokio::task::JoinHandle;
 pub struct Relay {
     pub port: u16,
     flows: Arc<watch::Sender<bool>>,
+    /// Bytes that still pass from the near side before it is cut.
+    left: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -21,8 +24,9 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let own = listener.local_addr().unwrap().port();
         let flows = Arc::new(watch::Sender::new(true));
-        let task = tokio::spawn(accept(listener, port, flows.clone()));
-        Self { port: own, flows, task }
+        let left = Arc::new(AtomicUsize::new(usize::MAX));
+        let task = tokio::spawn(accept(listener, port, flows.clone(), left.clone()));
+        Self { port: own, flows, left, task }
     }
 
     /// From now on nothing arrives, and nobody is told.
@@ -30,8 +34,16 @@ impl Relay {
         self.flows.send_replace(false);
     }
 
+    /// The same once so many more bytes have passed from the near side. Waits until it is so.
+    pub async fn cut_after(&self, bytes: usize) {
+        self.left.store(bytes, Ordering::SeqCst);
+        let mut flows = self.flows.subscribe();
+        flows.wait_for(|flows| !*flows).await.unwrap();
+    }
+
     /// What was held back arrives, and the rest flows again.
     pub fn mend(&self) {
+        self.left.store(usize::MAX, Ordering::SeqCst);
         self.flows.send_replace(true);
     }
 }
@@ -42,25 +54,48 @@ impl Drop for Relay {
     }
 }
 
-async fn accept(listener: TcpListener, port: u16, flows: Arc<watch::Sender<bool>>) {
+async fn accept(
+    listener: TcpListener,
+    port: u16,
+    flows: Arc<watch::Sender<bool>>,
+    left: Arc<AtomicUsize>,
+) {
+    let unbounded = Arc::new(AtomicUsize::new(usize::MAX));
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((near, _)) = listener.accept().await {
         let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else { continue };
         let (from_near, to_near) = near.into_split();
         let (from_far, to_far) = far.into_split();
-        connections.spawn(pass(from_near, to_far, flows.subscribe()));
-        connections.spawn(pass(from_far, to_near, flows.subscribe()));
+        connections.spawn(pass(from_near, to_far, flows.clone(), left.clone()));
+        connections.spawn(pass(from_far, to_near, flows.clone(), unbounded.clone()));
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut flows: watch::Receiver<bool>) {
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    flows: Arc<watch::Sender<bool>>,
+    left: Arc<AtomicUsize>,
+) {
+    let mut opened = flows.subscribe();
     let mut piece = vec![0; 16 * 1024];
     while let Ok(length) = from.read(&mut piece).await {
-        if flows.wait_for(|flows| *flows).await.is_err() || length == 0 {
+        if opened.wait_for(|flows| *flows).await.is_err() || length == 0 {
             break;
         }
-        if to.write_all(&piece[..length]).await.is_err() {
+        let now = length.min(left.load(Ordering::SeqCst));
+        if to.write_all(&piece[..now]).await.is_err() {
             break;
+        }
+        if left.load(Ordering::SeqCst) < usize::MAX && left.fetch_sub(now, Ordering::SeqCst) == now
+        {
+            flows.send_replace(false);
+        }
+        if now < length {
+            let held_back = opened.wait_for(|flows| *flows).await.is_ok();
+            if !held_back || to.write_all(&piece[now..length]).await.is_err() {
+                break;
+            }
         }
     }
 }

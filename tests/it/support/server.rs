@@ -66,11 +66,12 @@ impl Server {
             server.write(name, text);
         }
         server.write("pam", &pam.replace("@DIR@", &inside));
+        let is_named = options.contains("Subsystem sftp ");
+        let files = if is_named { "" } else { "Subsystem sftp /usr/lib/openssh/sftp-server" };
         let config = format!(
             "{options}\nPort {port}\nListenAddress 127.0.0.1\nHostKey {inside}/host\nPidFile {inside}/pid\n\
              AuthorizedKeysFile {inside}/keys/%u\nPasswordAuthentication no\nPermitRootLogin no\nUsePAM yes\n\
-             UseDNS no\nPrintMotd no\nPrintLastLog no\nMaxStartups 200\nLogLevel VERBOSE\n\
-             Subsystem sftp /usr/lib/openssh/sftp-server\n"
+             UseDNS no\nPrintMotd no\nPrintLastLog no\nMaxStartups 200\nLogLevel VERBOSE\n{files}\n"
         );
         server.write("config", &config.replace("@DIR@", &inside));
         server.start_again();

@@ -1,0 +1,125 @@
+//! When a job and its alternatives would start, asked with one command. Nothing is submitted: each of them is run with
+//! `--test-only`, whatever its other words are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::nonce;
+use crate::slurm::test_only::{self, Answer};
+use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+
+/// Each question is answered within this time, or counts as not answered.
+const WITHIN: Duration = Duration::from_secs(10);
+/// The scheduler works through its plan for each: no more at a time.
+pub const MOST: usize = 8;
+const MOST_OUTPUT: usize = 256 * 1024;
+
+/// Reads the script once and asks for each list of words: how many, then the words. In a subshell, those of one list
+/// are moved behind the rest, and the rest is dropped. Values come as arguments only; no text is made from them.
+const ASK: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; script=$(cat; echo x); script=${script%x}; \
+    while [ $# -gt 0 ]; do n=$1; shift; echo \"$mark\"; echo \"$mark\" >&2; \
+    ( rest=$(($# - n)); while [ $n -gt 0 ]; do set -- \"$@\" \"$1\"; shift; n=$((n - 1)); done; shift $rest; \
+    printf %s \"$script\" | timeout -k 5 \"$within\" sbatch --test-only \"$@\" ); \
+    echo \"$mark=$?\"; shift $n; done";
+
+/// Asks for a script with each of these lists of options, which count more than those in the script. Answers come in
+/// their order; beyond [`MOST`] nothing is asked.
+pub async fn estimate(
+    line: &Arc<Line>,
+    script: &str,
+    variants: &[Vec<String>],
+) -> Result<Vec<Answer>, RunError> {
+    let variants = &variants[..variants.len().min(MOST)];
+    if variants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let marks = nonce()?;
+    let output = line.run(command(&marks, script, variants), Urgency::Interactive).await?;
+    let mut answers: Vec<Answer> = output
+        .parts(&marks)
+        .into_iter()
+        .map(|part| {
+            let part = part?;
+            Some(test_only::read(&part.complaint(), part.code))
+        })
+        .map(|answer| answer.unwrap_or(Answer::Unclear))
+        .collect();
+    answers.resize(variants.len(), Answer::Unclear);
+    Ok(answers)
+}
+
+fn command(marks: &str, script: &str, variants: &[Vec<String>]) -> RemoteCommand {
+    let each = WITHIN.as_secs();
+    let mut words = vec!["-c".to_owned(), ASK.to_owned(), "sh".to_owned(), marks.to_owned()];
+    words.push(each.to_string());
+    for variant in variants {
+        words.push(variant.len().to_string());
+        words.extend(variant.iter().cloned());
+    }
+    let all = WITHIN * u32::try_from(variants.len()).unwrap_or(1) + Duration::from_secs(5);
+    RemoteCommand::new("/bin/sh")
+        .args(words)
+        .input(script.as_bytes().to_vec())
+        .within(all)
+        .printing_at_most(MOST_OUTPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::ssh::{Dialect, Output};
+
+    /// Carried out by a shell of this machine, with a program in place of `sbatch` that tells what it got.
+    fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<Output> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("sbatch");
+        std::fs::write(
+            &program,
+            "#!/bin/sh\nprintf '<%s>' \"$@\"\nprintf '[%s]' \"$SLURM_TIME_FORMAT\"\ncat\necho oh >&2\nexit $#\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let line = command("k3j9x0ab", script, variants).line(&Dialect::Bare).unwrap();
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &line])
+            .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        let done = child.wait_with_output().unwrap();
+        let output = Output { code: 0, stdout: done.stdout, stderr: done.stderr };
+        output.parts("k3j9x0ab").into_iter().map(Option::unwrap).collect()
+    }
+
+    #[test]
+    fn each_list_of_words_arrives_as_it_is() {
+        let words =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let script = "#!/bin/sh\n#SBATCH -t 5\necho \"$HOME\" `id` %s '\\n'\n\n";
+        let odd = ["--comment=it's $(id) `id` ; \"x\"", "", "--job-name=a b", "7", "*"];
+        let parts =
+            carried_out(script, &[words(&[]), words(&odd), words(&["--time=5", "--mem=1G"])]);
+        assert_eq!(parts.len(), 3);
+        let expected = |words: &[&str]| {
+            let all = [&["--test-only"], words].concat().join("><");
+            format!("<{all}>[%s]{script}")
+        };
+        assert_eq!(parts[0].text(), expected(&[]));
+        assert_eq!(parts[1].text(), expected(&odd));
+        assert_eq!(parts[2].text(), expected(&["--time=5", "--mem=1G"]));
+        assert_eq!((parts[1].code, parts[1].complaint()), (6, "oh\n".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_refused() {
+        let bad = vec![vec!["--job-name=a\nb".to_owned()]];
+        assert!(command("k3j9x0ab", "", &bad).line(&Dialect::Bare).is_err());
+    }
+}

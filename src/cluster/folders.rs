@@ -1,0 +1,284 @@
+//! Looking into folders of a cluster and making new ones, over the person's own connection: they see what their own
+//! account may see, and nothing else. Names are shown as the cluster gives them, but only those that mean the same
+//! everywhere can be chosen.
+
+mod names;
+
+use std::sync::Arc;
+
+use crate::clock::UnixTime;
+use crate::domain::is_trick;
+use crate::ssh::sftp::{self, SftpError};
+use crate::ssh::{Line, RunError};
+
+pub use self::names::Names;
+
+/// No more names of a folder are read: nobody reads on, and no page should be that long.
+pub const MOST_NAMES: usize = 2000;
+/// Longer than any path on a cluster.
+const LONGEST_PATH: usize = 4096;
+/// The longest name that common disks take, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// What is in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Which folder; absolute, without a slash at its end.
+    pub path: String,
+    /// The folder around it; none for the outermost.
+    pub parent: Option<String>,
+    /// What is in it: folders first, then by name.
+    pub entries: Vec<Entry>,
+    /// Whether there are more names than are shown.
+    pub is_cut: bool,
+}
+
+/// One name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name as it can be shown: what is no text or cannot be seen is replaced.
+    pub name: String,
+    /// What it is; links are followed.
+    pub kind: Kind,
+    /// How long a file is, in bytes.
+    pub size: u64,
+    /// When it was last written.
+    pub modified: Option<UnixTime>,
+    /// Whether it begins with a dot, so that most people never want to see it.
+    pub is_hidden: bool,
+    /// Whether it can be opened or chosen: its name is exactly what is shown.
+    pub is_choosable: bool,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A file.
+    File,
+    /// A device, a pipe, or a link that leads nowhere.
+    Other,
+}
+
+/// Why there is nothing to see, or why a folder was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// A path that does not begin at the outermost folder, or goes back in between, or cannot be sent.
+    #[error("This is not the full path of a folder. A full path begins with a slash (/).")]
+    NotAPath,
+    /// No such folder.
+    #[error("There is no such folder.")]
+    NotThere,
+    /// The person's account may not.
+    #[error("Your account on the cluster may not do this here.")]
+    NotAllowed,
+    /// A file where a folder was expected.
+    #[error("This is a file, not a folder.")]
+    NotAFolder,
+    /// The name is taken.
+    #[error("There is a file or a folder of this name already.")]
+    AlreadyThere,
+    /// The cluster would not make it, and does not say why.
+    #[error("The cluster did not make the folder. The disk may be full, or your share of it.")]
+    NotMade,
+    /// A name that no folder should have.
+    #[error("{0}")]
+    BadName(&'static str),
+    /// There is no connection.
+    #[error("There is no connection to the cluster.")]
+    NotConnected,
+    /// Everything else, in words.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::NotConnected | RunError::Lost => Self::NotConnected,
+            error => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<SftpError> for Problem {
+    fn from(error: SftpError) -> Self {
+        match error {
+            SftpError::Run(error) => error.into(),
+            SftpError::NotThere => Self::NotThere,
+            SftpError::NotAllowed => Self::NotAllowed,
+            SftpError::NotAFolder => Self::NotAFolder,
+            SftpError::AlreadyThere => Self::AlreadyThere,
+            error @ (SftpError::NoService | SftpError::Refused(_)) => {
+                Self::Other(error.to_string())
+            }
+        }
+    }
+}
+
+/// Looks into a folder.
+pub async fn list(line: &Arc<Line>, path: &str) -> Result<Listing, Problem> {
+    let path = plain_path(path)?;
+    let contents = sftp::list(line, &path, MOST_NAMES).await?;
+    let mut entries: Vec<Entry> = contents.named.iter().map(entry).collect();
+    entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase(), entry.name.clone()));
+    Ok(Listing { parent: parent(&path), path, entries, is_cut: contents.is_cut })
+}
+
+/// Makes a folder inside another one, and gives its path.
+pub async fn make(line: &Arc<Line>, inside: &str, name: &str) -> Result<String, Problem> {
+    let inside = plain_path(inside)?;
+    let path = join(&inside, new_name(name)?);
+    match sftp::make_folder(line, &path).await {
+        Ok(()) => Ok(path),
+        Err(SftpError::Refused(_)) => Err(Problem::NotMade),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A path below a folder.
+pub fn join(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}
+
+/// The folder around a path; none for the outermost.
+pub fn parent(path: &str) -> Option<String> {
+    let (before, last) = path.rsplit_once('/')?;
+    (!last.is_empty()).then(|| if before.is_empty() { "/".to_owned() } else { before.to_owned() })
+}
+
+/// A path that begins at the outermost folder and goes only down, written in one way. Where `..` leads depends on
+/// links, so nobody can tell by looking: it is refused.
+fn plain_path(path: &str) -> Result<String, Problem> {
+    let is_odd = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
+    let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let is_fit = path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains(is_odd);
+    if !is_fit || parts().any(|part| part == "..") {
+        return Err(Problem::NotAPath);
+    }
+    Ok(parts().fold(String::new(), |path, part| path + "/" + part))
+        .map(|path| if path.is_empty() { "/".to_owned() } else { path })
+}
+
+/// A name for a new folder: one that needs no care wherever it is typed.
+fn new_name(name: &str) -> Result<&str, Problem> {
+    let name = name.trim();
+    let problem = match name {
+        "" => "Enter a name.",
+        "." | ".." => "Choose another name: this one has a meaning of its own.",
+        _ if name.contains('/') => "Leave out slashes: make one folder at a time.",
+        _ if name.chars().any(|c| is_trick(c) || c == char::REPLACEMENT_CHARACTER) => {
+            "Remove line breaks and invisible control characters."
+        }
+        _ if name.starts_with(['-', '~']) => "Begin the name with a letter or a digit.",
+        _ if name.len() > LONGEST_NAME => "Use a shorter name.",
+        _ => return Ok(name),
+    };
+    Err(Problem::BadName(problem))
+}
+
+fn entry(found: &sftp::Named) -> Entry {
+    let kind = match found.facts.kind {
+        sftp::Kind::Folder => Kind::Folder,
+        sftp::Kind::File => Kind::File,
+        sftp::Kind::Link | sftp::Kind::Other => Kind::Other,
+    };
+    let is_seen = |c: char| !is_trick(c) && c != '/';
+    let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
+    let is_plain = found.is_exact
+        && !found.name.is_empty()
+        && found.name.trim() == found.name
+        && found.name.chars().all(is_seen);
+    Entry {
+        name: found.name.chars().map(shown).collect(),
+        kind,
+        size: found.facts.size,
+        modified: found.facts.modified,
+        is_hidden: found.name.starts_with('.'),
+        is_choosable: is_plain && kind != Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn paths_are_written_in_one_way_or_refused() {
+        for (path, expected) in [
+            ("/", Some("/")),
+            ("//", Some("/")),
+            ("/home/alice", Some("/home/alice")),
+            ("/home//alice/./", Some("/home/alice")),
+            ("/home/..alice/...", Some("/home/..alice/...")),
+            ("/it's $(a) `b` \\ *", Some("/it's $(a) `b` \\ *")),
+            ("/home/../etc", None),
+            ("/..", None),
+            ("home/alice", None),
+            ("", None),
+            ("~", None),
+            ("$HOME", None),
+            ("/a\nb", None),
+            ("/a\0b", None),
+            ("/a\u{FFFD}b", None),
+        ] {
+            assert_eq!(plain_path(path).ok().as_deref(), expected, "{path}");
+        }
+        assert!(plain_path(&"/x".repeat(3000)).is_err());
+        assert_eq!(parent("/a/b").as_deref(), Some("/a"));
+        assert_eq!(parent("/a").as_deref(), Some("/"));
+        assert_eq!(parent("/"), None);
+        assert_eq!((join("/", "a"), join("/a", "b")), ("/a".into(), "/a/b".into()));
+    }
+
+    #[test]
+    fn new_folders_have_names_that_need_no_care() {
+        for good in ["data", "my data", "Ünï", "a-b", "2026.01", "<b>", ".config"] {
+            assert_eq!(new_name(good), Ok(good));
+        }
+        assert_eq!(new_name("  data "), Ok("data"));
+        for bad in ["", " ", ".", "..", "a/b", "/", "a\nb", "a\u{202E}b", "-rf", "~x"] {
+            assert!(matches!(new_name(bad), Err(Problem::BadName(_))), "{bad:?}");
+        }
+        assert!(new_name(&"x".repeat(256)).is_err());
+    }
+
+    fn named(name: &str, is_exact: bool, kind: sftp::Kind) -> sftp::Named {
+        let facts = sftp::Facts { kind, size: 1, modified: None };
+        sftp::Named { name: name.to_owned(), is_exact, facts }
+    }
+
+    #[test]
+    fn only_names_that_are_what_they_look_like_can_be_chosen() {
+        use sftp::Kind::{File, Folder, Link, Other};
+        for (name, is_exact, kind, shown, choosable) in [
+            ("set.tar", true, File, "set.tar", true),
+            ("<img src=x>", true, Folder, "<img src=x>", true),
+            ("a\nb", true, File, "a\u{FFFD}b", false),
+            ("bad\u{FFFD}", false, File, "bad\u{FFFD}", false),
+            ("gpj\u{202E}exe", true, File, "gpj\u{FFFD}exe", false),
+            ("a/b", true, File, "a\u{FFFD}b", false),
+            (" a", true, File, " a", false),
+            ("", true, File, "", false),
+            ("socket", true, Other, "socket", false),
+            ("nowhere", true, Link, "nowhere", false),
+        ] {
+            let entry = entry(&named(name, is_exact, kind));
+            assert_eq!((entry.name.as_str(), entry.is_choosable), (shown, choosable), "{name:?}");
+        }
+        assert!(entry(&named(".bashrc", true, File)).is_hidden);
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_that_is_taken_is_absolute_and_goes_down(path in "[/.a~ ]{0,12}") {
+            if let Ok(path) = plain_path(&path) {
+                prop_assert!(path.starts_with('/'));
+                prop_assert_eq!(plain_path(&path), Ok(path.clone()));
+                prop_assert!(!path.split('/').any(|part| part == ".." || part == "."));
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Handing a script to Slurm so that it arrives whole and in time or not at all, and finding out afterwards whether it
+//! did. One command each.
+//!
+//! The command reads the whole script before it does anything, makes the folders, and says that it is ready. Only then
+//! does it get the word to go, for which it waits a few seconds. So a connection that breaks in the middle of a script
+//! submits nothing, a command that was held up somewhere for minutes submits nothing either, and as long as the word was
+//! not given it is certain that there is no job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::nonce;
+use crate::clock::UnixTime;
+use crate::slurm::submit::{self, Answer, Carrier};
+use crate::slurm::{accounting, queue};
+use crate::ssh::{Given, Line, Output, RemoteCommand, RunError, Urgency};
+
+/// Reading the script and making the folders may take this long.
+const PREPARE_WITHIN: Duration = Duration::from_secs(30);
+/// Hardly anyone prints more than this about one job.
+const MOST_SAID: usize = 256 * 1024;
+/// All jobs of a person with the words they were submitted with.
+const MOST_LISTED: usize = 32 * 1024 * 1024;
+/// Clocks differ, and so may what counts as the beginning of a job.
+const SINCE_BEFORE: i64 = 86_400;
+
+/// Its arguments: a mark, the size of the script, seconds to wait for the word to go, seconds for `sbatch`, how many
+/// folders, the folders, then what `sbatch` gets. Without single quotes, backslashes and exclamation marks, so that it
+/// survives being quoted for any login shell. Options of `sbatch` in the environment would count more than those in the
+/// script, and what is only for us is no business of the job's.
+const SCRIPT: &str = concat!(
+    "m=$1 size=$2 wait=$3 limit=$4 folders=$5; shift 5; ",
+    "text=$(head -c \"$size\"; echo \"$m\"); text=${text%\"$m\"}; ",
+    "first=yes; while [ \"$folders\" -gt 0 ]; do ",
+    "mkdir -p -- \"$1\" || { echo \"$m folder\"; exit 0; }; ",
+    "if [ $first = yes ]; then cd -- \"$1\" 2>/dev/null; first=no; fi; ",
+    "shift; folders=$((folders-1)); done; ",
+    "unset SLURM_TIME_FORMAT; ",
+    "for v in $(env | grep -o \"^SBATCH_[A-Z0-9_]*\"); do unset \"$v\"; done; ",
+    "echo \"$m ready\"; ",
+    "[ \"$(timeout \"$wait\" head -n 1)\" = \"$m go\" ] || { echo \"$m unasked\"; exit 0; }; ",
+    "echo \"$m begin\"; ",
+    "printf %s \"$text\" | timeout -s KILL \"$limit\" sbatch \"$@\"; ",
+    "echo \"$m=$?\""
+);
+
+/// A script on its way to Slurm.
+#[derive(Debug, Clone, Copy)]
+pub struct Parcel<'a> {
+    /// The whole script.
+    pub script: &'a str,
+    /// Folders to make first; it is submitted from the first of them.
+    pub folders: &'a [String],
+    /// What it is found by.
+    pub token: &'a str,
+    /// Where that travels.
+    pub carrier: Carrier,
+    /// The job's name.
+    pub job_name: &'a str,
+    /// How long the cluster waits for the word to go.
+    pub go_within: Duration,
+    /// How long `sbatch` may take.
+    pub deadline: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Slurm said something.
+    Said(Answer),
+    /// Nothing was submitted, and the same may work in a moment. Why.
+    NotNow(String),
+    /// Nothing was submitted, and the same never will be. Why.
+    Never(String),
+    /// It may or may not have been submitted. Why that is not known.
+    Unsure(String),
+}
+
+/// Hands it over.
+pub async fn submit(line: &Arc<Line>, parcel: Parcel<'_>) -> Outcome {
+    let mark = match nonce() {
+        Ok(mark) => mark,
+        Err(error) => return Outcome::NotNow(error.to_string()),
+    };
+    let (command, given) = command(&mark, parcel);
+    let result = line.run(command, Urgency::Interactive).await;
+    outcome(&mark, given.was(), result)
+}
+
+fn command(mark: &str, parcel: Parcel<'_>) -> (RemoteCommand, Given) {
+    let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
+    RemoteCommand::new("/bin/sh")
+        .args(["-c", SCRIPT, "sh", mark, &parcel.script.len().to_string()])
+        .args([seconds(parcel.go_within), seconds(parcel.deadline)])
+        .arg(parcel.folders.len().to_string())
+        .args(parcel.folders.iter().cloned())
+        .args(submit::args(parcel.carrier, parcel.token, parcel.job_name))
+        .input(parcel.script.as_bytes().to_vec())
+        .within(PREPARE_WITHIN + parcel.go_within + parcel.deadline)
+        .printing_at_most(MOST_SAID)
+        .holding_back(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
+}
+
+fn outcome(mark: &str, given: bool, result: Result<Output, RunError>) -> Outcome {
+    let output = match result {
+        Err(error) if given => return Outcome::Unsure(error.to_string()),
+        Err(error @ (RunError::Unspeakable(_) | RunError::Rejected(_))) => {
+            return Outcome::Never(error.to_string());
+        }
+        Err(error) => return Outcome::NotNow(error.to_string()),
+        Ok(output) => output,
+    };
+    let (printed, complained) = (output.text(), output.complaint());
+    let has = |word: &str| printed.contains(&format!("{mark} {word}\n"));
+    if has("folder") {
+        return Outcome::Said(Answer::Refused(submit::words("", &complained)));
+    }
+    if !given || has("unasked") {
+        return Outcome::NotNow("The connection was too slow to hand the script over.".to_owned());
+    }
+    let ended = printed.split_once(&format!("{mark} begin\n")).and_then(|(_, rest)| {
+        let (printed, code) = rest.rsplit_once(&format!("{mark}="))?;
+        Some((printed, code.trim().parse().ok()?))
+    });
+    match ended {
+        Some((printed, code)) => Outcome::Said(submit::read(code, printed, &complained)),
+        None => Outcome::Unsure("The cluster broke off in the middle of its answer.".to_owned()),
+    }
+}
+
+/// What a look found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// The job is there, with this number.
+    Found(u64),
+    /// Neither the queue nor the accounting knows it, and both have answered.
+    Absent,
+    /// One of them did not answer properly.
+    Unknown,
+}
+
+/// The answers of one look, in which any number of tokens can be looked for.
+#[derive(Debug)]
+pub struct Look {
+    fields: String,
+    queue: Output,
+    history: Output,
+}
+
+/// Looks at all jobs of a person since a moment, with one command.
+pub async fn look(
+    line: &Arc<Line>,
+    user: &str,
+    since: UnixTime,
+    within: Duration,
+) -> Result<Look, RunError> {
+    let (marks, fields) = (nonce()?, nonce()?);
+    let since = since.plus(-SINCE_BEFORE);
+    let asks = [
+        (queue::PROGRAM, submit::queue_args(&fields, user)),
+        (accounting::PROGRAM, submit::history_args(&fields, user, since)),
+    ];
+    // Names of people were checked when they were entered, so there are always arguments.
+    let asks = asks.map(|(program, args)| {
+        RemoteCommand::new(program).args(args.unwrap_or_default()).within(within)
+    });
+    let batch = RemoteCommand::batch(&marks, &asks)?.printing_at_most(MOST_LISTED);
+    let output = line.run(batch, Urgency::Background).await?;
+    let mut parts = output.parts(&marks).into_iter();
+    let mut part = || parts.next().flatten().ok_or(RunError::Lost);
+    Ok(Look { fields, queue: part()?, history: part()? })
+}
+
+impl Look {
+    /// What it says of a token.
+    pub fn of(&self, token: &str) -> Seen {
+        let found = submit::in_queue(&self.queue.stdout, &self.fields, token)
+            .or_else(|| submit::in_history(&self.history.stdout, &self.fields, token));
+        match found {
+            Some(number) => Seen::Found(number),
+            None if is_proper(&self.queue) && is_proper_history(&self.history) => Seen::Absent,
+            None => Seen::Unknown,
+        }
+    }
+
+    /// What was said instead of a proper answer, bounded.
+    pub fn complaint(&self) -> String {
+        let bad = [&self.queue, &self.history].into_iter().find(|part| !is_proper(part));
+        bad.map(|part| submit::words("", &part.complaint())).unwrap_or_default()
+    }
+}
+
+fn is_proper(part: &Output) -> bool {
+    part.code == 0 && !part.complaint().to_lowercase().contains("error")
+}
+
+/// A cluster without accounting knows its jobs from the queue alone.
+fn is_proper_history(part: &Output) -> bool {
+    is_proper(part) || part.complaint().contains("accounting storage is disabled")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! The script is really run, by each shell that is here, with an `sbatch` of the test's own.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::ssh::Dialect;
+
+const MARK: &str = "k3j9x0ab";
+
+fn parcel<'a>(script: &'a str, folders: &'a [String]) -> Parcel<'a> {
+    Parcel {
+        script,
+        folders,
+        token: "tok",
+        carrier: Carrier::Comment,
+        job_name: "it's",
+        go_within: Duration::from_secs(1),
+        deadline: Duration::from_secs(5),
+    }
+}
+
+/// A folder with an `sbatch` that keeps what it got.
+fn bench(answer: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sbatch");
+    let at = dir.path().display();
+    let text = format!(
+        "#!/bin/sh\ncat >{at}/script\necho \"$@\" >{at}/args\npwd >{at}/pwd\nenv >{at}/env\n{answer}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// Runs the command as a server would; gives it the first `sent` bytes of the script, and the word if it may go.
+fn run(shell: &str, bench: &Path, parcel: Parcel<'_>, sent: usize, go: &str) -> Outcome {
+    let (command, _) = command(MARK, parcel);
+    let line = command.line(&Dialect::Bare).unwrap();
+    let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
+    let mut child = Command::new(shell)
+        .args(["-c", &line])
+        .env("PATH", path)
+        .env("SBATCH_ACCOUNT", "other")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    stdin.write_all(&parcel.script.as_bytes()[..sent]).unwrap();
+    let mut printed = Vec::new();
+    let mut given = false;
+    if sent == parcel.script.len() {
+        let mut byte = [0];
+        while !given && stdout.read(&mut byte).unwrap() > 0 {
+            printed.push(byte[0]);
+            given = printed.ends_with(format!("{MARK} ready\n").as_bytes());
+        }
+        if given && !go.is_empty() {
+            stdin.write_all(go.as_bytes()).unwrap();
+        }
+    }
+    if !go.is_empty() || !given {
+        drop(stdin);
+    }
+    stdout.read_to_end(&mut printed).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let output =
+        Output { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
+    outcome(MARK, given, Ok(output))
+}
+
+fn shells() -> impl Iterator<Item = &'static str> {
+    let all = ["/bin/sh", "/bin/bash", "/bin/tcsh", "/usr/bin/fish"];
+    all.into_iter().filter(|shell| Path::new(shell).exists())
+}
+
+const GO: &str = "k3j9x0ab go\n";
+
+#[test]
+fn the_script_arrives_as_it_is() {
+    let script = "#!/bin/bash\n#SBATCH -t 5\necho 'it''s' \"$HOME\" \\n %s !! ünï\n\n\n";
+    for shell in shells() {
+        let bench = bench("echo Hello; echo 20012");
+        let at = |name: &str| bench.path().join(name).to_str().unwrap().to_owned();
+        let folders = [at("a b/c"), at("d'e")];
+        let done = run(shell, bench.path(), parcel(script, &folders), script.len(), GO);
+        assert_eq!(done, Outcome::Said(Answer::Accepted(20012)), "{shell}");
+        let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+        assert_eq!(read("script"), script, "{shell}");
+        assert_eq!(read("args"), "--parsable --comment=portolan:tok\n");
+        assert_eq!(read("pwd").trim(), at("a b/c"));
+        assert!(Path::new(&at("d'e")).is_dir());
+        assert!(!read("env").contains("SBATCH_ACCOUNT"), "the script decides");
+        assert!(!read("env").contains("SLURM_TIME_FORMAT"));
+    }
+}
+
+#[test]
+fn a_long_script_arrives_as_well() {
+    let script =
+        format!("#!/bin/bash\n{}", "# é and some more words of a comment\n".repeat(13_000));
+    let bench = bench("echo 1");
+    let done = run("/bin/bash", bench.path(), parcel(&script, &[]), script.len(), GO);
+    assert_eq!(done, Outcome::Said(Answer::Accepted(1)));
+    assert_eq!(std::fs::read_to_string(bench.path().join("script")).unwrap(), script);
+}
+
+#[test]
+fn half_a_script_is_never_submitted() {
+    let script = "#!/bin/bash\necho one\necho two\n";
+    for shell in shells() {
+        let bench = bench("echo 20012");
+        for sent in [0, 5, 12, 21, script.len() - 1] {
+            let done = run(shell, bench.path(), parcel(script, &[]), sent, "");
+            assert!(matches!(done, Outcome::NotNow(_)), "{shell} {sent}: {done:?}");
+        }
+        assert!(!bench.path().join("script").exists(), "{shell}");
+    }
+}
+
+#[test]
+fn without_the_word_nothing_is_submitted() {
+    let script = "#!/bin/bash\n";
+    let bench = bench("echo 20012");
+    // Late, wrong, and lost.
+    for go in ["", "go\n", "other go\n", "\n"] {
+        let done = run("/bin/sh", bench.path(), parcel(script, &[]), script.len(), go);
+        assert!(matches!(done, Outcome::NotNow(_)), "{go}: {done:?}");
+    }
+    assert!(!bench.path().join("script").exists());
+}
+
+#[test]
+fn folders_that_cannot_be_made_are_named() {
+    let bench = bench("echo 20012");
+    let folders = [bench.path().join("sbatch/x").to_str().unwrap().to_owned()];
+    let done = run("/bin/sh", bench.path(), parcel("#!x\n", &folders), 4, GO);
+    assert!(
+        matches!(&done, Outcome::Said(Answer::Refused(words)) if words.contains("Not a directory")),
+        "{done:?}"
+    );
+    assert!(!bench.path().join("script").exists());
+}
+
+#[test]
+fn what_sbatch_does_is_told_apart() {
+    let say = |answer: &str| {
+        let bench = bench(answer);
+        run("/bin/sh", bench.path(), parcel("#!/bin/sh\n", &[]), 10, GO)
+    };
+    let refused = say("echo 'sbatch: error: Invalid qos specification' >&2; exit 1");
+    assert!(matches!(refused, Outcome::Said(Answer::Refused(_))), "{refused:?}");
+    let killed = say("kill -9 $$");
+    assert!(matches!(killed, Outcome::Said(Answer::Unsure(_))), "{killed:?}");
+    let slow = run(
+        "/bin/sh",
+        bench("sleep 30").path(),
+        Parcel { deadline: Duration::from_secs(1), ..parcel("#!/bin/sh\n", &[]) },
+        10,
+        GO,
+    );
+    assert!(matches!(slow, Outcome::Said(Answer::Unsure(_))), "{slow:?}");
+}
+
+#[test]
+fn failures_before_the_word_are_certain_and_afterwards_not() {
+    for error in [RunError::Late, RunError::Lost, RunError::TooMuch, RunError::NotConnected] {
+        assert!(matches!(outcome(MARK, false, Err(error.clone())), Outcome::NotNow(_)));
+        assert!(matches!(outcome(MARK, true, Err(error)), Outcome::Unsure(_)));
+    }
+    let half = Output {
+        code: 0,
+        stdout: format!("{MARK} ready\n{MARK} begin\n200").into_bytes(),
+        stderr: Vec::new(),
+    };
+    assert!(matches!(outcome(MARK, true, Ok(half)), Outcome::Unsure(_)));
+}
+
+/// They start programs without a shell, so half a script could be submitted there.
+#[test]
+fn automation_hosts_get_none() {
+    let (command, _) = command(MARK, parcel("#!/bin/sh\n", &[]));
+    let refused = command.line(&Dialect::Robot).unwrap_err();
+    let done = outcome(MARK, false, Err(RunError::Unspeakable(refused)));
+    assert!(matches!(done, Outcome::Never(_)));
+    assert!(!SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SCRIPT.is_ascii());
+}
+
+fn part(code: i32, stdout: &str, stderr: &str) -> Output {
+    Output { code, stdout: stdout.into(), stderr: stderr.into() }
+}
+
+#[test]
+fn a_look_says_absent_only_if_both_have_answered() {
+    let look =
+        |queue: Output, history: Output| Look { fields: MARK.to_owned(), queue, history }.of("tok");
+    let none = || part(0, "", "");
+    let there = part(0, "7_[1-2]_k3j9x0abname_k3j9x0abportolan:tok_k3j9x0ab\n", "");
+    let bad = || part(1, "", "squeue: error: Unable to contact slurm controller");
+    assert_eq!(look(none(), none()), Seen::Absent);
+    assert_eq!(look(there.clone(), bad()), Seen::Found(7));
+    assert_eq!(look(bad(), none()), Seen::Unknown);
+    assert_eq!(look(none(), bad()), Seen::Unknown);
+    assert_eq!(look(none(), part(0, "", "sacct: error: Problem talking")), Seen::Unknown);
+    let off = part(1, "", "Slurm accounting storage is disabled\n");
+    assert_eq!(look(none(), off), Seen::Absent);
+}

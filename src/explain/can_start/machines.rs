@@ -1,0 +1,252 @@
+//! Whether any machine has what a request wants of one.
+
+use super::Found;
+use crate::explain::sizes::{count, memory};
+use crate::explain::sorts::{partitions, sorts};
+use crate::recipes::place::{Partition, Place};
+use crate::recipes::request::{Gpus, Memory, Request, Sets};
+use crate::sites::{Family, Say};
+
+/// What it wants of each node, as little as that can be.
+struct Wanted {
+    cores: u64,
+    memory_mb: u64,
+}
+
+impl Wanted {
+    fn of(request: &Request) -> Self {
+        let cores_of_task = u64::from(request.cores.unwrap_or(1).max(1));
+        // Without a number of nodes, tasks may be spread over as many as it takes.
+        let tasks = match (request.tasks_per_node, request.tasks, request.nodes) {
+            (Some(tasks), _, _) => tasks,
+            (None, Some(tasks), Some(nodes)) => tasks.div_ceil(nodes.max(1)),
+            _ => 1,
+        };
+        let cores = cores_of_task.saturating_mul(u64::from(tasks.max(1)));
+        let memory_mb = match request.memory {
+            Some(Memory::PerNode(mb)) => mb,
+            Some(Memory::PerCore(mb)) => mb.saturating_mul(cores),
+            Some(Memory::PerGpu(mb)) => {
+                mb.saturating_mul(request.gpus.as_ref().map_or(0, |gpus| gpus.count).into())
+            }
+            None => 0,
+        };
+        Self { cores, memory_mb }
+    }
+}
+
+/// Looks at machines.
+pub(super) fn look(request: &Request, found: &mut Found<'_>) {
+    let place = found.place;
+    let wanted = Wanted::of(request);
+    let candidates = partitions(request, place);
+    let before = found.problems.len();
+    if let Some(most) = most(&candidates, |one| one.cpus.map(|span| span.most)) {
+        if wanted.cores > most {
+            found.refused(
+                Sets::Cores,
+                format!(
+                    "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
+                     for more tasks or nodes with fewer each.",
+                    count(wanted.cores, "core")
+                ),
+            );
+        }
+        let all = most_nodes(&candidates).saturating_mul(most);
+        if u64::from(request.all_cores()) > all && wanted.cores <= most {
+            found.refused(
+                Sets::Tasks,
+                format!(
+                    "It asks for {} in all, and there are {all} at most. Ask for fewer tasks, or fewer cores for each.",
+                    count(request.all_cores().into(), "core")
+                ),
+            );
+        }
+    }
+    if let Some(most) = most(&candidates, |one| one.memory_mb.map(|span| span.most))
+        .filter(|most| wanted.memory_mb > *most)
+    {
+        let sets = match request.memory {
+            Some(Memory::PerCore(_)) => Sets::MemoryPerCore,
+            _ => Sets::Memory,
+        };
+        found.refused(
+            sets,
+            format!(
+                "It asks for {} of memory on one node, and no node there has more than {}.",
+                memory(wanted.memory_mb),
+                memory(most)
+            ),
+        );
+    }
+    nodes(request, &candidates, found);
+    if let Some(gpus) = &request.gpus {
+        models(gpus, request, found);
+        of_one_node(gpus, request, &candidates, found);
+    }
+    if found.problems.len() == before {
+        together(request, &wanted, &candidates, found);
+    }
+}
+
+/// The most of something; nothing if it is not known of each.
+fn most(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
+    let with_nodes = of.iter().filter(|one| one.nodes() > 0);
+    let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
+    all?.into_iter().max()
+}
+
+fn most_nodes(of: &[&Partition]) -> u64 {
+    of.iter().map(|one| u64::from(one.nodes())).max().unwrap_or(0)
+}
+
+fn nodes(request: &Request, candidates: &[&Partition], found: &mut Found<'_>) {
+    let Some(asked) = request.nodes else { return };
+    let there = most_nodes(candidates);
+    if there > 0 && u64::from(asked) > there {
+        found.refused(
+            Sets::Nodes,
+            format!("It asks for {}, and there are {there} at most.", count(asked.into(), "node")),
+        );
+        return;
+    }
+    for sort in sorts(request, found.place) {
+        if let Some(most) = sort.max_nodes.filter(|most| asked > *most) {
+            found.by_rule(
+                "jobs.types",
+                Sets::Nodes,
+                format!(
+                    "Jobs of the sort {} have {} at most.",
+                    sort.name,
+                    count(most.into(), "node")
+                ),
+            );
+        }
+        if let Some(least) = sort.min_nodes.filter(|least| asked < *least) {
+            found.by_rule(
+                "jobs.types",
+                Sets::Nodes,
+                format!(
+                    "Jobs of the sort {} have {} at least.",
+                    sort.name,
+                    count(least.into(), "node")
+                ),
+            );
+        }
+    }
+}
+
+/// Whether there are such GPUs at all.
+fn models(gpus: &Gpus, request: &Request, found: &mut Found<'_>) {
+    let place = found.place;
+    let shown: Vec<&str> = place
+        .partitions
+        .iter()
+        .flat_map(|one| &one.gpus)
+        .filter_map(|one| one.model.as_deref())
+        .collect();
+    let Some(model) = gpus.model.as_deref() else { return };
+    let known = place.gpu(model);
+    if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && place.gpus.is_empty()) {
+        let mut names: Vec<&str> =
+            place.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(8);
+        let sentence =
+            format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
+        // Parts of GPUs have short names beside those that the cluster shows.
+        if place.site.jobs.slices.is_empty() {
+            found.refused(Sets::GpuModel, sentence);
+        } else {
+            found.warning(Sets::GpuModel, sentence);
+        }
+    }
+    if known.is_some_and(|one| one.is_slice) && request.all_gpus() > 1 {
+        let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
+        let site = &place.site;
+        if site.family == Family::Alliance && site.jobs.gpu_model == Say::Required {
+            found.by_rule("jobs.gpu_model", Sets::Gpus, sentence);
+        } else {
+            found.warning(Sets::Gpus, sentence);
+        }
+    }
+}
+
+/// The most GPUs of a kind that one node of a partition has; of no kind, of all kinds together.
+fn per_node(partition: &Partition, model: Option<&str>) -> u32 {
+    let fits = |one: &&crate::slurm::partitions::GpuNodes| {
+        model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
+    };
+    partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
+}
+
+/// Whether one node has so many.
+fn of_one_node(gpus: &Gpus, request: &Request, candidates: &[&Partition], found: &mut Found<'_>) {
+    let place = found.place;
+    let model = gpus.model.as_deref();
+    let of = |partition: &&Partition| per_node(partition, model);
+    let anywhere = place.partitions.iter().map(|one| per_node(one, model)).max().unwrap_or(0);
+    let here = candidates.iter().map(of).max().unwrap_or(0);
+    let name = model.map_or_else(|| "GPU".to_owned(), |model| format!("{model} GPU"));
+    if anywhere > 0 && here == 0 && !candidates.is_empty() {
+        let with: Vec<&str> = place
+            .partitions
+            .iter()
+            .filter(|one| per_node(one, model) > 0)
+            .map(|one| one.name.as_str())
+            .take(5)
+            .collect();
+        let where_to = match request.partition.as_deref() {
+            Some(partition) => format!("The partition {partition}"),
+            None => "The partition that jobs come to by themselves".to_owned(),
+        };
+        found.refused(
+            Sets::Partition,
+            format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")),
+        );
+        return;
+    }
+    let told = model.and_then(|model| place.gpu(model)).map_or(0, |one| one.per_node);
+    let most = if here > 0 { here } else { told };
+    if most > 0 && gpus.count > most {
+        found.refused(
+            Sets::Gpus,
+            format!(
+                "It asks for {} on one node, and no node there has more than {most}. Ask for fewer, or for more nodes.",
+                count(gpus.count.into(), &name)
+            ),
+        );
+    }
+}
+
+/// Each wish alone can be had; whether one partition has them all.
+fn together(request: &Request, wanted: &Wanted, candidates: &[&Partition], found: &mut Found<'_>) {
+    let fits = |one: &&Partition| fits(request, wanted, one, found.place);
+    if candidates.len() > 1 && !candidates.iter().any(fits) {
+        found.refused(
+            Sets::Partition,
+            "Each of the things it asks for is there, but nowhere all of them together: not for so long, or not with \
+             so much memory, cores or GPUs at once.",
+        );
+    }
+}
+
+fn fits(request: &Request, wanted: &Wanted, partition: &Partition, place: &Place) -> bool {
+    let enough = |span: Option<crate::slurm::partitions::Span>, least: u64| {
+        span.is_none_or(|span| span.most >= least)
+    };
+    let gpus = request.gpus.as_ref().is_none_or(|gpus| {
+        let here = per_node(partition, gpus.model.as_deref());
+        // A short name of a part of a GPU is not among those shown.
+        let shown = place.partitions.iter().any(|one| per_node(one, gpus.model.as_deref()) > 0);
+        here >= gpus.count || !shown
+    });
+    gpus && enough(partition.cpus, wanted.cores)
+        && enough(partition.memory_mb, wanted.memory_mb)
+        && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.nodes())
+        && partition
+            .time_limit
+            .minutes()
+            .is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
+}

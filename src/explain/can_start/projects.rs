@@ -1,0 +1,81 @@
+//! Which project pays, and whether it may.
+
+use super::Found;
+use crate::recipes::place::{Account, Place};
+use crate::recipes::request::{Request, Sets};
+use crate::sites::Family;
+
+/// The account that a request names, by the name people use or by Slurm's own.
+pub(super) fn account<'a>(request: &Request, place: &'a Place) -> Option<&'a Account> {
+    let name = request.account.as_deref()?;
+    let fits = |one: &&Account| one.name == name || one.slurm_names.iter().any(|own| own == name);
+    place.accounts.iter().find(fits)
+}
+
+/// Looks at the account.
+pub(super) fn look(request: &Request, found: &mut Found<'_>) {
+    let place = found.place;
+    let wants_gpus = request.gpus.is_some();
+    let fits = |one: &&Account| if wants_gpus { one.for_gpu } else { one.for_cpu };
+    let fitting: Vec<&str> =
+        place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
+    let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
+    let choose = match fitting.as_slice() {
+        [] => String::new(),
+        some => {
+            format!(" Choose {}.", some.iter().take(8).copied().collect::<Vec<_>>().join(" or "))
+        }
+    };
+    let Some(name) = &request.account else {
+        let is_asked = place.site.family == Family::Alliance && fitting.len() > 1;
+        if place.site.jobs.account_required || is_asked {
+            found.by_rule(
+                "jobs.account_required",
+                Sets::Account,
+                format!("Say which project pays: this cluster wants to know.{choose}"),
+            );
+        }
+        return;
+    };
+    // Nothing is known of anyone's projects there.
+    if place.accounts.is_empty() {
+        return;
+    }
+    let Some(account) = account(request, place) else {
+        found.refused(
+            Sets::Account,
+            format!("You have no project called {name} on this cluster.{choose}"),
+        );
+        return;
+    };
+    if !fits(&account) {
+        found.refused(
+            Sets::Account,
+            format!("The project {name} cannot pay for jobs {kind} on this cluster.{choose}"),
+        );
+    }
+    let partition = request.partition.as_deref().filter(|name| *name != "default");
+    if let Some(partition) = partition.filter(|names| {
+        !account.partitions.is_empty()
+            && names.split(',').all(|name| !account.partitions.iter().any(|own| own == name))
+    }) {
+        found.refused(
+            Sets::Partition,
+            format!(
+                "The project {name} cannot be used in the partition {partition}, only in {}.",
+                account.partitions.join(", ")
+            ),
+        );
+    }
+    if let Some(qos) =
+        request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos))
+    {
+        found.refused(
+            Sets::Qos,
+            format!(
+                "The project {name} does not have the kind of service (QOS) {qos}, only {}.",
+                account.qos.join(", ")
+            ),
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! What a job costs before it is submitted, in the site's own unit: what in it sets the price, and what would be
+//! cheaper. What is not known of a site is said, and never made up.
+
+mod cheaper;
+mod price;
+#[cfg(test)]
+mod tests;
+
+use self::price::{Price, float, price};
+use super::sizes::{self, count};
+use super::sorts;
+use crate::recipes::place::Place;
+use crate::recipes::request::{Request, Sets};
+use crate::sites::{Family, Period};
+
+/// What a job costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// The unit, for people: `billing hours`, `RGU hours`.
+    pub unit: String,
+    /// What is paid for each hour that one task runs.
+    pub per_hour: f64,
+    /// Tasks, each of which pays: 1 if it is no array.
+    pub tasks: u64,
+    /// What it pays if all its tasks take the whole time asked for; none if it asks for no time.
+    pub total: Option<f64>,
+    /// What each part of the request counts in an hour.
+    pub parts: Vec<Part>,
+    /// Which of them is paid for.
+    pub driver: What,
+    /// In a sentence, for a heading.
+    pub headline: String,
+    /// What else to know, a sentence each: what sets the price, how much of the group's rest it is.
+    pub sentences: Vec<String>,
+    /// What is not known, a sentence each.
+    pub notes: Vec<String>,
+    /// What would be cheaper, the cheapest first.
+    pub cheaper: Vec<Cheaper>,
+    /// The total as part of what the group has left, where that is known: 0.03 is three percent.
+    pub of_left: Option<f64>,
+}
+
+/// What a part of a request counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Which part.
+    pub what: What,
+    /// How much is asked for: `40 GB`.
+    pub words: String,
+    /// Units in an hour.
+    pub counts: f64,
+}
+
+/// A part of a request that may set the price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum What {
+    /// Cores.
+    Cores,
+    /// Memory.
+    Memory,
+    /// GPUs.
+    Gpus,
+    /// Whole nodes.
+    Nodes,
+}
+
+/// Something that would be cheaper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cheaper {
+    /// In words.
+    pub sentence: String,
+    /// What to change, as one would type it into the form.
+    pub changes: Vec<(Sets, String)>,
+    /// What is paid for each hour then.
+    pub per_hour: f64,
+}
+
+/// What the tool of the site says is left for an account; nothing if it does not say.
+pub fn left(told: &crate::sites::cost::Cost, account: &str) -> Option<f64> {
+    told.accounts.iter().find(|one| one.account == account)?.available()
+}
+
+/// What a request costs. `left`: what the group still has, in the unit of its quota.
+pub fn cost(request: &Request, place: &Place, left: Option<f64>) -> Cost {
+    let price = price(request, place);
+    let per_hour = price.per_hour();
+    let tasks = request.array.as_ref().and_then(sorts::tasks).unwrap_or(1).max(1);
+    let hours = request.minutes.map(|minutes| f64::from(minutes) / 60.0);
+    let each = hours.map(|hours| per_hour * hours);
+    let total = each.map(|each| each * float(tasks));
+    let left = left.filter(|left| left.is_finite() && price.is_sites_unit);
+    let mut cost = Cost {
+        per_hour,
+        tasks,
+        total,
+        driver: price.driver().map_or(What::Cores, |part| part.what),
+        headline: headline(request, &price, each, tasks),
+        sentences: why(&price).into_iter().collect(),
+        cheaper: cheaper::cheaper(request, place, &price),
+        of_left: None,
+        unit: price.unit,
+        parts: price.parts,
+        notes: price.notes,
+    };
+    cost.sentences.extend(in_years(&cost, place));
+    if let (Some(total), Some(left)) = (total, left) {
+        cost.of_left = (left > 0.0).then(|| total / left);
+        cost.sentences.push(of_left(total, left, &cost.unit, place.site.family));
+    }
+    cost
+}
+
+fn headline(request: &Request, price: &Price, each: Option<f64>, tasks: u64) -> String {
+    let per_hour = in_units(price.per_hour(), &price.unit);
+    let Some((each, minutes)) = each.zip(request.minutes) else {
+        return format!("It costs {per_hour} for each hour that it runs.");
+    };
+    let time = sizes::minutes(minutes);
+    if tasks > 1 {
+        let all = in_units(each * float(tasks), &price.unit);
+        return format!(
+            "It costs up to {all}: each of its {} pays for itself, {} for the {time} that it asks for.",
+            count(tasks, "task"),
+            amount(each),
+        );
+    }
+    format!(
+        "It costs {per_hour} for each hour, {} if it takes the whole {time} that it asks for.",
+        amount(each)
+    )
+}
+
+/// An amount with its unit: one billing hour, two billing hours.
+fn in_units(number: f64, unit: &str) -> String {
+    let words = amount(number);
+    let unit = if words == "1" { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
+    format!("{words} {unit}")
+}
+
+/// What sets the price, where more than one thing might have.
+fn why(price: &Price) -> Option<String> {
+    let driver = price.driver()?;
+    let others: Vec<&Part> = price.parts.iter().filter(|part| part.what != driver.what).collect();
+    let paid = amount(driver.counts);
+    match driver.what {
+        What::Nodes => Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words)),
+        What::Cores | What::Gpus if others.is_empty() => None,
+        What::Cores if !others.iter().any(|part| part.what == What::Gpus) => {
+            Some("You pay for the cores: the memory you ask for comes with them.".to_owned())
+        }
+        What::Gpus => Some(
+            "You pay for the GPUs: the cores and the memory you ask for come with them.".to_owned(),
+        ),
+        What::Memory if price.unit == "core hours" => {
+            let cores = others.iter().find(|part| part.what == What::Cores)?;
+            Some(format!(
+                "You pay for {paid} cores because of the memory you ask for: {} count as much as {paid} cores, and \
+                 you ask for {}.",
+                driver.words, cores.words
+            ))
+        }
+        _ => {
+            let others: Vec<String> = others
+                .iter()
+                .map(|part| format!("{} {}", part.words, amount(part.counts)))
+                .collect();
+            let what = driver.what.noun();
+            Some(format!(
+                "You pay for the {what}: {} count {paid} in an hour, {}.",
+                driver.words,
+                others.join(", ")
+            ))
+        }
+    }
+}
+
+/// Where shares are told in years.
+fn in_years(cost: &Cost, place: &Place) -> Option<String> {
+    let total = cost.total?;
+    let years = total / (365.0 * 24.0);
+    let unit = cost.unit.strip_suffix(" hours")?;
+    let told = place.site.units.period == Period::AprilMarch && unit != "node" && years >= 0.001;
+    told.then(|| format!("Shares are given in years: this is {} {unit} years.", amount(years)))
+}
+
+fn of_left(total: f64, left: f64, unit: &str, family: Family) -> String {
+    let has = amount(left.max(0.0));
+    if total > left {
+        let aside = if family == Family::Nris { "sets aside" } else { "may use" };
+        return format!(
+            "Your group has {has} {unit} left, and this {aside} {}. It would be refused, or wait until there is more.",
+            amount(total)
+        );
+    }
+    let percent = match total / left * 100.0 {
+        percent if percent < 1.0 => "less than 1 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    };
+    format!("That is {percent} of the {has} {unit} that your group has left.")
+}
+
+impl What {
+    /// As people name it.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Cores => "cores",
+            Self::Memory => "memory",
+            Self::Gpus => "GPUs",
+            Self::Nodes => "nodes",
+        }
+    }
+}
+
+/// A number as people read it: three digits or so, thousands apart.
+pub fn amount(number: f64) -> String {
+    let number = if number.is_finite() { number.max(0.0) } else { 0.0 };
+    if number >= 99.95 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
+        return sizes::number(number.round().min(1e15) as u64);
+    }
+    let text = match number {
+        n if n >= 9.995 => format!("{n:.1}"),
+        n if n >= 0.0995 || n == 0.0 => format!("{n:.2}"),
+        n => format!("{n:.4}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

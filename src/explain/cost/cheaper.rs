@@ -1,0 +1,132 @@
+//! What would be cheaper and do nearly the same. Each is counted anew with the change made, so that none is promised
+//! that is not.
+
+use super::price::{Price, price};
+use super::{Cheaper, What, amount};
+use crate::explain::sizes::{memory, memory_option};
+use crate::recipes::place::Place;
+use crate::recipes::request::{Memory, Request, Sets};
+
+/// Less than this part of the price is not worth a sentence.
+const WORTH: f64 = 0.1;
+/// So many are shown.
+const MOST: usize = 3;
+
+/// What would be cheaper, the cheapest first.
+pub(super) fn cheaper(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
+    let mut found: Vec<Cheaper> = match now.driver().map(|part| part.what) {
+        Some(What::Memory) => less_memory(request, place, now).into_iter().collect(),
+        Some(What::Cores) if request.gpus.is_some() => {
+            fewer_cores(request, place, now).into_iter().collect()
+        }
+        Some(What::Gpus) => slices(request, place, now),
+        _ => Vec::new(),
+    };
+    found.sort_by(|one, other| one.per_hour.total_cmp(&other.per_hour));
+    found.truncate(MOST);
+    found
+}
+
+/// The changed request, if it really is cheaper.
+fn offer(
+    then: &Request,
+    place: &Place,
+    now: &Price,
+    changes: Vec<(Sets, String)>,
+    sentence: impl FnOnce(&str) -> String,
+) -> Option<Cheaper> {
+    let new = price(then, place);
+    let per_hour = new.per_hour();
+    let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - WORTH);
+    let paid = format!("{} instead of {}", amount(per_hour), amount(now.per_hour()));
+    good.then(|| Cheaper { sentence: sentence(&paid), changes, per_hour })
+}
+
+/// What the parts other than the driver count at most.
+fn next_most(now: &Price, driver: What) -> f64 {
+    let others = now.parts.iter().filter(|part| part.what != driver);
+    others.map(|part| part.counts).fold(0.0, f64::max)
+}
+
+/// So little memory that something else sets the price.
+fn less_memory(request: &Request, place: &Place, now: &Price) -> Option<Cheaper> {
+    let part = now.parts.iter().find(|part| part.what == What::Memory)?;
+    let share = next_most(now, What::Memory) / part.counts;
+    // A form knows memory of a node and of a core.
+    let (asked, sets) = match request.memory? {
+        Memory::PerNode(mb) => (mb, Sets::Memory),
+        Memory::PerGpu(mb) => {
+            (mb.saturating_mul(request.gpus.as_ref()?.count.into()), Sets::Memory)
+        }
+        Memory::PerCore(mb) => (mb, Sets::MemoryPerCore),
+    };
+    let mb = rounded_down(scaled(asked, share));
+    let (memory_then, each) = match sets {
+        _ if mb == 0 => return None,
+        Sets::MemoryPerCore => (Memory::PerCore(mb), " for each core"),
+        _ if request.nodes_or_one() > 1 => (Memory::PerNode(mb), " on each node"),
+        _ => (Memory::PerNode(mb), ""),
+    };
+    let changed = Request { memory: Some(memory_then), ..request.clone() };
+    offer(&changed, place, now, vec![(sets, memory_option(mb))], |paid| {
+        format!(
+            "With {}{each} instead of {} it would pay {paid} an hour. The cores and GPUs you ask for pay for that much \
+             already.",
+            memory(mb),
+            memory(asked)
+        )
+    })
+}
+
+/// So few cores that the GPUs set the price.
+fn fewer_cores(request: &Request, place: &Place, now: &Price) -> Option<Cheaper> {
+    let part = now.parts.iter().find(|part| part.what == What::Cores)?;
+    let share = next_most(now, What::Cores) / part.counts;
+    let asked = request.cores?;
+    let cores = u32::try_from(scaled(asked.into(), share)).ok().filter(|cores| *cores > 0)?;
+    let changed = Request { cores: Some(cores), ..request.clone() };
+    let each = if request.all_tasks() > 1 { " for each task" } else { "" };
+    offer(&changed, place, now, vec![(Sets::Cores, cores.to_string())], |paid| {
+        format!(
+            "With {cores} cores{each} instead of {asked} it would pay {paid} an hour: so many come with the GPUs."
+        )
+    })
+}
+
+/// A part of a GPU instead of a whole one.
+fn slices(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
+    let Some(gpus) = request.gpus.as_ref().filter(|_| request.all_gpus() == 1) else {
+        return Vec::new();
+    };
+    let is_whole = gpus
+        .model
+        .as_deref()
+        .is_none_or(|model| place.site.jobs.slices.iter().all(|slice| slice.name != model));
+    if !is_whole {
+        return Vec::new();
+    }
+    let one = |slice: &crate::sites::Slice| {
+        let mut changed = request.clone();
+        changed.gpus.as_mut()?.model = Some(slice.name.clone());
+        offer(&changed, place, now, vec![(Sets::GpuModel, slice.name.clone())], |paid| {
+            format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
+        })
+    };
+    place.site.jobs.slices.iter().filter_map(one).collect()
+}
+
+/// A part of an amount, a little less rather than more.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a part of an amount is no larger than it"
+)]
+fn scaled(asked: u64, share: f64) -> u64 {
+    ((asked as f64 * share.clamp(0.0, 1.0) + 1e-6).floor() as u64).min(asked)
+}
+
+/// Whole gibibytes where there are some.
+const fn rounded_down(mb: u64) -> u64 {
+    if mb >= 1024 { mb / 1024 * 1024 } else { mb }
+}

@@ -1,0 +1,272 @@
+//! What each part of a request counts in an hour, in the site's own unit. The largest is what is paid.
+
+use super::{Part, What};
+use crate::explain::sizes::{count, memory};
+use crate::explain::sorts::{factor_names, is_whole, partitions};
+use crate::recipes::place::Place;
+use crate::recipes::request::Request;
+use crate::sites::{Per, Site};
+
+/// What is paid in an hour.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Price {
+    /// The unit, for people.
+    pub unit: String,
+    /// What each part counts.
+    pub parts: Vec<Part>,
+    /// Whether this is the unit of the group's quota.
+    pub is_sites_unit: bool,
+    /// What is not known, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Price {
+    /// What is paid: the largest part.
+    pub fn per_hour(&self) -> f64 {
+        self.parts.iter().map(|part| part.counts).fold(0.0, f64::max)
+    }
+
+    /// The part that is paid for. Between equals, what comes first in a request.
+    pub fn driver(&self) -> Option<&Part> {
+        let most = self.per_hour();
+        self.parts.iter().find(|part| part.counts >= most)
+    }
+}
+
+/// Under this name the sites of the Alliance say what memory counts for jobs without GPUs.
+const WITHOUT_GPUS: &str = "cpu";
+
+/// Counts a request.
+pub(super) fn price(request: &Request, place: &Place) -> Price {
+    let units = &place.site.units;
+    let name = units.name.as_deref().unwrap_or_default();
+    let in_rgu = name.contains("RGU");
+    match (in_rgu, request.gpus.is_some()) {
+        (true, true) => in_reference_gpus(request, place),
+        (true, false) => in_units(request, place, &[WITHOUT_GPUS], "core hours"),
+        (false, _) => {
+            // Where two are named, such as core hours and GPU hours, the first is that of jobs without GPUs.
+            let unit = if name.is_empty() || name.contains("core") { "core hours" } else { name };
+            in_units(request, place, &factor_names(request, place), unit)
+        }
+    }
+}
+
+/// The value of the first of these names that has one.
+fn factor(site: &Site, per: Per, names: &[&str]) -> Option<f64> {
+    let one = |name: &&str| {
+        let fits = |factor: &&crate::sites::Factor| factor.per == per && factor.name == *name;
+        site.units.factors.iter().find(fits).map(|factor| factor.value)
+    };
+    names.iter().find_map(one)
+}
+
+/// Cores, memory and GPUs, each times its factor.
+fn in_units(request: &Request, place: &Place, names: &[&str], unit: &str) -> Price {
+    let site = &*place.site;
+    let mut price = Price {
+        unit: unit.to_owned(),
+        parts: Vec::new(),
+        is_sites_unit: site.units.name.is_some(),
+        notes: Vec::new(),
+    };
+    if site.units.name.is_none() {
+        price.notes.push(
+            "How this cluster counts what is used is not known to this portal. This is the plain number of hours."
+                .to_owned(),
+        );
+    }
+    // The closest name that has any factors at all: a short test on ordinary nodes is paid like an ordinary job.
+    let known = |name: &&&str| site.units.factors.iter().any(|factor| factor.name == ***name);
+    let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
+    let gpus = u64::from(request.all_gpus());
+    if let (Some(each), 0) = (factor(site, Per::Node, &names), gpus) {
+        price.parts.push(whole_nodes(nodes(request, place), each));
+        return price;
+    }
+    if gpus > 0 {
+        let name = site.units.name.as_deref().unwrap_or("GPU");
+        match factor(site, Per::Gpu, &names) {
+            Some(each) => price.parts.push(Part {
+                what: What::Gpus,
+                words: count(gpus, "GPU"),
+                counts: float(gpus) * each,
+            }),
+            // Where nothing is said of GPUs, they are not counted.
+            None if site.units.factors.is_empty() && !name.contains("GPU") => {}
+            None => return in_gpu_hours(request, place, price.notes),
+        }
+    }
+    if is_whole(request, place) && gpus == 0 {
+        let nodes = nodes(request, place);
+        if let Some(cores) = cores_of_node(request, place) {
+            price.parts.push(whole_nodes(nodes, float(cores)));
+        } else {
+            (price.unit, price.is_sites_unit) = ("node hours".to_owned(), false);
+            price.notes.push(
+                "Jobs pay for whole nodes here. How many cores a node has is not known yet, so nodes are counted."
+                    .to_owned(),
+            );
+            price.parts.push(whole_nodes(nodes, 1.0));
+        }
+        return price;
+    }
+    let cores = u64::from(request.all_cores());
+    let of_cores = float(cores) * factor(site, Per::Core, &names).unwrap_or(1.0);
+    price
+        .parts
+        .insert(0, Part { what: What::Cores, words: count(cores, "core"), counts: of_cores });
+    match (held_mb(request, site), factor(site, Per::Gib, &names)) {
+        (Some(mb), Some(each)) => price.parts.insert(1, of_memory(mb, each)),
+        (Some(_), None) if counts_memory(site) => price.notes.push(
+            "Memory counts as well here, but this portal does not know how much. A job that asks for much memory may \
+             pay more than this."
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    price
+}
+
+/// Where the site says that memory is paid for.
+fn counts_memory(site: &Site) -> bool {
+    site.units.explanation.as_deref().is_some_and(|words| words.contains("memory"))
+}
+
+/// GPUs in reference units; cores and memory beyond what goes with a GPU count as more of it.
+fn in_reference_gpus(request: &Request, place: &Place) -> Price {
+    let site = &*place.site;
+    let Some(model) = model(request, site) else {
+        let note =
+            "Which GPU it would get is not said, so its reference units (RGU) are not known.";
+        return in_gpu_hours(request, place, vec![note.to_owned()]);
+    };
+    let Some(each) = factor(site, Per::Gpu, &[model]) else {
+        let note = format!(
+            "How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal."
+        );
+        return in_gpu_hours(request, place, vec![note]);
+    };
+    let gpus = all_gpus(request, place);
+    let mut price = Price {
+        unit: "RGU hours".to_owned(),
+        parts: vec![Part {
+            what: What::Gpus,
+            words: format!("{} ({model})", count(gpus, "GPU")),
+            counts: float(gpus) * each,
+        }],
+        is_sites_unit: true,
+        notes: Vec::new(),
+    };
+    if is_whole(request, place) {
+        return price;
+    }
+    match bundle(site, model) {
+        Some((cores_of_unit, gib_of_unit)) => {
+            let cores = u64::from(request.all_cores());
+            price.parts.push(Part {
+                what: What::Cores,
+                words: count(cores, "core"),
+                counts: float(cores) / cores_of_unit,
+            });
+            price
+                .parts
+                .extend(held_mb(request, site).map(|mb| of_memory(mb, gib_of_unit.recip())));
+        }
+        None => price.notes.push(
+            "How many cores and how much memory go with such a GPU is not known to this portal. A job that asks for \
+             many may pay more than this."
+                .to_owned(),
+        ),
+    }
+    price
+}
+
+/// Cores and gibibytes that go with one reference unit. It is one ratio for a cluster; parts of GPUs have that of the
+/// whole one.
+fn bundle(site: &Site, model: &str) -> Option<(f64, f64)> {
+    let ratio = |name: &str, cores: Option<u16>, gib: Option<u16>| {
+        let each = factor(site, Per::Gpu, &[name])?;
+        let (cores, gib) = (f64::from(cores?), f64::from(gib?));
+        (cores > 0.0 && gib > 0.0).then(|| (cores / each, gib / each))
+    };
+    let of_gpu = |gpu: &crate::sites::Gpu| ratio(&gpu.name, gpu.cores, gpu.node_memory_gb);
+    if let Some(gpu) = site.jobs.gpus.iter().find(|gpu| gpu.name == model) {
+        return of_gpu(gpu);
+    }
+    let known: Vec<(f64, f64)> = site.jobs.gpus.iter().filter_map(of_gpu).collect();
+    if let [one] = known.as_slice() {
+        return Some(*one);
+    }
+    let slice = site.jobs.slices.iter().find(|slice| slice.name == model)?;
+    ratio(&slice.name, slice.cores, slice.node_memory_gb)
+}
+
+/// The kind of GPU: the one it names, or the only one that there is.
+fn model<'a>(request: &'a Request, site: &'a Site) -> Option<&'a str> {
+    let named = request.gpus.as_ref()?.model.as_deref();
+    let only = match site.jobs.gpus.as_slice() {
+        [only] => Some(only.name.as_str()),
+        _ => None,
+    };
+    named.or(only)
+}
+
+/// GPUs, one by one, where what they count is not known.
+fn in_gpu_hours(request: &Request, place: &Place, notes: Vec<String>) -> Price {
+    let gpus = all_gpus(request, place);
+    let part = Part { what: What::Gpus, words: count(gpus, "GPU"), counts: float(gpus) };
+    Price { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
+}
+
+/// All its GPUs; where nodes are given as a whole, all of theirs.
+fn all_gpus(request: &Request, place: &Place) -> u64 {
+    let asked = u64::from(request.all_gpus());
+    let per_node = model(request, &place.site)
+        .and_then(|model| place.site.jobs.gpus.iter().find(|gpu| gpu.name == model))
+        .and_then(|gpu| gpu.per_node);
+    match per_node {
+        Some(per_node) if is_whole(request, place) => {
+            asked.max(u64::from(per_node) * u64::from(request.nodes_or_one()))
+        }
+        _ => asked,
+    }
+}
+
+fn whole_nodes(nodes: u64, each: f64) -> Part {
+    let words = format!("{} as a whole", count(nodes, "node"));
+    Part { what: What::Nodes, words, counts: float(nodes) * each }
+}
+
+fn of_memory(mb: u64, each: f64) -> Part {
+    Part { what: What::Memory, words: memory(mb), counts: float(mb) / 1024.0 * each }
+}
+
+/// All its memory: what it says, or what it gets if it does not say.
+fn held_mb(request: &Request, site: &Site) -> Option<u64> {
+    let default = site.jobs.memory_default_mb.map(u64::from);
+    request
+        .all_memory_mb()
+        .filter(|mb| *mb > 0)
+        .or_else(|| default.map(|each| each.saturating_mul(request.all_cores().into())))
+}
+
+/// Nodes that it takes, where they are given as a whole.
+fn nodes(request: &Request, place: &Place) -> u64 {
+    let asked = u64::from(request.nodes_or_one());
+    let needed = cores_of_node(request, place)
+        .map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
+    asked.max(needed.unwrap_or(0))
+}
+
+fn cores_of_node(request: &Request, place: &Place) -> Option<u64> {
+    let of = |partition: &crate::recipes::place::Partition| partition.cpus.map(|span| span.most);
+    let usual = place.default_partition().filter(|_| request.partition.is_none());
+    usual.and_then(of).or_else(|| partitions(request, place).into_iter().filter_map(of).max())
+}
+
+/// Counts are far below where this loses digits that anyone would see.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(super) const fn float(number: u64) -> f64 {
+    number as f64
+}

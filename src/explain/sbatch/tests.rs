@@ -1,0 +1,215 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Recorded on the demo cluster: `=== NAME: COMMAND`, what was said, `(exit CODE)`.
+const RECORDED: &str = include_str!("../../../tests/fixtures/slurm/sbatch-refused-22.05.txt");
+
+/// What was said under a name.
+fn recorded(name: &str) -> &'static str {
+    let part = RECORDED
+        .split("=== ")
+        .find(|part| part.split([':', '\n']).next() == Some(name))
+        .unwrap_or_else(|| panic!("{name}"));
+    let (_, said) = part.split_once('\n').unwrap();
+    said.rsplit_once("(exit").unwrap().0
+}
+
+#[test]
+fn refusals_of_the_demo_cluster() {
+    let cases: &[(&str, Sets, &str)] = &[
+        ("account", Sets::Account, "cannot use this project"),
+        ("account_partition", Sets::Account, "cannot use this project"),
+        ("partition", Sets::Partition, "no partition of that name"),
+        ("time", Sets::Time, "longer than jobs may run"),
+        ("time_cpu", Sets::Time, "longer than jobs may run"),
+        ("time_bad", Sets::Time, "was not understood"),
+        ("memory", Sets::Memory, "as much memory"),
+        ("memory_core", Sets::Memory, "as much memory"),
+        ("gres", Sets::Gpus, "No machine there"),
+        ("gres_count", Sets::Gpus, "No machine there"),
+        ("gpus_cpu", Sets::Gpus, "No machine there"),
+        ("gpus_model", Sets::GpuModel, "No machine there"),
+        ("qos", Sets::Qos, "kind of service"),
+        ("dependency_bad", Sets::After, "wait for"),
+        ("array", Sets::Array, "more tasks"),
+        ("array_bad", Sets::Array, "more tasks"),
+        ("nodes", Sets::Nodes, "more cores or nodes"),
+        ("nodes_bad", Sets::Nodes, "number of nodes"),
+        ("cores", Sets::Cores, "more cores or nodes"),
+        ("tasks", Sets::Tasks, "more cores or nodes"),
+        ("constraint", Sets::Other, "feature"),
+        ("unknown_option", Sets::Other, "options in the script"),
+        ("begin", Sets::Other, "may start"),
+        ("reservation", Sets::Other, "reservation"),
+        ("license", Sets::Other, "licence"),
+        ("signal", Sets::Warn, "signal"),
+        ("submit_limit", Sets::Array, "as many jobs in the queue"),
+    ];
+    for (name, about, part) in cases {
+        let refused = read(recorded(name));
+        assert!(refused.sentence.contains(part), "{name}: {}", refused.sentence);
+        assert!(refused.fields.contains(about) && !refused.is_unsure, "{name}: {refused:?}");
+        assert!(!refused.slurm.is_empty() && refused.accounts.is_empty(), "{name}");
+    }
+    for (name, part) in [
+        ("empty", "script is empty"),
+        ("nobang", "#!/bin/bash"),
+        ("dos", "Windows"),
+        ("nofile", "did not find the script"),
+    ] {
+        assert!(read(recorded(name)).sentence.contains(part), "{name}");
+    }
+}
+
+/// As the centres' pages and other people's tools quote them.
+#[test]
+fn messages_of_centres() {
+    let cases: &[(&str, Option<Sets>, &str)] = &[
+        (
+            "Submitting jobs from directories residing in /home is not permitted",
+            Some(Sets::Folder),
+            "home folder",
+        ),
+        (
+            "SBATCH ERROR:\n Walltime must be at least 15 minutes (except on the debug partition)\n\
+             SBATCH: Job not submitted because of this error.",
+            Some(Sets::Time),
+            "less time",
+        ),
+        (
+            "SBATCH ERROR:\n The --mem=... request is not allowed nor necessary on Trillium; ...\n\
+             SBATCH: Job not submitted because of this error.",
+            Some(Sets::Memory),
+            "do not ask for memory",
+        ),
+        (
+            "Job output requested to be written to file /home/x/y.out which is read-only on the compute nodes.",
+            Some(Sets::Output),
+            "only read",
+        ),
+        (
+            "Job output file specification cannot use environment variables like $SCRATCH",
+            Some(Sets::Output),
+            "variable",
+        ),
+        (
+            "sbatch: error: AssocGrpBillingMinutes\nsbatch: error: Batch job submission failed: Job violates \
+             accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            Some(Sets::Time),
+            "quota",
+        ),
+        (
+            "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates \
+             accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            Some(Sets::Array),
+            "as many jobs in the queue",
+        ),
+        (
+            "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job violates \
+             accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            Some(Sets::Time),
+            "more time",
+        ),
+        (
+            "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            Some(Sets::Account),
+            "does not say which",
+        ),
+        ("Invalid generic resource (gres) specification", Some(Sets::GpuModel), "no GPU"),
+        ("Memory required by task is not available", Some(Sets::Memory), "as much memory"),
+        ("CPU count specification invalid", Some(Sets::Cores), "more cores"),
+        ("Node count specification invalid", Some(Sets::Nodes), "nodes"),
+        ("No partition specified or system default partition", Some(Sets::Partition), "partition"),
+        ("Circular job dependency", Some(Sets::After), "wait for"),
+        ("Disk quota exceeded", Some(Sets::Output), "no room left"),
+        ("cat: write error: No space left on device", Some(Sets::Output), "no room left"),
+        ("Unable to contact slurm controller (connect failure)", None, "did not answer"),
+        ("Rate limit exceeded, please retry momentarily", None, "busy"),
+        (
+            "allocation failure: Requested node configuration is not available",
+            Some(Sets::Gpus),
+            "No machine",
+        ),
+        ("something new", None, "own words"),
+    ];
+    for (said, about, part) in cases {
+        let refused = read(said);
+        assert!(refused.sentence.contains(part), "{said}: {}", refused.sentence);
+        assert!(about.is_none_or(|about| refused.fields.contains(&about)), "{said}: {refused:?}");
+        assert!(!refused.is_unsure, "{said}");
+    }
+}
+
+#[test]
+fn projects_to_choose_from() {
+    let lists = "sbatch: error: You are associated with multiple _cpu allocations...\n\
+                 sbatch: error: Please specify one of the following accounts to submit this job:\n\
+                 sbatch: error:   RAS default accounts: def-a, def-b, \n\
+                 sbatch: error:           RAC accounts: rpp-x, \n\
+                 sbatch: error:   Compute-Burst accounts: \n\
+                 sbatch: error:          Other accounts: \n\
+                 sbatch: error: Use the parameter --account=desired_account when submitting your job\n";
+    let general = "sbatch: error: Batch job submission failed: Unspecified error\n";
+    // The general line may come before or after.
+    for said in [format!("{lists}{general}"), format!("{general}{lists}")] {
+        let refused = read(&said);
+        assert_eq!(refused.accounts, ["def-a", "def-b", "rpp-x"]);
+        assert_eq!(refused.fields, [Sets::Account]);
+        assert!(refused.sentence.contains("several projects"));
+    }
+    let other = read(
+        "You cannot use this account to submit this job.\nPlease use one of the following accounts:\n\
+         def-smith, rrg-smith\ndef-a\nUse the parameter --account=desired_account\n",
+    );
+    assert_eq!(other.accounts, ["def-smith", "rrg-smith", "def-a"]);
+    assert!(other.sentence.contains("cannot pay"));
+    assert!(read("Please specify one of the accounts: none of them is yours").accounts.is_empty());
+}
+
+#[test]
+fn banners_lose_their_colours_and_frames() {
+    let refused = read(
+        "\u{1b}[1;31m=====================\u{1b}[0m\n\u{1b}[1;31mGPU type required (e.g. --gpus=h100:1)\u{1b}[0m\n\
+         \u{1b}[1;31m=====================\u{1b}[0m\r\nsbatch: error: Batch job submission failed: Unspecified error",
+    );
+    assert_eq!(
+        refused.slurm,
+        "GPU type required (e.g. --gpus=h100:1)\nsbatch: error: Batch job submission failed: Unspecified error"
+    );
+    assert_eq!(refused.fields, [Sets::GpuModel, Sets::Gpus]);
+}
+
+#[test]
+fn where_nobody_knows() {
+    for said in [
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        "slurm_receive_msg: Zero Bytes were transmitted or received",
+        "",
+        "\n\n",
+    ] {
+        let refused = read(said);
+        assert!(refused.is_unsure && refused.sentence.contains("your list"), "{said:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_survived_and_bounded(text in "(?s)(.|accounts:|def-a|, |\n|\u{1b}\\[31m){0,300}") {
+        let refused = read(&text);
+        prop_assert!(refused.slurm.chars().count() <= LONGEST && refused.accounts.len() <= MOST_ACCOUNTS);
+        prop_assert!(!refused.slurm.chars().any(|c| c.is_control() && c != '\n'));
+        prop_assert!(refused.accounts.iter().all(|name| is_account(name)));
+    }
+}
+
+#[test]
+fn the_table_is_written_as_it_is_read() {
+    for message in MESSAGES {
+        assert!(message.means.ends_with('.'), "{}", message.means);
+        for part in message.says {
+            assert_eq!(*part, part.to_lowercase());
+            assert!(!part.contains("  "));
+        }
+    }
+}

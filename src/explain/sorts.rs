@@ -1,0 +1,171 @@
+//! Which sort of job a request is at its site, and which partitions it may come to.
+
+use crate::recipes::place::{Partition, Place};
+use crate::recipes::request::{Array, Request};
+use crate::sites::{JobType, Say};
+use crate::slurm::tasks::TaskSet;
+
+/// The sorts of job whose rules hold for a request: the one that it is exactly, or that of its partition and that of
+/// its quality of service.
+pub fn sorts<'a>(request: &Request, place: &'a Place) -> Vec<&'a JobType> {
+    let types = &place.site.jobs.types;
+    let partition = partition_name(request, place);
+    let same_partition = |one: &JobType| one.partition.as_deref() == partition;
+    let exact = |one: &&JobType| same_partition(one) && one.qos == request.qos;
+    if let Some(exact) = types.iter().find(exact) {
+        return vec![exact];
+    }
+    let either = |one: &&JobType| match (&one.partition, &one.qos) {
+        (_, None) => same_partition(one),
+        (None, Some(_)) => one.qos == request.qos,
+        (Some(_), Some(_)) => false,
+    };
+    types.iter().filter(either).collect()
+}
+
+/// The partition that the site's sorts of job know it by: the one that it names, or the usual one where that has a
+/// name among them.
+fn partition_name<'a>(request: &'a Request, place: &'a Place) -> Option<&'a str> {
+    if let Some(named) = request.partition.as_deref() {
+        return named.split(',').next();
+    }
+    let usual = |one: &JobType| one.partition.is_none() && one.qos.is_none();
+    if place.site.jobs.types.iter().any(usual) {
+        return None;
+    }
+    place.default_partition().map(|partition| partition.name.as_str())
+}
+
+/// The names under which a request's factors may stand, the closest first.
+pub fn factor_names<'a>(request: &'a Request, place: &'a Place) -> Vec<&'a str> {
+    let mut names: Vec<&str> =
+        sorts(request, place).into_iter().map(|one| one.name.as_str()).collect();
+    let partition = partition_name(request, place);
+    let of_partition = place
+        .site
+        .jobs
+        .types
+        .iter()
+        .find(|one| one.partition.as_deref() == partition && one.qos.is_none());
+    names.extend(of_partition.map(|one| one.name.as_str()));
+    names.extend(partition);
+    names
+}
+
+/// Whether its nodes are all its own.
+pub fn is_whole(request: &Request, place: &Place) -> bool {
+    place.site.jobs.whole_node || sorts(request, place).iter().any(|one| one.whole_node)
+}
+
+/// The partitions that it may come to, as far as they are known: those it names, or the usual one, or, where the site
+/// chooses, all.
+pub fn partitions<'a>(request: &Request, place: &'a Place) -> Vec<&'a Partition> {
+    let named = request.partition.as_deref().filter(|name| *name != "default");
+    if let Some(names) = named {
+        return names.split(',').filter_map(|name| place.partition(name)).collect();
+    }
+    let usual = place.default_partition().filter(|_| place.site.jobs.partition != Say::Never);
+    match usual {
+        Some(usual) => vec![usual],
+        None => place.partitions.iter().collect(),
+    }
+}
+
+/// How many tasks an array has; nothing if its list cannot be read.
+pub fn tasks(array: &Array) -> Option<u64> {
+    TaskSet::read(&array.tasks).map(|tasks| tasks.len())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::recipes::place::Gpu;
+    use crate::sites::{Lookup, Site, lookup};
+    use crate::slurm::partitions;
+
+    const DEMO: &str = include_str!("../../tests/fixtures/slurm/sinfo-22.05.txt");
+    const TRILLIUM: &str = include_str!("../../tests/fixtures/slurm/sinfo-trillium.txt");
+
+    /// One of the sites that come with the program, with the partitions that were recorded there, if any.
+    pub fn place(name: &str) -> Place {
+        let Lookup::Site(site) = lookup(name) else { panic!("{name}") };
+        let partitions = match name {
+            "demo" => partitions::read(DEMO),
+            "trillium" => partitions::read(TRILLIUM),
+            _ => Vec::new(),
+        };
+        place_of(site.clone(), partitions)
+    }
+
+    /// A place at a site.
+    pub fn place_of(site: Site, partitions: Vec<Partition>) -> Place {
+        let whole = site.jobs.gpus.iter().map(|gpu| Gpu {
+            model: Some(gpu.name.clone()),
+            label: gpu.label.clone(),
+            per_node: gpu.per_node.unwrap_or(0).into(),
+            is_slice: false,
+            cores: gpu.cores.map(u32::from),
+            memory_gb: gpu.node_memory_gb.map(u32::from),
+            partition: gpu.partition.clone(),
+        });
+        let slices = site.jobs.slices.iter().map(|slice| Gpu {
+            model: Some(slice.name.clone()),
+            label: slice.label.clone(),
+            is_slice: true,
+            cores: slice.cores.map(u32::from),
+            memory_gb: slice.node_memory_gb.map(u32::from),
+            ..Gpu::default()
+        });
+        Place {
+            gpus: whole.chain(slices).collect(),
+            site: Arc::new(site),
+            user: "alice".into(),
+            accounts: Vec::new(),
+            partitions,
+            folders: BTreeMap::from([("HOME".into(), "/home/alice".into())]),
+            max_array: None,
+            keeps_comments: true,
+        }
+    }
+
+    fn names(place: &Place, partition: Option<&str>, qos: Option<&str>) -> Vec<String> {
+        let request = Request {
+            partition: partition.map(str::to_owned),
+            qos: qos.map(str::to_owned),
+            ..Request::default()
+        };
+        sorts(&request, place).iter().map(|one| one.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_request_finds_its_sort() {
+        let saga = place("saga");
+        assert_eq!(names(&saga, None, None), ["normal"]);
+        assert_eq!(names(&saga, Some("a100"), None), ["a100"]);
+        assert_eq!(names(&saga, None, Some("devel")), ["devel"]);
+        assert_eq!(names(&saga, Some("accel"), Some("devel")), ["accel", "devel"]);
+        let request = Request { qos: Some("devel".into()), ..Request::default() };
+        assert_eq!(factor_names(&request, &saga), ["devel", "normal"]);
+        let demo = place("demo");
+        assert_eq!(names(&demo, None, None), ["cpu"], "the usual partition has a name there");
+        assert_eq!(names(&demo, Some("debug"), Some("debug")), ["debug"]);
+        assert!(names(&place("generic"), None, None).is_empty());
+    }
+
+    #[test]
+    fn partitions_that_it_may_come_to() {
+        let demo = place("demo");
+        let of = |name: Option<&str>| {
+            let request = Request { partition: name.map(str::to_owned), ..Request::default() };
+            partitions(&request, &demo).iter().map(|p| p.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(None), ["cpu"]);
+        assert_eq!(of(Some("gpu,debug")), ["gpu", "debug"]);
+        assert!(of(Some("nowhere")).is_empty());
+        let trillium = place("trillium");
+        assert_eq!(partitions(&Request::default(), &trillium).len(), trillium.partitions.len());
+    }
+}

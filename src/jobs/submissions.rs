@@ -1,0 +1,236 @@
+//! Submitting jobs exactly once. What is handed over is written down first, with a token of its own that travels with
+//! the job. A background worker for each person and cluster carries it out. Whenever it is not certain whether
+//! something arrived, the worker looks for the token before it does anything else.
+
+mod carry;
+mod doubt;
+mod order;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use order::{Order, Unfit};
+
+use super::watch::{QueueKey, Queues};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{Action, Auth, AuthError};
+use crate::clock::Clock;
+use crate::cluster::{Known, Learnt, Lines};
+use crate::config::SubmitPace;
+use crate::domain::{PersonId, SubmissionId};
+use crate::entropy;
+use crate::slurm::submit::Carrier;
+use crate::store::submissions::{self, NewSubmission};
+pub use crate::store::submissions::{State, Submission};
+use crate::store::{self, Store, StoreError};
+
+/// So many may wait for one person at a time.
+const MOST_OPEN: i64 = 200;
+
+/// Why nothing was taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// The order itself.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The person has no way to this cluster, or it is out of use.
+    #[error("You have no way to this cluster yet. Connect to it first, then submit again.")]
+    NoWay,
+    /// Enough is waiting.
+    #[error("Too many of your jobs still wait to be sent. Wait until some of them have arrived.")]
+    TooMany,
+    /// The person's account.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The database; nothing was written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What submissions need of the rest.
+pub struct Parts {
+    /// Accounts and rights.
+    pub auth: Auth,
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Connections.
+    pub lines: Lines,
+    /// Looks again once there is a new job.
+    pub queues: Queues,
+    /// How long things take.
+    pub pace: SubmitPace,
+    /// Ends the background work.
+    pub stop: CancellationToken,
+    /// Background work, awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+/// All submissions.
+#[derive(Clone)]
+pub struct Submissions(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    /// One for each person and cluster with something to be done; told when there is more, or a reason to hurry.
+    workers: Mutex<HashMap<QueueKey, Arc<Notify>>>,
+    changes: broadcast::Sender<Change>,
+}
+
+/// A submission that has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Whose.
+    pub person: PersonId,
+    /// Which.
+    pub id: SubmissionId,
+}
+
+impl Submissions {
+    /// Nothing is carried out before [`Submissions::keep`] or the next order.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            workers: Mutex::default(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// Tells what has changed.
+    pub fn watch(&self) -> broadcast::Receiver<Change> {
+        self.0.changes.subscribe()
+    }
+
+    /// Takes an order over: from now on it becomes one job, or an honest no. The same form sent again gives the same
+    /// submission, whatever is in it.
+    pub async fn submit(&self, actor: &Actor, order: Order) -> Result<SubmissionId, NotTaken> {
+        order.check()?;
+        if actor.id.is_some_and(|id| id != order.person) {
+            return Err(AuthError::Denied.into());
+        }
+        let parts = &self.0.parts;
+        let key = order.key();
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        if let Some(known) = submissions::by_form(&mut tx, order.person, &order.form).await? {
+            return Ok(known);
+        }
+        parts.auth.authorise(&mut tx, actor, Action::UseClusters).await?;
+        if submissions::count_open(&mut tx, order.person).await? >= MOST_OPEN {
+            return Err(NotTaken::TooMany);
+        }
+        let line = store::lines::get(&mut tx, key.line()).await?.ok_or(NotTaken::NoWay)?;
+        let cluster = store::clusters::get(&mut tx, order.cluster).await?;
+        let cluster =
+            cluster.filter(|cluster| cluster.retired().is_none()).ok_or(NotTaken::NoWay)?;
+        let title = cluster.title.clone();
+        let known = Known::of(&mut tx, cluster).await?;
+        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
+        let carrier = if is_kept { Carrier::Comment } else { Carrier::Name };
+        let token = token()?;
+        let new = NewSubmission {
+            person: order.person,
+            cluster: order.cluster,
+            token: &token,
+            form: &order.form,
+            script: &order.script,
+            job_name: &order.job_name,
+            folders: &order.folders,
+            carrier: carrier.as_str(),
+            recipe: &order.recipe,
+            recipe_version: order.recipe_version,
+            recipe_id: order.recipe_id,
+            answers: &order.answers,
+            sweep: &order.sweep,
+        };
+        let id = submissions::add(&mut tx, &new, now).await?;
+        let about = About { person: Some(order.person), subject: &title, detail: &order.job_name };
+        record(&mut tx, actor, Event::JobSubmitted, about, now).await?;
+        store::commit(tx).await?;
+        self.tell(order.person, id);
+        self.wake(key);
+        Ok(id)
+    }
+
+    /// One of a person's own.
+    pub async fn get(
+        &self,
+        person: PersonId,
+        id: SubmissionId,
+    ) -> Result<Option<Submission>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
+    }
+
+    /// Waits until its fate is known or the time is up, and gives it as it is then.
+    pub async fn wait(
+        &self,
+        id: SubmissionId,
+        at_most: Duration,
+    ) -> Result<Option<Submission>, StoreError> {
+        let until = tokio::time::Instant::now() + at_most;
+        let mut news = self.watch();
+        loop {
+            let mut db = self.0.parts.store.read().await?;
+            let now = submissions::get(&mut db, id).await?;
+            drop(db);
+            if now.as_ref().is_none_or(|one| one.state.is_settled()) {
+                return Ok(now);
+            }
+            let changed = async { while news.recv().await.is_ok_and(|change| change.id != id) {} };
+            if tokio::time::timeout_at(until, changed).await.is_err() {
+                return Ok(now);
+            }
+        }
+    }
+
+    /// Tries one that could not be sent again. False if it is no such.
+    pub async fn again(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        let Some(one) = submissions::get(&mut tx, id).await? else { return Ok(false) };
+        let done = submissions::revive(&mut tx, id, person, now).await?;
+        store::commit(tx).await?;
+        if done {
+            self.tell(person, id);
+            self.wake(QueueKey { person, cluster: one.cluster_id });
+        }
+        Ok(done)
+    }
+
+    /// Gives up one that was not sent. False if it may be a job already, or is settled.
+    pub async fn give_up(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        let done = submissions::give_up(&mut tx, id, person, now).await?;
+        store::commit(tx).await?;
+        if done {
+            self.tell(person, id);
+        }
+        Ok(done)
+    }
+
+    fn tell(&self, person: PersonId, id: SubmissionId) {
+        // Nobody may be looking.
+        let _ = self.0.changes.send(Change { person, id });
+    }
+
+    fn workers(&self) -> MutexGuard<'_, HashMap<QueueKey, Arc<Notify>>> {
+        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A word that belongs to one submission. Eighty random bits.
+fn token() -> Result<String, StoreError> {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bytes = entropy::bytes::<16>().map_err(|_| StoreError::Busy)?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}

@@ -1,0 +1,302 @@
+//! Carrying a submission out: sending it, and finding out whether it arrived.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::doubt::Doubt;
+use super::worker::Memory;
+use super::{State, Submission, Submissions};
+use crate::clock::UnixTime;
+use crate::cluster::Known;
+use crate::cluster::submit::{self, Look, Outcome, Parcel, Seen};
+use crate::jobs::QueueKey;
+use crate::slurm::submit::{Answer, Carrier};
+use crate::ssh::{Line, RunError};
+use crate::store::{self, StoreError, submissions};
+
+/// It is sent at most so many times by itself.
+const MOST_SENDS: i64 = 3;
+
+/// While nobody of that name is here.
+const AWAY: &str = "You are not signed in, and your key may not be used while you are away.";
+/// After looks that found nothing.
+const LOST: &str = "It did not reach Slurm.";
+
+/// What is needed to do anything.
+struct Ground {
+    line: Arc<Line>,
+    user: String,
+    spacing: Duration,
+}
+
+impl Submissions {
+    /// Sends one. Gives how long to wait if that was not possible now; nothing if the next one can follow.
+    pub(super) async fn send(
+        &self,
+        key: QueueKey,
+        one: &Submission,
+        memory: &mut Memory,
+    ) -> Result<Option<Duration>, StoreError> {
+        let parts = &self.0.parts;
+        if parts.clock.now().since(one.ready_at) > parts.pace.patience_s {
+            self.step(one, async |db, now| {
+                submissions::note_not_sent(db, one.id, &one.problem, now).await
+            })
+            .await?;
+            return Ok(None);
+        }
+        let ground = match self.ground(key).await? {
+            Ok(ground) => ground,
+            Err(problem) => return self.not_now(one, &problem).await.map(Some),
+        };
+        // Whatever was sent before is looked for once more, however certain it was that it did not arrive.
+        if one.sent_at().is_some() && memory.cleared != Some(one.id) {
+            match self.look(&ground, one.created_at).await {
+                Ok(look) => match look.of(&one.token) {
+                    Seen::Found(number) => return self.accept(one, number).await.map(|()| None),
+                    Seen::Absent => memory.cleared = Some(one.id),
+                    Seen::Unknown => return self.not_now(one, &look.complaint()).await.map(Some),
+                },
+                Err(error) => return self.not_now(one, &error.to_string()).await.map(Some),
+            }
+        }
+        self.keep_distance(key, ground.spacing, memory).await?;
+        let mut tx = parts.store.write().await?;
+        let is_wanted = submissions::note_sent(&mut tx, one.id, parts.clock.now()).await?;
+        store::commit(tx).await?;
+        if !is_wanted {
+            return Ok(None);
+        }
+        self.tell(one.person_id, one.id);
+        memory.cleared = None;
+        let outcome = submit::submit(
+            &ground.line,
+            Parcel {
+                script: &one.script,
+                folders: &one.folders(),
+                token: &one.token,
+                carrier: Carrier::of(&one.carrier),
+                job_name: &one.job_name,
+                go_within: parts.pace.go_within,
+                deadline: parts.pace.deadline,
+            },
+        )
+        .await;
+        memory.sent = Some(Instant::now());
+        self.take(one, outcome).await
+    }
+
+    /// Writes down what came of sending it.
+    async fn take(
+        &self,
+        one: &Submission,
+        outcome: Outcome,
+    ) -> Result<Option<Duration>, StoreError> {
+        let wait = self.0.parts.pace.retry;
+        match outcome {
+            Outcome::Said(Answer::Accepted(number)) => {
+                self.accept(one, number).await?;
+                Ok(None)
+            }
+            Outcome::Said(Answer::Refused(words)) => {
+                self.step(one, async |db, now| {
+                    submissions::note_refused(db, one.id, &words, now).await
+                })
+                .await?;
+                Ok(None)
+            }
+            Outcome::NotNow(why) | Outcome::Said(Answer::NotNow(why)) => {
+                self.step(one, async |db, _| submissions::note_unsent(db, one.id, &why).await)
+                    .await?;
+                Ok(Some(wait))
+            }
+            Outcome::Never(why) => {
+                self.step(one, async |db, now| {
+                    submissions::note_unsent(db, one.id, &why).await?;
+                    submissions::note_not_sent(db, one.id, &why, now).await
+                })
+                .await?;
+                Ok(None)
+            }
+            Outcome::Unsure(why) | Outcome::Said(Answer::Unsure(why)) => {
+                tracing::warn!(submission = one.id.0, why, "A submission may have arrived");
+                self.step(one, async |db, _| submissions::note_doubt(db, one.id, &why, "").await)
+                    .await?;
+                Ok(None)
+            }
+            Outcome::Said(Answer::Unclear(words)) => {
+                self.step(one, async |db, _| {
+                    submissions::note_doubt(db, one.id, &words, &words).await
+                })
+                .await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Looks for all that may have arrived and whose time it is, with one command. Gives how long to rest.
+    pub(super) async fn look_for(
+        &self,
+        key: QueueKey,
+        all: &[Submission],
+        memory: &mut Memory,
+    ) -> Result<Duration, StoreError> {
+        let pace = &self.0.parts.pace;
+        let now = Instant::now();
+        for one in all {
+            memory.doubts.entry(one.id).or_insert_with(|| Doubt::new(pace, now));
+        }
+        let is_due = |one: &&Submission| memory.doubts.get(&one.id).is_some_and(|d| d.due <= now);
+        let due: Vec<&Submission> = all.iter().filter(is_due).collect();
+        if let Some(since) = due.iter().map(|one| one.created_at).min() {
+            let look = match self.ground(key).await? {
+                Ok(ground) => self.look(&ground, since).await.map_err(|error| error.to_string()),
+                Err(problem) => Err(problem),
+            };
+            for one in due {
+                self.judge(one, &look, now, memory).await?;
+            }
+        }
+        let next = memory.doubts.values().map(|doubt| doubt.due).min();
+        Ok(next.map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now())))
+    }
+
+    async fn look(&self, ground: &Ground, since: UnixTime) -> Result<Look, RunError> {
+        submit::look(&ground.line, &ground.user, since, self.0.parts.pace.look_within).await
+    }
+
+    /// What a look means for one of them.
+    async fn judge(
+        &self,
+        one: &Submission,
+        look: &Result<Look, String>,
+        asked: Instant,
+        memory: &mut Memory,
+    ) -> Result<(), StoreError> {
+        let pace = &self.0.parts.pace;
+        let Some(doubt) = memory.doubts.get_mut(&one.id) else { return Ok(()) };
+        let now = Instant::now();
+        let (seen, complaint) = match look {
+            Ok(look) => (look.of(&one.token), look.complaint()),
+            Err(problem) => (Seen::Unknown, problem.clone()),
+        };
+        match seen {
+            Seen::Found(number) => {
+                memory.doubts.remove(&one.id);
+                self.accept(one, number).await
+            }
+            Seen::Unknown => {
+                doubt.unanswered(pace, now);
+                self.note_problem(one, &complaint).await
+            }
+            Seen::Absent if doubt.absent(pace, asked, now) => {
+                memory.doubts.remove(&one.id);
+                self.did_not_arrive(one).await
+            }
+            Seen::Absent => {
+                self.step(one, async |db, now| submissions::note_checked(db, one.id, now).await)
+                    .await
+            }
+        }
+    }
+
+    /// It is certain that there is no job: sent again, or no more.
+    async fn did_not_arrive(&self, one: &Submission) -> Result<(), StoreError> {
+        tracing::info!(submission = one.id.0, tries = one.tries, "A submission did not arrive");
+        self.step(one, async |db, now| {
+            if !one.refusal.is_empty() {
+                return submissions::note_refused(db, one.id, &one.refusal, now).await;
+            }
+            let why = if one.problem.is_empty() { LOST } else { &one.problem };
+            if one.tries < MOST_SENDS {
+                submissions::send_again(db, one.id, why, now).await
+            } else {
+                submissions::note_not_sent(db, one.id, why, now).await
+            }
+        })
+        .await
+    }
+
+    async fn accept(&self, one: &Submission, number: u64) -> Result<(), StoreError> {
+        let number =
+            i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
+        self.step(one, async |db, now| submissions::note_accepted(db, one.id, number, now).await)
+            .await?;
+        tracing::info!(submission = one.id.0, job.id = number, "A job was submitted");
+        self.0.parts.queues.stir(QueueKey { person: one.person_id, cluster: one.cluster_id });
+        Ok(())
+    }
+
+    /// It waits, and its page says why.
+    async fn not_now(&self, one: &Submission, problem: &str) -> Result<Duration, StoreError> {
+        self.note_problem(one, problem).await?;
+        Ok(self.0.parts.pace.retry)
+    }
+
+    async fn note_problem(&self, one: &Submission, problem: &str) -> Result<(), StoreError> {
+        if one.problem == problem || (one.state == State::Checking && problem.is_empty()) {
+            return Ok(());
+        }
+        self.step(one, async |db, _| {
+            submissions::note_problem(db, one.id, problem).await.map(|_| ())
+        })
+        .await
+    }
+
+    /// Writes a step down and tells whoever looks.
+    async fn step(
+        &self,
+        one: &Submission,
+        write: impl AsyncFnOnce(&mut store::Connection, UnixTime) -> store::Result<()>,
+    ) -> Result<(), StoreError> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        write(&mut tx, parts.clock.now()).await?;
+        store::commit(tx).await?;
+        self.tell(one.person_id, one.id);
+        Ok(())
+    }
+
+    /// Waits until the site wants the next one.
+    async fn keep_distance(
+        &self,
+        key: QueueKey,
+        spacing: Duration,
+        memory: &mut Memory,
+    ) -> Result<(), StoreError> {
+        if memory.sent.is_none() {
+            let parts = &self.0.parts;
+            let mut db = parts.store.read().await?;
+            let last = submissions::last_sent(&mut db, key.person, key.cluster).await?;
+            let seconds = last.map_or(i64::MAX, |last| parts.clock.now().since(last));
+            if u64::try_from(seconds).is_ok_and(|seconds| seconds <= spacing.as_secs()) {
+                memory.sent = Some(Instant::now());
+            }
+        }
+        if let Some(sent) = memory.sent {
+            tokio::time::sleep_until((sent + spacing).into()).await;
+        }
+        Ok(())
+    }
+
+    /// The connection and the person's name there; or why nothing can be done now.
+    async fn ground(&self, key: QueueKey) -> Result<Result<Ground, String>, StoreError> {
+        let parts = &self.0.parts;
+        let connection = match parts.lines.line(key.line()) {
+            Ok(line) => line,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if !parts.auth.may_work_for(key.person).await.unwrap_or(false) {
+            return Ok(Err(AWAY.to_owned()));
+        }
+        let mut db = parts.store.read().await?;
+        let line = store::lines::get(&mut db, key.line()).await?;
+        let cluster = store::clusters::get(&mut db, key.cluster).await?;
+        let (Some(line), Some(cluster)) = (line, cluster) else {
+            return Ok(Err(RunError::NotConnected.to_string()));
+        };
+        let known = Known::of(&mut db, cluster).await?;
+        let spacing = Duration::from_secs(known.site.limits.submit_spacing_s.into());
+        Ok(Ok(Ground { line: connection, user: line.remote_user, spacing }))
+    }
+}

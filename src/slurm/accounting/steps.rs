@@ -1,0 +1,191 @@
+//! What the steps of jobs used: of one job, or of several past runs together with what they had asked for.
+
+use super::records;
+use crate::slurm::fields::{job_id, mark, number, resources, small};
+use crate::slurm::gres::Gpus;
+use crate::slurm::job::{JobId, JobState};
+use crate::slurm::units::{TimeLimit, memory_mb};
+use crate::slurm::usage::Usage;
+
+const STEP_FIELDS: &str =
+    "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
+pub(super) const STEP_FIELD_COUNT: usize = 8;
+/// What only the row of a job has, behind those of steps.
+const ASKED_FIELDS: &str = "Timelimit,NCPUS,NNodes,ReqTRES";
+const PAST_FIELD_COUNT: usize = STEP_FIELD_COUNT + 4;
+
+/// No more steps than this are looked at.
+const MOST_STEPS: usize = 20_000;
+/// No more past runs than this are kept; each task of an array is one.
+const MOST_RUNS: usize = 200;
+
+/// A run that is over, or was: what it had asked for and what it used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastRun {
+    /// Its number; for a task, that of the array.
+    pub number: u64,
+    /// How it ended.
+    pub state: JobState,
+    /// The time it had asked for.
+    pub minutes: Option<u32>,
+    /// The memory it had asked for, on all its nodes together.
+    pub memory_mb: Option<u64>,
+    /// Its cores, on all its nodes together.
+    pub cores: u32,
+    /// Its nodes.
+    pub nodes: u32,
+    /// The GPUs it had asked for.
+    pub gpus: Vec<Gpus>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// The arguments for the steps of one job or task; for the number of an array, only its first task is read.
+pub fn steps_args(nonce: &str, id: JobId) -> Option<Vec<String>> {
+    let delimiter = format!("--delimiter={}", mark(nonce)?);
+    let id = id.to_string();
+    Some(["-n", "-p", &delimiter, "-j", &id, "-o", STEP_FIELDS].map(str::to_owned).to_vec())
+}
+
+/// Reads the answer: what the job used, as far as that was measured. Nothing if there is no such job.
+pub fn read_steps(answer: &[u8], nonce: &str) -> Option<Usage> {
+    let mut found: Option<Totals> = None;
+    let mut left = MOST_STEPS;
+    records::<STEP_FIELD_COUNT>(answer, nonce, |fields| {
+        let (job, step) = fields[0].split_once('.').unwrap_or((fields[0], ""));
+        if job.starts_with(|c: char| c.is_ascii_digit()) {
+            let totals = found.get_or_insert_with(|| Totals::new(job));
+            if totals.job == job {
+                totals.add(step, &fields);
+            }
+        }
+        left -= 1;
+        left > 0
+    });
+    found.map(Totals::usage)
+}
+
+#[derive(Default)]
+struct Totals {
+    job: String,
+    usage: Usage,
+    cpu_of_steps: Option<u64>,
+    /// Memory and tasks of the step that only watches over the job: it counts if there is no other.
+    watcher: Option<u64>,
+    most_tasks: u32,
+}
+
+impl Totals {
+    fn new(job: &str) -> Self {
+        Self { job: job.to_owned(), ..Self::default() }
+    }
+
+    fn add(&mut self, step: &str, fields: &[&str; STEP_FIELD_COUNT]) {
+        let [_, _, elapsed, cpu, rss, tasks, average, most] = *fields;
+        let (cpu, rss, tasks) = (seconds(cpu), bytes_mb(rss), small(tasks));
+        let usage = &mut self.usage;
+        if step.is_empty() {
+            usage.elapsed_s = number(elapsed);
+            usage.cpu_s = cpu;
+            return;
+        }
+        if let Some(cpu) = cpu {
+            let sum = self.cpu_of_steps.unwrap_or(0);
+            self.cpu_of_steps = Some(sum.saturating_add(cpu));
+        }
+        usage.gpu_percent = usage.gpu_percent.max(gpu_value(average, "gres/gpuutil").map(small));
+        usage.gpu_memory_mb =
+            usage.gpu_memory_mb.max(gpu_value(most, "gres/gpumem").and_then(bytes_mb));
+        if step == "extern" {
+            self.watcher = rss;
+            return;
+        }
+        self.most_tasks = self.most_tasks.max(tasks);
+        if rss > usage.max_rss_mb {
+            (usage.max_rss_mb, usage.tasks) = (rss, tasks);
+        }
+    }
+
+    fn usage(self) -> Usage {
+        let mut usage = self.usage;
+        usage.cpu_s = usage.cpu_s.or(self.cpu_of_steps);
+        if usage.max_rss_mb.is_none() {
+            (usage.max_rss_mb, usage.tasks) = (self.watcher, self.most_tasks);
+        }
+        usage.tasks = usage.tasks.max(1);
+        usage
+    }
+}
+
+/// The amount of one resource in `cpu=00:00:13,gres/gpumem=6G,gres/gpuutil=45`.
+fn gpu_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
+    list.split(',').find_map(|piece| piece.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Mebibytes from `95980K` or from bytes without a unit.
+fn bytes_mb(text: &str) -> Option<u64> {
+    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if bare { Some(number(text).div_ceil(1 << 20)) } else { memory_mb(text) }
+}
+
+/// Whole seconds from `1-02:03:04`, `00:27.462` (minutes and seconds), `02:03:04`.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let whole = text.split('.').next().unwrap_or_default();
+    let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
+    let digits = |part: &str| {
+        let good = (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        good.then(|| number(part))
+    };
+    let mut sum = 0_u64;
+    for part in clock.split(':').take(4) {
+        sum = sum.checked_mul(60)?.checked_add(digits(part)?)?;
+    }
+    digits(days)?.checked_mul(86_400)?.checked_add(sum)
+}
+
+/// The arguments for past runs: their rows and those of their steps.
+pub fn past_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
+    let delimiter = format!("--delimiter={}", mark(nonce)?);
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    let fields = format!("{STEP_FIELDS},{ASKED_FIELDS}");
+    (!numbers.is_empty()).then(|| {
+        ["-n", "-p", &delimiter, "-j", &numbers.join(","), "-o", &fields]
+            .map(str::to_owned)
+            .to_vec()
+    })
+}
+
+/// Reads the answer: a run for each job and each task of an array, in the order of the answer.
+pub fn read_past(answer: &[u8], nonce: &str) -> Vec<PastRun> {
+    let mut found: Vec<(PastRun, Totals)> = Vec::new();
+    let mut left = MOST_STEPS;
+    records::<PAST_FIELD_COUNT>(answer, nonce, |fields| {
+        let [id, state, elapsed, cpu, rss, tasks, average, most, limit, cpus, nodes, asked] =
+            fields;
+        let (job, step) = id.split_once('.').unwrap_or((id, ""));
+        let of_step = [id, state, elapsed, cpu, rss, tasks, average, most];
+        if step.is_empty()
+            && found.len() < MOST_RUNS
+            && let Some((JobId { number, .. }, None)) = job_id(job, 0)
+        {
+            let asked = resources(asked);
+            let run = PastRun {
+                number,
+                state: JobState::read(state),
+                minutes: TimeLimit::read(limit).minutes(),
+                memory_mb: asked.memory_mb,
+                cores: small(cpus),
+                nodes: small(nodes),
+                gpus: asked.gpus,
+                usage: Usage::default(),
+            };
+            found.push((run, Totals::new(job)));
+        }
+        if let Some((_, totals)) = found.last_mut().filter(|(_, totals)| totals.job == job) {
+            totals.add(step, &of_step);
+        }
+        left -= 1;
+        left > 0
+    });
+    found.into_iter().map(|(run, totals)| PastRun { usage: totals.usage(), ..run }).collect()
+}

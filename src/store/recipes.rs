@@ -1,0 +1,220 @@
+//! Tables `recipes` and `recipe_versions`: recipes that people keep. Nothing here changes a version once it is written.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, Label, PersonId, RecipeId};
+
+/// A recipe, without what it says.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Recipe {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: RecipeId,
+    owner_id: Option<i64>,
+    /// Whose it is, as others read it; none if they are gone.
+    pub owner_name: Option<String>,
+    group_id: Option<i64>,
+    /// The group it is published to.
+    pub group_name: Option<String>,
+    /// What it does, in a few words.
+    pub title: String,
+    archived_at: Option<i64>,
+    /// The newest version.
+    pub version: i64,
+    /// When that was written.
+    #[sqlx(try_from = "i64")]
+    pub changed_at: UnixTime,
+}
+
+impl Recipe {
+    /// Whose it is.
+    pub fn owner(&self) -> Option<PersonId> {
+        self.owner_id.map(PersonId)
+    }
+
+    /// The group it is published to.
+    pub fn group(&self) -> Option<GroupId> {
+        self.group_id.map(GroupId)
+    }
+
+    /// Whether it was deleted.
+    pub const fn is_archived(&self) -> bool {
+        self.archived_at.is_some()
+    }
+}
+
+/// A version of a recipe.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Version {
+    /// Its number, from 1.
+    pub version: i64,
+    /// The complete recipe file.
+    pub text: String,
+    /// Who wrote it, as others read it.
+    pub author_name: String,
+    /// What is new in it.
+    pub note: String,
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+}
+
+/// A version to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct NewVersion<'a> {
+    /// Of which recipe.
+    pub recipe: RecipeId,
+    /// Its number.
+    pub version: i64,
+    /// The complete recipe file.
+    pub text: &'a str,
+    /// Who wrote it.
+    pub author: PersonId,
+    /// The same, as others read it.
+    pub author_name: &'a str,
+    /// What is new in it.
+    pub note: &'a str,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id, r.owner_id, p.display_name AS owner_name, r.group_id, g.name AS group_name, r.title,
+                    r.archived_at, v.version, v.created_at AS changed_at
+             FROM recipes r
+             JOIN recipe_versions v ON v.recipe_id = r.id
+                  AND v.version = (SELECT max(version) FROM recipe_versions WHERE recipe_id = r.id)
+             LEFT JOIN people p ON p.id = r.owner_id
+             LEFT JOIN groups g ON g.id = r.group_id ",
+            $rest
+        )
+    };
+}
+
+/// Adds one, still without a version.
+pub async fn add(
+    db: &mut Connection,
+    owner: PersonId,
+    group: Option<GroupId>,
+    title: &Label,
+    now: UnixTime,
+) -> Result<RecipeId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO recipes (owner_id, group_id, title, created_at) VALUES ($1, $2, $3, $4) RETURNING id",
+    )
+    .bind(owner.0)
+    .bind(group.map(|group| group.0))
+    .bind(title.as_str())
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(RecipeId(id))
+}
+
+/// Adds a version.
+pub async fn add_version(db: &mut Connection, new: &NewVersion<'_>, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO recipe_versions (recipe_id, version, text, author_id, author_name, note, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(new.recipe.0)
+    .bind(new.version)
+    .bind(new.text)
+    .bind(new.author.0)
+    .bind(new.author_name)
+    .bind(new.note)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// One, deleted or not.
+pub async fn get(db: &mut Connection, id: RecipeId) -> Result<Option<Recipe>> {
+    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// A person's own and those of their groups; those of all groups if `of_all_groups`. By title.
+pub async fn list(
+    db: &mut Connection,
+    person: PersonId,
+    of_all_groups: bool,
+) -> Result<Vec<Recipe>> {
+    let sql = select!(
+        "WHERE r.archived_at IS NULL AND (r.owner_id = $1 OR ($2 AND r.group_id IS NOT NULL)
+           OR r.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
+         ORDER BY r.title COLLATE NOCASE, r.id"
+    );
+    Ok(sqlx::query_as(sql).bind(person.0).bind(of_all_groups).fetch_all(db).await?)
+}
+
+/// How many a person has that are not deleted.
+pub async fn count_of(db: &mut Connection, owner: PersonId) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL",
+    )
+    .bind(owner.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// A version.
+pub async fn version(db: &mut Connection, id: RecipeId, number: i64) -> Result<Option<Version>> {
+    Ok(sqlx::query_as(
+        "SELECT version, text, author_name, note, created_at FROM recipe_versions
+         WHERE recipe_id = $1 AND version = $2",
+    )
+    .bind(id.0)
+    .bind(number)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// All versions, newest first, without their texts.
+pub async fn versions(db: &mut Connection, id: RecipeId) -> Result<Vec<Version>> {
+    Ok(sqlx::query_as(
+        "SELECT version, '' AS text, author_name, note, created_at FROM recipe_versions
+         WHERE recipe_id = $1 ORDER BY version DESC",
+    )
+    .bind(id.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Notes the title of the newest version.
+pub async fn set_title(db: &mut Connection, id: RecipeId, title: &Label) -> Result<()> {
+    sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(title.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Publishes it to a group, or to none.
+pub async fn set_group(db: &mut Connection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
+    sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(group.map(|group| group.0))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Deletes it, as far as people see; jobs that were made with it still know it.
+pub async fn archive(db: &mut Connection, id: RecipeId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Forgets those that belong to nobody any more: private ones of people who are gone.
+pub async fn forget_ownerless(db: &mut Connection) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL")
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}

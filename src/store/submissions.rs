@@ -1,0 +1,313 @@
+//! Table `submissions`: jobs that people handed over, and how far each of them got.
+
+mod steps;
+
+pub use steps::{
+    give_up, note_accepted, note_checked, note_doubt, note_not_sent, note_problem, note_refused,
+    note_sent, note_unsent, revive, send_again,
+};
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, PersonId, SubmissionId};
+
+/// How far it got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// To be sent; nothing was.
+    Ready,
+    /// On its way: it may arrive at any moment.
+    Sent,
+    /// It may have arrived; that is being found out.
+    Checking,
+    /// It is a job.
+    Accepted,
+    /// Slurm said no; it is no job.
+    Refused,
+    /// It could not be sent, for certain; it is no job.
+    NotSent,
+    /// Its owner wants it no more; it is no job.
+    GivenUp,
+}
+
+impl State {
+    /// As stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Sent => "sent",
+            Self::Checking => "checking",
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::NotSent => "not_sent",
+            Self::GivenUp => "given_up",
+        }
+    }
+
+    /// Whether nothing more happens by itself.
+    pub const fn is_settled(self) -> bool {
+        !matches!(self, Self::Ready | Self::Sent | Self::Checking)
+    }
+}
+
+impl TryFrom<String> for State {
+    type Error = super::StoreError;
+
+    fn try_from(word: String) -> Result<Self> {
+        let all = [
+            Self::Ready,
+            Self::Sent,
+            Self::Checking,
+            Self::Accepted,
+            Self::Refused,
+            Self::NotSent,
+            Self::GivenUp,
+        ];
+        let known = all.into_iter().find(|state| state.as_str() == word);
+        known.ok_or(super::StoreError::Malformed("submissions.state"))
+    }
+}
+
+/// A submission.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Submission {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: SubmissionId,
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// Where to.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    /// What the job is found by.
+    pub token: String,
+    /// How far it got.
+    #[sqlx(try_from = "String")]
+    pub state: State,
+    /// The whole script.
+    pub script: String,
+    /// The job's name.
+    pub job_name: String,
+    folders: String,
+    /// Where the token travels: `comment` or `name`.
+    pub carrier: String,
+    /// What made the script.
+    pub recipe: String,
+    /// Which version of it.
+    pub recipe_version: Option<i64>,
+    /// Its number, if it is kept in this database.
+    pub recipe_id: Option<i64>,
+    /// What was filled in, as JSON.
+    pub answers: String,
+    /// The table of points, as JSON; empty for one job.
+    pub sweep: String,
+    /// The job's number, once there is one.
+    pub number: Option<i64>,
+    /// What Slurm said against it.
+    pub refusal: String,
+    /// Why nothing is certain yet, or nothing was sent.
+    pub problem: String,
+    /// Times that it was sent, or may have been.
+    pub tries: i64,
+    /// When it was handed over.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    /// Since when it is to be sent.
+    #[sqlx(try_from = "i64")]
+    pub ready_at: UnixTime,
+    sent_at: Option<i64>,
+    checked_at: Option<i64>,
+    settled_at: Option<i64>,
+}
+
+impl Submission {
+    /// Folders to make first.
+    pub fn folders(&self) -> Vec<String> {
+        serde_json::from_str(&self.folders).unwrap_or_default()
+    }
+
+    /// When it was last sent.
+    pub fn sent_at(&self) -> Option<UnixTime> {
+        self.sent_at.map(UnixTime)
+    }
+
+    /// When the cluster last answered whether it is there.
+    pub fn checked_at(&self) -> Option<UnixTime> {
+        self.checked_at.map(UnixTime)
+    }
+
+    /// When its fate was known.
+    pub fn settled_at(&self) -> Option<UnixTime> {
+        self.settled_at.map(UnixTime)
+    }
+}
+
+/// Something handed over.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSubmission<'a> {
+    /// Whose.
+    pub person: PersonId,
+    /// Where to.
+    pub cluster: ClusterId,
+    /// What the job is found by.
+    pub token: &'a str,
+    /// The form it came from.
+    pub form: &'a str,
+    /// The whole script.
+    pub script: &'a str,
+    /// The job's name.
+    pub job_name: &'a str,
+    /// Folders to make first.
+    pub folders: &'a [String],
+    /// Where the token travels.
+    pub carrier: &'a str,
+    /// What made the script.
+    pub recipe: &'a str,
+    /// Which version of it.
+    pub recipe_version: Option<i64>,
+    /// Its number, if it is kept in this database.
+    pub recipe_id: Option<i64>,
+    /// What was filled in, as JSON.
+    pub answers: &'a str,
+    /// The table of points, as JSON.
+    pub sweep: &'a str,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, person_id, cluster_id, token, state, script, job_name, folders, carrier, recipe, recipe_version,
+                    recipe_id, answers, sweep, number, refusal, problem, tries, created_at, ready_at, sent_at,
+                    checked_at, settled_at FROM submissions ",
+            $rest
+        )
+    };
+}
+
+/// Adds one, to be sent.
+pub async fn add(
+    db: &mut Connection,
+    new: &NewSubmission<'_>,
+    now: UnixTime,
+) -> Result<SubmissionId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier, recipe,
+                                  recipe_version, recipe_id, answers, sweep, created_at, ready_at)
+         VALUES ($1, $2, $3, $4, 'ready', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
+         RETURNING id",
+    )
+    .bind(new.person.0)
+    .bind(new.cluster.0)
+    .bind(new.token)
+    .bind(new.form)
+    .bind(new.script)
+    .bind(new.job_name)
+    .bind(serde_json::to_string(new.folders).unwrap_or_else(|_| "[]".to_owned()))
+    .bind(new.carrier)
+    .bind(new.recipe)
+    .bind(new.recipe_version)
+    .bind(new.recipe_id)
+    .bind(new.answers)
+    .bind(new.sweep)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(SubmissionId(id))
+}
+
+/// What came from a form before.
+pub async fn by_form(
+    db: &mut Connection,
+    person: PersonId,
+    form: &str,
+) -> Result<Option<SubmissionId>> {
+    let id: Option<i64> =
+        sqlx::query_scalar("SELECT id FROM submissions WHERE person_id = $1 AND form = $2")
+            .bind(person.0)
+            .bind(form)
+            .fetch_optional(db)
+            .await?;
+    Ok(id.map(SubmissionId))
+}
+
+/// One.
+pub async fn get(db: &mut Connection, id: SubmissionId) -> Result<Option<Submission>> {
+    Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// The one that became a job.
+pub async fn of_job(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    number: i64,
+) -> Result<Option<Submission>> {
+    let sql = select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY id DESC LIMIT 1"
+    );
+    let query = sqlx::query_as(sql).bind(person.0).bind(cluster.0).bind(number);
+    Ok(query.fetch_optional(db).await?)
+}
+
+/// The last jobs that someone made with a recipe on a cluster, the newest first.
+pub async fn of_recipe(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    recipe: &str,
+    most: i64,
+) -> Result<Vec<Submission>> {
+    let sql = select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND recipe = $3 AND number IS NOT NULL ORDER BY id DESC LIMIT $4"
+    );
+    let query = sqlx::query_as(sql).bind(person.0).bind(cluster.0).bind(recipe).bind(most);
+    Ok(query.fetch_all(db).await?)
+}
+
+/// Those of a person on a cluster for which something is still to be done, in their order.
+pub async fn open(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+) -> Result<Vec<Submission>> {
+    let sql =
+        select!("WHERE person_id = $1 AND cluster_id = $2 AND settled_at IS NULL ORDER BY id");
+    Ok(sqlx::query_as(sql).bind(person.0).bind(cluster.0).fetch_all(db).await?)
+}
+
+/// How many a person has for which something is still to be done.
+pub async fn count_open(db: &mut Connection, person: PersonId) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL",
+    )
+    .bind(person.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// All people and clusters for which something is still to be done.
+pub async fn all_open(db: &mut Connection) -> Result<Vec<(PersonId, ClusterId)>> {
+    let rows: Vec<(i64, i64)> = sqlx::query_as(
+        "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL",
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|(person, cluster)| (PersonId(person), ClusterId(cluster))).collect())
+}
+
+/// When something of a person's was last sent to a cluster.
+pub async fn last_sent(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+) -> Result<Option<UnixTime>> {
+    let at: Option<i64> = sqlx::query_scalar(
+        "SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .fetch_one(db)
+    .await?;
+    Ok(at.map(UnixTime))
+}

@@ -1,0 +1,129 @@
+//! Which recipe an address means: one that comes with the portal, or one that people saved.
+
+use std::sync::Arc;
+
+use super::super::extract::{Context, Me};
+use crate::domain::RecipeId;
+use crate::error::AppError;
+use crate::jobs::submissions::Submission;
+use crate::recipes::book::Book;
+use crate::recipes::form::Form;
+use crate::recipes::recipe::Recipe;
+
+/// A recipe that someone chose.
+pub struct Chosen {
+    /// As its address has it.
+    pub address: String,
+    /// The recipe.
+    pub recipe: Arc<Recipe>,
+    /// Its form.
+    pub form: Form,
+    /// Its number, if it was saved here.
+    pub id: Option<i64>,
+    /// Which version of it.
+    pub version: Option<i64>,
+    /// Where the newest version is, if this is an older one.
+    pub newest: Option<String>,
+}
+
+/// Finds it; what belongs to others is not there.
+pub async fn find(context: &Context, me: &Me, address: &str) -> Result<Chosen, AppError> {
+    if let Some((id, version)) = kept_address(address) {
+        return kept(context, me, id, version).await;
+    }
+    let book = context.app.recipes.book();
+    let recipe = book.recipe(address).cloned().ok_or(AppError::NotFound)?;
+    Ok(shipped(&book, recipe))
+}
+
+/// A recipe of the book.
+pub fn shipped(book: &Book, recipe: Arc<Recipe>) -> Chosen {
+    Chosen {
+        address: recipe.name.clone(),
+        form: Form::of(&recipe, &book.blocks),
+        recipe,
+        id: None,
+        version: None,
+        newest: None,
+    }
+}
+
+/// The recipe of a submission, in the version that it was made with; nothing if it is gone or can no longer be used.
+pub async fn of_submission(
+    context: &Context,
+    me: &Me,
+    one: &Submission,
+) -> Result<Option<Chosen>, AppError> {
+    let found = match (one.recipe_id, one.recipe_version) {
+        (Some(id), Some(version)) => kept(context, me, RecipeId(id), Some(version)).await,
+        _ => find(context, me, &one.recipe).await,
+    };
+    match found {
+        Ok(chosen) => Ok(Some(chosen)),
+        Err(AppError::NotFound | AppError::Recipe(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A recipe that someone keeps; the newest version if none is said.
+async fn kept(
+    context: &Context,
+    me: &Me,
+    id: RecipeId,
+    version: Option<i64>,
+) -> Result<Chosen, AppError> {
+    let found = context.app.kitchen.get(&me.0.viewer, id, version).await?;
+    let (kept, version) = found.ok_or(AppError::NotFound)?;
+    let book = context.app.recipes.book();
+    let recipe = Recipe::read(&version.text, &book.blocks)
+        .map_err(|error| AppError::Recipe(error.problem))?;
+    let is_newest = version.version == kept.version && !kept.is_archived();
+    let newest = format!("r{id}");
+    Ok(Chosen {
+        address: if is_newest { newest.clone() } else { format!("r{id}v{}", version.version) },
+        form: Form::of(&recipe, &book.blocks),
+        recipe: Arc::new(recipe),
+        id: Some(id.0),
+        version: Some(version.version),
+        newest: Some(newest).filter(|_| !is_newest && !kept.is_archived()),
+    })
+}
+
+/// `r12` is the newest version of a recipe that someone keeps, `r12v3` its third.
+fn kept_address(address: &str) -> Option<(RecipeId, Option<i64>)> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits { text.parse::<i64>().ok() } else { None }
+    };
+    let rest = address.strip_prefix('r')?;
+    match rest.split_once('v') {
+        Some((id, version)) => Some((RecipeId(number(id)?), Some(number(version)?))),
+        None => Some((RecipeId(number(rest)?), None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_recipes() {
+        assert_eq!(kept_address("r12"), Some((RecipeId(12), None)));
+        assert_eq!(kept_address("r12v3"), Some((RecipeId(12), Some(3))));
+        for other in [
+            "r",
+            "rv",
+            "r1v",
+            "rv1",
+            "r-1",
+            "r+1",
+            "r1v2v3",
+            "r-script",
+            "12",
+            "R1",
+            "r99999999999999999999",
+        ] {
+            assert_eq!(kept_address(other), None, "{other}");
+        }
+    }
+}

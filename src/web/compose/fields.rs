@@ -1,0 +1,270 @@
+//! The questions of a form as a page shows them.
+
+use std::collections::BTreeMap;
+
+use crate::recipes::compose::Problem;
+use crate::recipes::form::{Answers, Form, offered, sweep_key};
+use crate::recipes::place::Place;
+use crate::recipes::question::{Kind, Question};
+use crate::sites::Say;
+
+/// A part of the form.
+pub struct Part {
+    /// Its heading.
+    pub title: String,
+    /// What it is about.
+    pub summary: String,
+    /// Whether it is folded away at first.
+    pub is_folded: bool,
+    /// A short name for it in addresses of the page.
+    pub id: String,
+    /// What most people answer.
+    pub fields: Vec<Field>,
+    /// What some people answer.
+    pub advanced: Vec<Field>,
+}
+
+impl Part {
+    /// Whether nothing is asked in it, with the answers as they are.
+    pub fn is_empty(&self) -> bool {
+        !self.fields.iter().chain(&self.advanced).any(|field| field.is_asked)
+    }
+}
+
+/// How a question is answered on the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// One line.
+    Line,
+    /// A whole number.
+    Number,
+    /// The number of a job, with recent ones to choose from.
+    Job,
+    /// A path, with a button to choose it.
+    Path,
+    /// Several lines.
+    Lines,
+    /// Code.
+    Code,
+    /// One of a list.
+    List,
+    /// Yes or no.
+    Tick,
+}
+
+/// A question on the page.
+#[expect(clippy::struct_excessive_bools, reason = "facts that the template asks for one by one")]
+pub struct Field {
+    /// Its key.
+    pub key: String,
+    /// How it is answered.
+    pub control: Control,
+    /// The question.
+    pub label: String,
+    /// What it means.
+    pub help: String,
+    /// The answer so far.
+    pub value: String,
+    /// What is wrong with it.
+    pub error: String,
+    /// Whether there must be an answer.
+    pub required: bool,
+    /// Whether it is asked, with the other answers as they are.
+    pub is_asked: bool,
+    /// Whether the recipe fixes the answer.
+    pub is_locked: bool,
+    /// What can be chosen.
+    pub options: Vec<Choice>,
+    /// An example.
+    pub example: String,
+    /// What a path leads to.
+    pub pick: &'static str,
+    /// Whether several values can be tried.
+    pub can_sweep: bool,
+    /// The values to try.
+    pub sweep: String,
+    /// How many lines are shown at first.
+    pub rows: usize,
+}
+
+impl Field {
+    /// Whether it may be left empty, and is: where something stands already, nobody wonders.
+    pub fn is_optional(&self) -> bool {
+        !self.required && self.value.is_empty() && self.control != Control::List
+    }
+}
+
+/// Something to choose.
+pub struct Choice {
+    /// As the form sends it.
+    pub value: String,
+    /// As people read it.
+    pub label: String,
+    /// Whether it is chosen.
+    pub is_chosen: bool,
+}
+
+/// All parts of a form.
+pub fn parts(form: &Form, answers: &Answers, place: &Place, problems: &[Problem]) -> Vec<Part> {
+    let mut errors: BTreeMap<&str, &str> = BTreeMap::new();
+    for problem in problems {
+        errors.entry(&problem.key).or_insert(&problem.sentence);
+    }
+    let mut parts = Vec::new();
+    for section in &form.sections {
+        let shown = section.questions.iter().filter(|one| !form.hidden.contains(&one.key));
+        let (advanced, fields): (Vec<&Question>, Vec<&Question>) =
+            shown.partition(|question| question.advanced);
+        let show = |list: Vec<&Question>| -> Vec<Field> {
+            list.into_iter().map(|one| field(one, form, answers, place, &errors)).collect()
+        };
+        let part = Part {
+            title: section.title.clone(),
+            summary: section.summary.clone(),
+            is_folded: section.folded && !has_answers(&section.questions, answers),
+            id: if section.name.is_empty() { "main".to_owned() } else { section.name.clone() },
+            fields: show(fields),
+            advanced: show(advanced),
+        };
+        if !part.fields.is_empty() || !part.advanced.is_empty() {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// Whether anything but what it begins with was answered.
+fn has_answers(questions: &[Question], answers: &Answers) -> bool {
+    questions.iter().any(|one| answers.get(&one.key).is_some_and(|text| *text != one.default.0))
+}
+
+fn field(
+    question: &Question,
+    form: &Form,
+    answers: &Answers,
+    place: &Place,
+    errors: &BTreeMap<&str, &str>,
+) -> Field {
+    let value = answers.get(&question.key).cloned().unwrap_or_default();
+    let control = control(question.kind);
+    Field {
+        control,
+        label: question.label.clone(),
+        help: help(question),
+        error: errors.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default(),
+        required: question.required,
+        is_asked: form.is_asked(question, answers, place),
+        is_locked: form.locked.contains(&question.key),
+        options: options(question, &value, place),
+        example: question.example.clone(),
+        pick: question.pick.word(),
+        can_sweep: form.can_sweep(question),
+        sweep: answers.get(&sweep_key(&question.key)).cloned().unwrap_or_default(),
+        rows: match control {
+            Control::Code if question.kind == Kind::Script => 16,
+            Control::Code => value.lines().count().clamp(4, 20),
+            _ => value.lines().count().clamp(3, 12),
+        },
+        key: question.key.clone(),
+        value,
+    }
+}
+
+/// The help text, with the limits of times and amounts.
+fn help(question: &Question) -> String {
+    let mut words = vec![question.help.clone()];
+    if matches!(question.kind, Kind::Duration | Kind::Memory) {
+        for (what, limit) in [("At least", &question.min.0), ("At most", &question.max.0)] {
+            if !limit.is_empty() {
+                words.push(format!("{what} {limit}."));
+            }
+        }
+    }
+    words.retain(|part| !part.is_empty());
+    words.join(" ")
+}
+
+const fn control(kind: Kind) -> Control {
+    match kind {
+        Kind::Text | Kind::Duration | Kind::Memory | Kind::Arguments | Kind::Modules => {
+            Control::Line
+        }
+        Kind::Number => Control::Number,
+        Kind::Job => Control::Job,
+        Kind::Path => Control::Path,
+        Kind::Paths | Kind::Variables | Kind::List => Control::Lines,
+        Kind::Command | Kind::Script => Control::Code,
+        Kind::Choice | Kind::Gpu | Kind::Account | Kind::JobType => Control::List,
+        Kind::Switch => Control::Tick,
+    }
+}
+
+fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
+    let mut all: Vec<(String, String)> = match question.kind {
+        Kind::Choice => {
+            offered(question, place).map(|one| (one.value.clone(), one.label.clone())).collect()
+        }
+        Kind::Account => place
+            .accounts
+            .iter()
+            .map(|account| (account.name.clone(), account_label(account, place)))
+            .collect(),
+        Kind::Gpu => {
+            let mut all: Vec<(String, String)> = place
+                .gpus
+                .iter()
+                .filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu))))
+                .collect();
+            if place.site.jobs.gpu_model == Say::Optional {
+                all.push((String::new(), "Any, whichever is free first".to_owned()));
+            }
+            all
+        }
+        Kind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
+            .chain(
+                place
+                    .site
+                    .jobs
+                    .types
+                    .iter()
+                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
+            )
+            .collect(),
+        _ => return Vec::new(),
+    };
+    if matches!(question.kind, Kind::Account) && !question.required {
+        all.push((String::new(), "The cluster's own choice".to_owned()));
+    }
+    // What a script that was brought along says stays, also if the cluster does not offer it.
+    if !all.iter().any(|(known, _)| known == value) {
+        all.push((value.to_owned(), value.to_owned()));
+    }
+    all.into_iter()
+        .map(|(known, label)| Choice { is_chosen: known == value, value: known, label })
+        .collect()
+}
+
+/// A project with what it is for.
+fn account_label(account: &crate::recipes::place::Account, place: &Place) -> String {
+    let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
+    let only = match (account.for_cpu, account.for_gpu) {
+        (true, false) => " For jobs without GPUs only.",
+        (false, true) => " For jobs with GPUs only.",
+        _ => "",
+    };
+    match prefix {
+        Some(prefix) => {
+            let first = prefix.meaning.split_inclusive('.').next().unwrap_or_default();
+            format!("{}: {first}{only}", account.name)
+        }
+        None if only.is_empty() => account.name.clone(),
+        None => format!("{}:{only}", account.name),
+    }
+}
+
+fn gpu_label(gpu: &crate::recipes::place::Gpu) -> String {
+    match gpu.per_node {
+        0 | 1 => gpu.label.clone(),
+        most => format!("{}, up to {most} on a node", gpu.label),
+    }
+}

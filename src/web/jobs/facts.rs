@@ -1,0 +1,49 @@
+//! The facts of a job, as a list on its page.
+
+use super::found::Found;
+use crate::explain::sizes;
+use crate::jobs::entry::stage;
+use crate::jobs::{Paper, Record};
+use crate::slurm::job::Stage;
+
+/// What is known, each with its name; what is not known is left out.
+pub fn facts(
+    record: &Record,
+    paper: &Paper,
+    found: &Found,
+    point: &str,
+) -> Vec<(&'static str, String)> {
+    let job = &record.job;
+    let limit = job.limit.minutes().map(sizes::minutes).unwrap_or_default();
+    let restarts =
+        if job.restarts > 0 { sizes::count(job.restarts.into(), "time") } else { String::new() };
+    let all = [
+        ("Number", job.id.to_string()),
+        ("Point of the sweep", point.to_owned()),
+        ("Cluster", found.place.cluster.title.clone()),
+        ("Whose", if found.is_own { String::new() } else { job.user.clone() }),
+        ("Account", job.account.clone()),
+        ("Part of the cluster", job.partition.clone()),
+        ("Kind of service (QOS)", job.qos.clone()),
+        ("Asked for", sizes::request(job)),
+        ("Time limit", limit),
+        (
+            "Ran on",
+            if stage(record) == Stage::Waiting { String::new() } else { job.node_list.clone() },
+        ),
+        ("Wants machines with", paper.features.clone()),
+        ("Licenses", paper.licenses.clone()),
+        ("Depends on", job.dependency.clone()),
+        ("Put back into the queue", restarts),
+        // By ours the portal finds its own jobs again; it tells people nothing.
+        (
+            "Note",
+            if paper.comment.starts_with("portolan:") {
+                String::new()
+            } else {
+                paper.comment.clone()
+            },
+        ),
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}

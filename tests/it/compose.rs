@@ -1,0 +1,308 @@
+//! From a form to a job on the real cluster: what is typed arrives as typed, a form is one job, and nothing that a page
+//! shows asks the cluster.
+
+use crate::queue::{cancel, connected, connected_to};
+use crate::support::cluster::Cluster;
+use crate::support::server::{Server, wait_until};
+use crate::support::{Client, Page};
+
+/// Runs something on the cluster as a person and gives what it printed.
+pub fn on_cluster(user: &str, command: &str) -> String {
+    let done = Cluster::get().script(&["exec", "--as", user, "bash", "-c", command]);
+    assert!(done.status.success(), "{command}: {done:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// The fields of the form on a page, with some of them changed.
+pub fn filled(page: &Page, changes: &[(&str, &str)]) -> Vec<(String, String)> {
+    let html = scraper::Html::parse_document(page.text());
+    let fields = scraper::Selector::parse(
+        "#compose input, #compose select, #compose textarea, [form=compose]",
+    )
+    .unwrap();
+    let chosen = scraper::Selector::parse("option[selected]").unwrap();
+    let mut found: Vec<(String, String)> = Vec::new();
+    for field in html.select(&fields) {
+        let value = field.value();
+        let (Some(name), false) = (value.attr("name"), value.name() == "button") else { continue };
+        let is_off = matches!(value.attr("type"), Some("checkbox" | "radio"))
+            && value.attr("checked").is_none();
+        if is_off || value.attr("disabled").is_some() {
+            continue;
+        }
+        let text = match value.name() {
+            "select" => field
+                .select(&chosen)
+                .next()
+                .and_then(|one| one.attr("value"))
+                .unwrap_or_default()
+                .to_owned(),
+            "textarea" => field.text().collect::<String>().trim_start_matches('\n').to_owned(),
+            _ => value.attr("value").unwrap_or_default().to_owned(),
+        };
+        found.push((name.to_owned(), text));
+    }
+    for (name, text) in changes {
+        found.retain(|(known, _)| known != name);
+        found.push(((*name).to_owned(), (*text).to_owned()));
+    }
+    found
+}
+
+async fn send(who: &Client, path: &str, fields: &[(String, String)]) -> Page {
+    let pairs: Vec<(&str, &str)> = fields.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    who.post(path, &pairs).await
+}
+
+/// Submits a form and gives the number of the job that came of it.
+pub async fn submitted(who: &Client, path: &str, fields: &[(String, String)]) -> String {
+    let answer = send(who, path, fields).await;
+    assert_eq!(answer.status, 303, "{}", answer.select_text("main"));
+    job_of(who, answer.location()).await
+}
+
+/// The job that a submission's page leads to.
+async fn job_of(who: &Client, submission: &str) -> String {
+    let mut job = String::new();
+    wait_until("the submission is a job", async || {
+        let page = who.get(submission).await;
+        let number = page.location().rsplit('/').next().unwrap_or_default().to_owned();
+        if page.status == 303 && page.location().starts_with("/jobs/key/") {
+            job.clone_from(&number);
+        }
+        !job.is_empty()
+    })
+    .await;
+    job
+}
+
+/// Waits until a job has ended, and gives Slurm's word for how.
+pub async fn ended(user: &str, job: &str) -> String {
+    let mut state = String::new();
+    wait_until("the job ends", async || {
+        state = on_cluster(user, &format!("sacct -nXP -j {job} -o State | sort -u | tr '\\n' ' '"));
+        !state.trim().is_empty()
+            && !["PENDING", "RUNNING", "REQUEUED", "COMPLETING"]
+                .iter()
+                .any(|word| state.contains(word))
+    })
+    .await;
+    state.trim().to_owned()
+}
+
+/// A script that ends well.
+const OK: &str = "$SCRATCH/ok.py";
+
+/// Makes it.
+fn make_ok() {
+    on_cluster("carol", "echo 'print(1)' >\"$SCRATCH/ok.py\"");
+}
+
+const PYTHON: &str = "/compose/key/python-script";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_arrives_as_typed() {
+    let (_portal, _, carol) = connected("carol").await;
+    on_cluster(
+        "carol",
+        "mkdir -p \"$SCRATCH/it's here\" && printf '%s\\n' 'import sys, json' 'print(\"GOT\" + json.dumps(sys.argv[1:]))' > \"$SCRATCH/it's here/args \\$(id).py\"",
+    );
+    let typed =
+        "'; rm -rf ~ #' '$(id)' '`id`' '\\' '%n %j' 'ünïcödé 漢字' \"$HOME\" 'a\"b' '*' '!!' --x=y";
+    let form = carol.get(PYTHON).await;
+    let fields = filled(
+        &form,
+        &[
+            ("a.script", "$SCRATCH/it's here/args $(id).py"),
+            ("a.arguments", typed),
+            ("a.job_name", "typed"),
+            ("a.memory", "200 MB"),
+            ("a.time", "5 minutes"),
+        ],
+    );
+    let job = submitted(&carol, PYTHON, &fields).await;
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    let said = on_cluster("carol", &format!("cat $SCRATCH/portolan/typed-{job}.out"));
+    let got = said.lines().find_map(|line| line.strip_prefix("GOT")).expect(&said);
+    let got: Vec<String> = serde_json::from_str(got).unwrap();
+    let home = on_cluster("carol", "printf %s \"$HOME\"");
+    let wanted = [
+        "; rm -rf ~ #",
+        "$(id)",
+        "`id`",
+        "\\",
+        "%n %j",
+        "ünïcödé 漢字",
+        &home,
+        "a\"b",
+        "*",
+        "!!",
+        "--x=y",
+    ];
+    assert_eq!(got, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_is_one_job_and_a_changed_one_another() {
+    let (_portal, _, carol) = connected("carol").await;
+    make_ok();
+    let form = carol.get(PYTHON).await;
+    let changes =
+        [("a.script", OK), ("a.job_name", "once"), ("a.time", "5m"), ("a.memory", "100 MB")];
+    let fields = filled(&form, &changes);
+    let both = tokio::join!(send(&carol, PYTHON, &fields), send(&carol, PYTHON, &fields));
+    assert_eq!((both.0.status, both.1.status), (303, 303));
+    assert_eq!(both.0.location(), both.1.location(), "a double click is one submission");
+    let job = job_of(&carol, both.0.location()).await;
+    assert_eq!(submitted(&carol, PYTHON, &fields).await, job, "sent again, it is the same job");
+    // Someone goes back, changes something, and sends it again.
+    let mut other = fields.clone();
+    other.iter_mut().find(|(name, _)| name == "a.time").unwrap().1 = "6m".into();
+    assert_ne!(submitted(&carol, PYTHON, &other).await, job);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_at_its_field_and_nothing_is_submitted() {
+    let (portal, _, carol) = connected("carol").await;
+    let before = portal.snapshot().await;
+    let form = carol.get(PYTHON).await;
+    let long = "x".repeat(100_000);
+    for (name, text, words) in [
+        ("a.script", "", "This is needed"),
+        ("a.script", "a\n#SBATCH --account=other", "one line"),
+        ("a.script", "$PATH/x", "$PATH is not a variable"),
+        ("a.script", "a/../../b", "without “..”"),
+        ("a.script", long.as_str(), "too long"),
+        ("a.memory", "lots", "Give an amount"),
+        ("a.time", "0", "at least a minute"),
+        ("a.cores", "-3", "At least 1"),
+        ("a.arguments", "'open", "quote is open"),
+        ("a.folder", "$SLURM_TMPDIR/x", "known before the job starts"),
+        ("a.job_name", "two words", "without spaces"),
+        ("s.script", "1..1000000", "more than 100000"),
+    ] {
+        let mut fields = filled(&form, &[("a.script", OK)]);
+        fields.retain(|(known, _)| known != name);
+        fields.push((name.to_owned(), text.to_owned()));
+        let page = send(&carol, PYTHON, &fields).await;
+        assert_eq!(page.status, 422, "{name}={text:.40}");
+        assert!(
+            page.select_text(".error-summary").contains(words),
+            "{name}: {}",
+            page.select_text(".error-summary")
+        );
+    }
+    assert_eq!(portal.snapshot().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_asks_the_cluster_nothing() {
+    let server = Server::start();
+    let (_portal, carol) = connected_to(&server, "carol").await;
+    let form = carol.get(PYTHON).await;
+    // The page asks once, after it is there, for what earlier runs used; the rest must not.
+    let count = || server.log().matches("Starting session: command for carol").count();
+    wait_until("the looks around are done", async || {
+        let before = count();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        count() == before
+    })
+    .await;
+    let before = count();
+    for memory in 1..20 {
+        let fields = filled(&form, &[("a.script", "x.py"), ("a.memory", &format!("{memory} GB"))]);
+        let page = send(&carol, &format!("{PYTHON}/preview"), &fields).await;
+        assert!(page.text().contains(&format!("--mem={memory}G")), "{}", page.text());
+    }
+    // The queue is looked at on its own account meanwhile: far less than once for each preview.
+    assert!(count() - before < 10, "{} commands for 19 previews", count() - before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_is_edited_by_hand_stays_as_it_was_written() {
+    let (_portal, _, carol) = connected("carol").await;
+    make_ok();
+    let rework = format!("{PYTHON}/rework");
+    let form = carol.get(PYTHON).await;
+    let changes =
+        [("a.script", OK), ("a.job_name", "byhand"), ("a.memory", "100 MB"), ("edit", "yes")];
+    let page = send(&carol, &rework, &filled(&form, &changes)).await;
+    let script = page.select_text("#own");
+    assert!(script.contains("#SBATCH --mem=100M"), "{script}");
+    let own =
+        format!("{}\necho by hand\n", script.trim_start().replace("--mem=100M", "--mem=150M"));
+    // The time changes in the form, the memory stays by hand.
+    let page = send(&carol, &rework, &filled(&page, &[("own", &own), ("a.time", "7m")])).await;
+    let merged = page.select_text("#own");
+    assert!(merged.contains("--mem=150M") && merged.contains("--time=00:07:00"), "{merged}");
+    let words = page.select_text("#composed");
+    assert!(words.contains("no longer controls") && words.contains("Memory"), "{words}");
+    let job = submitted(&carol, PYTHON, &filled(&page, &[])).await;
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    assert!(
+        on_cluster("carol", &format!("cat $SCRATCH/portolan/byhand-{job}.out")).contains("by hand")
+    );
+    // Taken back, the form has it again.
+    let page = send(&carol, &rework, &filled(&page, &[("back", "0")])).await;
+    let taken = page.select_text("#own");
+    assert!(taken.contains("--mem=100M") && taken.contains("echo by hand"), "{taken}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slurms_refusal_is_said_where_it_can_be_mended() {
+    let (_portal, _, carol) = connected("carol").await;
+    let form = carol.get(PYTHON).await;
+    let fields = filled(&form, &[("a.script", OK), ("a.account", "def-nobody")]);
+    let answer = send(&carol, PYTHON, &fields).await;
+    assert!(answer.location().starts_with("/compose/again/"), "{}", answer.location());
+    let page = carol.get(answer.location()).await;
+    let words = page.select_text("main");
+    assert!(words.contains("The cluster did not take it"), "{words}");
+    assert!(
+        page.select_text("[data-question=account] .error").len() > 20,
+        "the field says it, too"
+    );
+    assert!(page.text().contains("value=\"$SCRATCH/ok.py\""), "what was typed is still there");
+    assert!(
+        page.select_text(".said").contains("Invalid account"),
+        "Slurm's words are one click away"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_from_elsewhere_is_run_again_from_its_script() {
+    let (_portal, _, carol) = connected("carol").await;
+    let job = crate::queue::submit(
+        "carol",
+        "echo from a terminal",
+        &["-o", "/dev/null", "-t", "3", "--mem=120M", "-J", "elsewhere", "--nice=5"],
+    );
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    let list = crate::queue::wait_for_list(&carol, "/jobs", "it is there", |list| {
+        !crate::queue::row(list, &job).is_empty()
+    });
+    list.await;
+    let page = carol.get(&format!("/jobs/key/{job}/again?option=--mem=240M")).await;
+    assert_eq!(page.status, 200, "{}", page.select_text("main"));
+    let script = page.select_text(".script");
+    assert!(script.contains("echo from a terminal") && script.contains("--mem=240M"), "{script}");
+    cancel("carol", &job);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_submitted_is_not_there() {
+    let (portal, admin, carol) = connected("carol").await;
+    make_ok();
+    let form = carol.get(PYTHON).await;
+    let fields = filled(&form, &[("a.script", OK), ("a.time", "5m")]);
+    let answer = send(&carol, PYTHON, &fields).await;
+    let id = answer.location().rsplit('/').next().unwrap().to_owned();
+    let bob = portal.member(&admin, "bob").await;
+    for path in [
+        format!("/compose/again/{id}"),
+        format!("/submissions/{id}"),
+        "/compose/key/python-script".into(),
+    ] {
+        assert_eq!(bob.get(&path).await.status, 404, "{path}");
+    }
+}
