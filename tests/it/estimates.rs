@@ -88,10 +88,11 @@ async fn what_a_past_run_used() {
     let mut found = Vec::new();
     for _ in 0..60 {
         found = past_use(&line, &[number, 99_999_999]).await.unwrap();
-        if found
-            .iter()
-            .any(|run| run.state == JobState::Completed && run.usage.max_rss_mb.is_some())
-        {
+        if found.iter().any(|run| {
+            run.state == JobState::Completed
+                && run.usage.max_rss_mb.is_some()
+                && run.minutes.is_some()
+        }) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -78,6 +78,10 @@ impl Browser {
             match found.click().await {
                 Ok(()) => return,
                 Err(error) if error.is_stale_element_reference() => {}
+                // It lies below the bar at the top.
+                Err(error) if error.to_string().contains("click intercepted") => {
+                    self.run("window.scrollBy(0, -200)").await;
+                }
                 Err(error) => panic!("{problem}: {error}"),
             }
         }
