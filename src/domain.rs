@@ -66,6 +66,18 @@ id!(
     /// A recipe that someone keeps.
     RecipeId
 );
+id!(
+    /// A dashboard.
+    BoardId
+);
+id!(
+    /// One run of a dashboard: a job that shows it.
+    RunId
+);
+id!(
+    /// A link by which guests see a dashboard.
+    ShareId
+);
 
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

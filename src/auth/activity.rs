@@ -147,6 +147,26 @@ events! {
     RecipeWithdrawn = "recipe.withdrawn", "Took a recipe back from a group";
     /// A recipe was deleted.
     RecipeDeleted = "recipe.deleted", "Deleted a recipe";
+    /// A dashboard was opened.
+    BoardMade = "board.made", "Opened a dashboard";
+    /// A dashboard was started again.
+    BoardStarted = "board.started", "Started a dashboard";
+    /// A dashboard was prolonged.
+    BoardExtended = "board.extended", "Prolonged a dashboard";
+    /// Someone else's dashboard was started.
+    BoardWoken = "board.woken", "Started a colleague's dashboard";
+    /// A dashboard was stopped.
+    BoardStopped = "board.stopped", "Stopped a dashboard";
+    /// Who sees a dashboard, or its name, was changed.
+    BoardChanged = "board.changed", "Changed a dashboard's settings";
+    /// A dashboard was deleted.
+    BoardRemoved = "board.removed", "Deleted a dashboard";
+    /// A link to a dashboard was made.
+    BoardShared = "board.shared", "Made a link to a dashboard";
+    /// A link to a dashboard was taken back.
+    BoardUnshared = "board.unshared", "Took back a link to a dashboard";
+    /// A link to a dashboard was opened.
+    BoardVisited = "board.visited", "A link to a dashboard was opened";
     /// The address for notices was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.

@@ -95,6 +95,7 @@ impl Auth {
             return Err(AuthError::NotFound);
         }
         self.forget_invitations(&mut tx, group, person).await?;
+        store::boards::hide_from_group(&mut tx, person, group).await?;
         let about = About { person: Some(person), subject: &place.name, detail: &whose.name };
         record(&mut tx, actor, Event::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)

@@ -28,6 +28,10 @@ pub enum Bucket {
     Confirmation(i64),
     /// Keys that someone brings along; opening one may take seconds.
     Import(i64),
+    /// Passphrases for one link to a dashboard, from one address.
+    PassphraseFrom(i64, IpAddr),
+    /// Passphrases for one link to a dashboard, from anywhere.
+    Passphrase(i64),
 }
 
 impl Bucket {
@@ -35,8 +39,8 @@ impl Bucket {
     const fn size(&self) -> (f64, f64) {
         match self {
             Self::Address(_) => (30.0, 10.0),
-            Self::AccountFrom(..) => (8.0, 30.0),
-            Self::Account(_) => (40.0, 60.0),
+            Self::AccountFrom(..) | Self::PassphraseFrom(..) => (8.0, 30.0),
+            Self::Account(_) | Self::Passphrase(_) => (40.0, 60.0),
             Self::Import(_) => (40.0, 20.0),
             Self::Code(_) => (10.0, 120.0),
             Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => {

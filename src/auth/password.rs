@@ -113,6 +113,15 @@ impl Auth {
             }
             None => None,
         };
+        self.verify_hash(hash.map(|hash| hash.to_vec()), password).await
+    }
+
+    /// The same for an open hash.
+    pub(super) async fn verify_hash(
+        &self,
+        hash: Option<Vec<u8>>,
+        password: &SecretString,
+    ) -> Result<bool> {
         let password = password.clone();
         self.hashing(move || {
             let Some(hash) = hash else {

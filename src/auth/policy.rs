@@ -14,12 +14,12 @@ pub struct Viewer {
     pub groups: Vec<(GroupId, Role)>,
 }
 
-/// Whose a recipe is, which someone keeps.
+/// Whose something is that can be shown to a group: a recipe, a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whose {
     /// Who made it; none if they are gone.
     pub owner: Option<PersonId>,
-    /// The group it is published to.
+    /// The group it is published or shown to.
     pub group: Option<GroupId>,
 }
 
@@ -54,6 +54,16 @@ pub enum Action {
     PublishRecipe(Whose, GroupId),
     /// What is wrong with recipe files in the data folder.
     SeeRecipeFiles,
+    /// Looking at a dashboard.
+    SeeBoard(Whose),
+    /// Starting, stopping and deleting it; its settings and links.
+    ManageBoard(Whose),
+    /// Starting someone else's as them, within the limits that they set.
+    WakeBoard(Whose),
+    /// Showing it to a group.
+    ShowBoard(Whose, GroupId),
+    /// The links to dashboards of a group's people, and taking them back.
+    OverseeBoards(GroupId),
 }
 
 /// The answer was no.
@@ -89,6 +99,16 @@ impl Viewer {
             Action::PublishRecipe(whose, group) => {
                 self.is_owner(whose) && self.role_in(group).is_some()
             }
+            // Whoever administers the portal sees nobody's results by that.
+            Action::SeeBoard(whose) => {
+                self.is_owner(whose) || whose.group.is_some_and(|group| self.is_in(group))
+            }
+            Action::ManageBoard(whose) => self.is_owner(whose),
+            Action::WakeBoard(whose) => {
+                !self.is_owner(whose) && whose.group.is_some_and(|group| self.is_in(group))
+            }
+            Action::ShowBoard(whose, group) => self.is_owner(whose) && self.is_in(group),
+            Action::OverseeBoards(group) => self.is_admin || self.role_in(group) == Some(Role::Pi),
             Action::SeeRecipeFiles
             | Action::ManagePeople
             | Action::ManageClusters
@@ -102,6 +122,10 @@ impl Viewer {
 
     fn is_owner(&self, whose: Whose) -> bool {
         whose.owner == Some(self.id)
+    }
+
+    fn is_in(&self, group: GroupId) -> bool {
+        self.role_in(group).is_some()
     }
 
     /// What they are in a group, if anything.
@@ -120,13 +144,21 @@ impl super::Auth {
         action: Action,
     ) -> super::Result<()> {
         let Some(id) = actor.id else { return Ok(()) };
+        let viewer = self.viewer(db, id).await?.ok_or(super::AuthError::Denied)?;
+        viewer.may(action).map_err(|Denied| super::AuthError::Denied)
+    }
+
+    /// Someone's rights as they are now; none if their account is switched off.
+    pub async fn viewer(
+        &self,
+        db: &mut store::Connection,
+        id: PersonId,
+    ) -> store::Result<Option<Viewer>> {
         let person = store::people::get(db, id).await?.filter(|person| !person.is_disabled);
-        let person = person.ok_or(super::AuthError::Denied)?;
+        let Some(person) = person else { return Ok(None) };
         let groups = store::groups::of_person(db, id).await?;
         let groups = groups.iter().map(|mine| (mine.group_id, mine.role())).collect();
-        Viewer { id, is_admin: person.is_admin, groups }
-            .may(action)
-            .map_err(|Denied| super::AuthError::Denied)
+        Ok(Some(Viewer { id, is_admin: person.is_admin, groups }))
     }
 }
 
@@ -169,6 +201,7 @@ mod tests {
             (Invite(LAB, Role::Pi), /*     */ [true, false, false, false, false]),
             (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
             (SeeRecipeFiles, /*            */ [true, false, false, false, false]),
+            (Action::OverseeBoards(LAB), /**/ [true, true, false, false, false]),
         ];
         for (action, expected) in table {
             let decided: Vec<bool> =
@@ -211,5 +244,38 @@ mod tests {
         }
         let gone = Whose { owner: None, group: None };
         assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
+    }
+
+    /// Dashboards: one's own; one that is shown to the lab; another's.
+    #[test]
+    fn the_table_of_boards() {
+        use Action::{ManageBoard, SeeBoard, ShowBoard, WakeBoard};
+        let people = [
+            viewer(true, &[]),
+            viewer(false, &[(LAB, Role::Pi)]),
+            viewer(false, &[(LAB, Role::Member)]),
+            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[]),
+        ];
+        let of = |owner: i64, group| Whose { owner: Some(PersonId(owner)), group };
+        let (own, labs, anothers) = (of(1, None), of(2, Some(LAB)), of(2, None));
+        let table = [
+            //                         admin  pi     member other  nobody
+            (SeeBoard(own), /*      */ [true, true, true, true, true]),
+            (ManageBoard(own), /*   */ [true, true, true, true, true]),
+            (WakeBoard(own), /*     */ [false, false, false, false, false]),
+            (ShowBoard(own, LAB), /**/ [false, true, true, false, false]),
+            (SeeBoard(labs), /*     */ [false, true, true, false, false]),
+            (ManageBoard(labs), /*  */ [false, false, false, false, false]),
+            (WakeBoard(labs), /*    */ [false, true, true, false, false]),
+            (ShowBoard(labs, LAB), /**/ [false, false, false, false, false]),
+            (SeeBoard(anothers), /* */ [false, false, false, false, false]),
+            (WakeBoard(anothers), /**/ [false, false, false, false, false]),
+        ];
+        for (action, expected) in table {
+            let decided: Vec<bool> =
+                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            assert_eq!(decided, expected, "{action:?}");
+        }
     }
 }

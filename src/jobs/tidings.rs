@@ -23,6 +23,8 @@ pub enum Kind {
     Started,
     /// Notices are no longer sent to the person's address.
     WebhookOff,
+    /// A dashboard was stopped because nobody looked at it.
+    BoardIdle,
 }
 
 impl Kind {
@@ -33,6 +35,11 @@ impl Kind {
         (Self::Started, "A job started"),
     ];
 
+    /// Whether it is one of those; the others are always shown.
+    pub fn is_choice(self) -> bool {
+        Self::CHOICES.iter().any(|(kind, _)| *kind == self)
+    }
+
     /// As in the database.
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,12 +47,13 @@ impl Kind {
             Self::Ended => "ended",
             Self::Started => "started",
             Self::WebhookOff => "webhook-off",
+            Self::BoardIdle => "board-idle",
         }
     }
 
     /// The kind behind a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        let all = [Self::Never, Self::Ended, Self::Started, Self::WebhookOff];
+        let all = [Self::Never, Self::Ended, Self::Started, Self::WebhookOff, Self::BoardIdle];
         all.into_iter().find(|kind| kind.word() == word)
     }
 
@@ -213,11 +221,17 @@ impl<'a> Fold<'a> {
                 "Notices are no longer sent to your address: nothing arrived there for three days"
                     .to_owned()
             }
+            (Kind::BoardIdle, _) => {
+                " was stopped: nobody had looked at this dashboard for a while".to_owned()
+            }
         };
         let (name, before) =
             if self.kind == Kind::WebhookOff { Default::default() } else { (name, before) };
         let href = match (self.kind, many) {
             (Kind::WebhookOff, _) => "/account/notices".to_owned(),
+            (Kind::BoardIdle, _) => {
+                first.board_id.map_or_else(|| "/boards".to_owned(), |id| format!("/boards/{id}"))
+            }
             (_, false) if first.task >= 0 => {
                 format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
             }
@@ -246,7 +260,7 @@ impl<'a> Fold<'a> {
         match self.kind {
             Kind::Started => "running",
             Kind::Never => "failed",
-            Kind::WebhookOff => "warning",
+            Kind::WebhookOff | Kind::BoardIdle => "warning",
             Kind::Ended if self.sums.failed > 0 => "failed",
             Kind::Ended if self.sums.done > 0 => "ok",
             Kind::Ended if self.sums.cancelled > 0 => "neutral",
@@ -263,7 +277,7 @@ pub fn list(notices: &[Notice]) -> Vec<Tiding> {
         let Some(kind) = Kind::from_word(&notice.kind) else { continue };
         // The tasks of an array belong together by its number, other jobs by their name.
         let key = match (kind, notice.task >= 0) {
-            (Kind::WebhookOff, _) => (kind, "", notice.id.0, ""),
+            (Kind::WebhookOff | Kind::BoardIdle, _) => (kind, "", notice.id.0, ""),
             (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
             (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
         };

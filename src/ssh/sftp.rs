@@ -23,6 +23,8 @@ use crate::domain::is_trick;
 const WITHIN: Duration = Duration::from_secs(15);
 /// How long it may take to see where links lead; the folder itself is known by then.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(4);
+/// Every server gives this much in one answer.
+const READ_AT_ONCE: u32 = 32 * 1024;
 /// No more is quoted of what a server says.
 const LONGEST_QUOTE: usize = 200;
 
@@ -116,6 +118,34 @@ pub async fn list(line: &Arc<Line>, path: &str, most: usize) -> Result<Contents,
 pub async fn stat(line: &Arc<Line>, path: &str) -> Result<Facts, SftpError> {
     let path = path.to_owned();
     ask(line, async move |session| Ok(facts(&session.raw.stat(path).await?.attrs))).await
+}
+
+/// Reads a short file, but no more than `most` bytes and one: whoever gets that many knows that it is longer.
+pub async fn read(line: &Arc<Line>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
+    let path = path.to_owned();
+    ask(line, async move |session| {
+        let flags = russh_sftp::protocol::OpenFlags::READ;
+        let handle = session.raw.open(path, flags, FileAttributes::empty()).await?.handle;
+        let mut bytes = Vec::new();
+        let read = loop {
+            let left = u32::try_from((most + 1).saturating_sub(bytes.len())).unwrap_or(u32::MAX);
+            if left == 0 {
+                break Ok(());
+            }
+            let at = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            match session.raw.read(handle.as_str(), at, left.min(READ_AT_ONCE)).await {
+                Ok(data) if data.data.is_empty() => break Ok(()),
+                Ok(data) => bytes.extend_from_slice(&data.data),
+                Err(Fault::Status(said)) if said.status_code == StatusCode::Eof => break Ok(()),
+                Err(fault) => break Err(fault),
+            }
+        };
+        let _ = session.raw.close(handle).await;
+        read?;
+        bytes.truncate(most + 1);
+        Ok(bytes)
+    })
+    .await
 }
 
 /// Makes a folder, with the rights that the account gives by itself.

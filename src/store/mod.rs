@@ -10,6 +10,7 @@ use sqlx::{Sqlite, SqlitePool};
 
 pub mod activity;
 pub mod backup;
+pub mod boards;
 mod cache;
 pub mod clusters;
 pub mod facts;

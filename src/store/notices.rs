@@ -2,7 +2,7 @@
 
 use super::{Connection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{JobRowId, NoticeId, PersonId};
+use crate::domain::{BoardId, JobRowId, NoticeId, PersonId};
 
 /// Something a person is told.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -10,7 +10,7 @@ pub struct Notice {
     /// Which.
     #[sqlx(try_from = "i64")]
     pub id: NoticeId,
-    /// `started`, `ended`, `never`, or `webhook-off`, which is about no job.
+    /// `started`, `ended`, `never`; `webhook-off` and `board-idle` are about no job.
     pub kind: String,
     /// When.
     #[sqlx(try_from = "i64")]
@@ -21,7 +21,7 @@ pub struct Notice {
     pub number: i64,
     /// Which task of it; -1 for none.
     pub task: i64,
-    /// The job's name.
+    /// The name of the job or dashboard.
     pub name: String,
     /// Slurm's word for the job when this was noticed.
     pub state: String,
@@ -29,15 +29,18 @@ pub struct Notice {
     pub slug: String,
     /// The cluster's name.
     pub cluster: String,
+    /// The dashboard it is about.
+    pub board_id: Option<i64>,
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT n.id, n.kind, n.at, n.read_at IS NOT NULL AS is_read, n.state, coalesce(j.number, 0) AS number,
-                    coalesce(j.task, -1) AS task, coalesce(j.name, '') AS name, coalesce(c.slug, '') AS slug,
-                    coalesce(c.title, '') AS cluster
-             FROM notices n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN clusters c ON c.id = j.cluster_id ",
+                    coalesce(j.task, -1) AS task, coalesce(j.name, b.title, '') AS name, coalesce(c.slug, '') AS slug,
+                    coalesce(c.title, '') AS cluster, n.board_id
+             FROM notices n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN boards b ON b.id = n.board_id
+                  LEFT JOIN clusters c ON c.id = coalesce(j.cluster_id, b.cluster_id) ",
             $rest
         )
     };
@@ -87,6 +90,24 @@ pub async fn add_webhook_off(db: &mut Connection, person: PersonId, now: UnixTim
         "INSERT INTO notices (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
     )
     .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Tells a person that a dashboard of theirs was stopped because nobody looked at it.
+pub async fn add_board_idle(
+    db: &mut Connection,
+    person: PersonId,
+    board: BoardId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO notices (person_id, board_id, kind, at, sent_at) VALUES ($1, $2, 'board-idle', $3, $3)",
+    )
+    .bind(person.0)
+    .bind(board.0)
     .bind(now.0)
     .execute(db)
     .await?;

@@ -101,8 +101,7 @@ pub async fn bell(context: Context, me: Me, Query(query): Query<After>) -> Answe
         // What is read already is quiet, or was seen in another window.
         new.retain(|notice| {
             let kind = Kind::from_word(&notice.kind);
-            !notice.is_read
-                && kind.is_some_and(|kind| kind == Kind::WebhookOff || wanted.contains(&kind))
+            !notice.is_read && kind.is_some_and(|kind| !kind.is_choice() || wanted.contains(&kind))
         });
     }
     show(&Ring { page: Frame { bell: Bell::of(unread) }, toasts: tidings::summary(&new) })

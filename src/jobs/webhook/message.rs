@@ -144,6 +144,7 @@ mod tests {
             state: "COMPLETED".into(),
             slug: "fir".into(),
             cluster: "Fir".into(),
+            board_id: None,
         }
     }
 

@@ -157,6 +157,7 @@ impl End<'_> {
             state: job.state.word().to_owned(),
             slug: self.place.cluster.slug.clone(),
             cluster: self.place.cluster.title.clone(),
+            board_id: None,
         };
         tidings::ended(&first, self.sums)
     }

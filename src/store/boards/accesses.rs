@@ -1,0 +1,129 @@
+//! Table `board_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
+
+use super::super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{BoardId, PersonId, SessionId, ShareId};
+
+/// By what right a browser looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Its person is signed in to the portal.
+    Session(SessionId),
+    /// It came by a link.
+    Share(ShareId),
+}
+
+/// A browser that may look at a board.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Access {
+    /// The word in its address.
+    pub word: String,
+    /// SHA-256 of its cookie.
+    pub cookie_hash: Vec<u8>,
+    /// Which board.
+    #[sqlx(try_from = "i64")]
+    pub board_id: BoardId,
+    session_id: Option<i64>,
+    link_id: Option<i64>,
+    person_id: Option<i64>,
+    /// Whether the passphrase is still to come.
+    pub is_locked: bool,
+    /// When it ends.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+}
+
+impl Access {
+    /// Who looks, if they are signed in.
+    pub fn person(&self) -> Option<PersonId> {
+        self.person_id.map(PersonId)
+    }
+
+    /// By what right.
+    pub fn by(&self) -> Option<By> {
+        let session = self.session_id.map(|id| By::Session(SessionId(id)));
+        session.or_else(|| self.link_id.map(|id| By::Share(ShareId(id))))
+    }
+}
+
+/// One to be kept.
+#[derive(Debug)]
+pub struct NewAccess<'a> {
+    /// The word in its address.
+    pub word: &'a str,
+    /// SHA-256 of its cookie.
+    pub cookie_hash: [u8; 32],
+    /// Which board.
+    pub board: BoardId,
+    /// By what right.
+    pub by: By,
+    /// Whether the passphrase is still to come.
+    pub is_locked: bool,
+    /// When it ends.
+    pub expires_at: UnixTime,
+}
+
+/// So many browsers at a time by one right; the oldest make room.
+const MOST_BY_ONE: i64 = 1000;
+
+/// Adds one.
+pub async fn add(db: &mut Connection, new: &NewAccess<'_>, now: UnixTime) -> Result<()> {
+    let (session, link) = match new.by {
+        By::Session(id) => (Some(id.0), None),
+        By::Share(id) => (None, Some(id.0)),
+    };
+    sqlx::query(
+        "INSERT INTO board_accesses (word, cookie_hash, board_id, session_id, link_id, is_locked, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(new.word)
+    .bind(&new.cookie_hash[..])
+    .bind(new.board.0)
+    .bind(session)
+    .bind(link)
+    .bind(new.is_locked)
+    .bind(now.0)
+    .bind(new.expires_at.0)
+    .execute(&mut *db)
+    .await?;
+    sqlx::query(
+        "DELETE FROM board_accesses WHERE word IN (
+            SELECT word FROM board_accesses WHERE session_id IS $1 AND link_id IS $2
+            ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $3)",
+    )
+    .bind(session)
+    .bind(link)
+    .bind(MOST_BY_ONE)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The one with this word.
+pub async fn find(db: &mut Connection, word: &str) -> Result<Option<Access>> {
+    Ok(sqlx::query_as(
+        "SELECT a.word, a.cookie_hash, a.board_id, a.session_id, a.link_id, s.person_id, a.is_locked, a.expires_at
+         FROM board_accesses a LEFT JOIN sessions s ON s.id = a.session_id WHERE a.word = $1",
+    )
+    .bind(word)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The passphrase was right.
+pub async fn unlock(db: &mut Connection, word: &str) -> Result<()> {
+    sqlx::query("UPDATE board_accesses SET is_locked = 0 WHERE word = $1")
+        .bind(word)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Deletes those that have ended.
+pub async fn sweep(db: &mut Connection, now: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM board_accesses WHERE expires_at <= $1")
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}

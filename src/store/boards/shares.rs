@@ -1,0 +1,179 @@
+//! Table `board_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
+
+use super::super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{BoardId, PersonId, ShareId};
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Share {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: ShareId,
+    /// To which board.
+    #[sqlx(try_from = "i64")]
+    pub board_id: BoardId,
+    /// What that is called.
+    pub board_title: String,
+    /// Whose board it is.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// The same, as others read it.
+    pub owner_name: String,
+    /// Whom it is for, in its maker's words.
+    pub label: String,
+    /// The hash of the passphrase; empty if none is asked.
+    pub passphrase: String,
+    /// When it was made.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    /// When it stops working.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+    revoked_at: Option<i64>,
+    /// How often it was opened.
+    pub opened: i64,
+    opened_at: Option<i64>,
+}
+
+impl Share {
+    /// When it was taken back.
+    pub fn revoked_at(&self) -> Option<UnixTime> {
+        self.revoked_at.map(UnixTime)
+    }
+
+    /// When it was last opened.
+    pub fn opened_at(&self) -> Option<UnixTime> {
+        self.opened_at.map(UnixTime)
+    }
+
+    /// Whether it still works.
+    pub fn is_open(&self, now: UnixTime) -> bool {
+        self.revoked_at.is_none() && now < self.expires_at
+    }
+
+    /// Whether a passphrase is asked.
+    pub const fn asks_passphrase(&self) -> bool {
+        !self.passphrase.is_empty()
+    }
+}
+
+/// A link to be kept.
+#[derive(Debug)]
+pub struct NewShare<'a> {
+    /// To which board.
+    pub board: BoardId,
+    /// SHA-256 of the secret part.
+    pub token_hash: [u8; 32],
+    /// Whom it is for.
+    pub label: &'a str,
+    /// The hash of the passphrase; empty: none.
+    pub passphrase: &'a str,
+    /// When it stops working.
+    pub expires_at: UnixTime,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT l.id, l.board_id, b.title AS board_title, b.person_id, p.display_name AS owner_name, l.label,
+                    l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
+             FROM board_links l JOIN boards b ON b.id = l.board_id JOIN people p ON p.id = b.person_id ",
+            $rest
+        )
+    };
+}
+
+/// Adds one.
+pub async fn add(db: &mut Connection, new: &NewShare<'_>, now: UnixTime) -> Result<ShareId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO board_links (board_id, token_hash, label, passphrase, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+    )
+    .bind(new.board.0)
+    .bind(&new.token_hash[..])
+    .bind(new.label)
+    .bind(new.passphrase)
+    .bind(now.0)
+    .bind(new.expires_at.0)
+    .fetch_one(db)
+    .await?;
+    Ok(ShareId(id))
+}
+
+/// The one with this secret, whether or not it still works.
+pub async fn find(db: &mut Connection, token_hash: &[u8; 32]) -> Result<Option<Share>> {
+    Ok(sqlx::query_as(select!("WHERE l.token_hash = $1 AND b.removed_at IS NULL"))
+        .bind(&token_hash[..])
+        .fetch_optional(db)
+        .await?)
+}
+
+/// One of them.
+pub async fn get(db: &mut Connection, id: ShareId) -> Result<Option<Share>> {
+    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// The links of a board, the newest first.
+pub async fn of_board(db: &mut Connection, board: BoardId) -> Result<Vec<Share>> {
+    Ok(sqlx::query_as(select!("WHERE l.board_id = $1 ORDER BY l.id DESC LIMIT 200"))
+        .bind(board.0)
+        .fetch_all(db)
+        .await?)
+}
+
+/// Those that work, of boards whose owners belong to a group that `pi` leads; of everyone for an administrator.
+pub async fn overseen(
+    db: &mut Connection,
+    pi: PersonId,
+    is_admin: bool,
+    now: UnixTime,
+) -> Result<Vec<Share>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.revoked_at IS NULL AND l.expires_at > $3 AND b.removed_at IS NULL AND ($2 OR b.person_id IN (
+            SELECT theirs.person_id FROM memberships theirs JOIN memberships mine
+            ON mine.group_id = theirs.group_id WHERE mine.person_id = $1 AND mine.role = 'pi'))
+         ORDER BY p.display_name, l.id DESC LIMIT 1000"
+    ))
+    .bind(pi.0)
+    .bind(is_admin)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many links of a board work.
+pub async fn count_open(db: &mut Connection, board: BoardId, now: UnixTime) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM board_links WHERE board_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+    )
+    .bind(board.0)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
+pub async fn revoke(db: &mut Connection, id: ShareId, now: UnixTime) -> Result<bool> {
+    sqlx::query("DELETE FROM board_accesses WHERE link_id = $1")
+        .bind(id.0)
+        .execute(&mut *db)
+        .await?;
+    let done =
+        sqlx::query("UPDATE board_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id.0)
+            .bind(now.0)
+            .execute(db)
+            .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Counts that it was opened.
+pub async fn note_opened(db: &mut Connection, id: ShareId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE board_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
