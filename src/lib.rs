@@ -14,6 +14,7 @@
 
 pub mod app;
 pub mod auth;
+pub mod boards;
 pub mod cli;
 pub mod clock;
 pub mod cluster;

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod command;
 mod exec;
 pub mod failure;
+mod forward;
 pub mod host_keys;
 pub mod key_import;
 pub mod keys;
@@ -21,6 +22,7 @@ mod wire;
 
 pub use command::{Dialect, Given, RemoteCommand};
 pub use failure::{Failure, Hop};
+pub use forward::ForwardError;
 pub use line::{Line, Output, RunError};
 pub use master::Master;
 pub use slots::Urgency;

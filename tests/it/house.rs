@@ -93,6 +93,13 @@ fn nothing_points_back() {
             ],
         ),
         ("logs", &[]),
+        (
+            "boards",
+            &[
+                "auth", "clock", "cluster", "domain", "entropy", "jobs", "proxy", "recipes",
+                "sites", "slurm", "ssh", "store",
+            ],
+        ),
         ("recipes", &["sites", "slurm"]),
         ("explain", &["clock", "logs", "recipes", "sites", "slurm"]),
         ("auth", &["clock", "domain", "entropy", "config", "store", "vault"]),
@@ -105,15 +112,16 @@ fn nothing_points_back() {
         (
             "web",
             &[
-                "app", "auth", "clock", "cluster", "config", "domain", "entropy", "error",
-                "explain", "health", "jobs", "logs", "probe", "recipes", "sites", "slurm", "ssh",
-                "store", "vault",
+                "app", "auth", "boards", "clock", "cluster", "config", "domain", "entropy",
+                "error", "explain", "health", "jobs", "logs", "probe", "recipes", "sites", "slurm",
+                "ssh", "store", "vault",
             ],
         ),
         (
             "app",
             &[
                 "auth",
+                "boards",
                 "clock",
                 "cluster",
                 "config",
