@@ -29,6 +29,7 @@ pub mod jobs;
 pub mod logs;
 pub mod outgoing;
 pub mod probe;
+pub mod proxy;
 pub mod recipes;
 pub mod sites;
 pub mod slurm;

@@ -107,13 +107,16 @@ fn nothing_points_back() {
         ("telemetry", &["config"]),
         ("probe", &["clock", "vault"]),
         ("outgoing", &[]),
+        ("proxy", &[]),
+        ("boards", &["proxy"]),
         ("health", &["app", "store", "clock"]),
         ("housekeeping", &["app", "auth", "store"]),
         (
             "web",
             &[
                 "app", "auth", "boards", "clock", "cluster", "config", "domain", "entropy",
-                "error", "explain", "health", "jobs", "logs", "probe", "recipes", "sites", "slurm",
+                "error", "explain", "health", "jobs", "logs", "probe", "proxy", "recipes", "sites",
+                "slurm",
                 "ssh", "store", "vault",
             ],
         ),

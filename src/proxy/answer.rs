@@ -1,0 +1,117 @@
+//! The head of an answer on its way to the browser: an upstream speaks for itself only, never for the origin under
+//! which it is shown nor for the servers in between.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderName, LOCATION, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, response};
+
+use super::framing::{Length, has_token, hop_by_hop, length, named_by_connection};
+use super::location::confine;
+use super::request::Kind;
+use super::{Failure, Passage};
+
+/// Makes the head that the browser gets out of the one that came.
+pub(super) fn incoming(
+    parts: response::Parts,
+    kind: Kind,
+    passage: &Passage,
+) -> Result<response::Parts, Failure> {
+    let told = length(&parts.headers).ok_or(Failure::Broken)?;
+    let headers = if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        if kind != Kind::WebSocket {
+            return Err(Failure::Broken);
+        }
+        switched(&parts.headers)?
+    } else {
+        kept(parts.headers, parts.status, told, passage)?
+    };
+    // A fresh head, so that neither its version nor its reason phrase nor anything in its extensions comes along.
+    let (mut fresh, ()) = Response::new(()).into_parts();
+    fresh.status = parts.status;
+    fresh.headers = headers;
+    Ok(fresh)
+}
+
+/// What is said when the protocol changes: only what belongs to that.
+fn switched(from: &HeaderMap) -> Result<HeaderMap, Failure> {
+    if !has_token(from, UPGRADE, "websocket") || !from.contains_key(SEC_WEBSOCKET_ACCEPT) {
+        return Err(Failure::Broken);
+    }
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    let named: [HeaderName; 3] =
+        [SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_EXTENSIONS];
+    for name in named {
+        for value in from.get_all(&name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    Ok(headers)
+}
+
+fn kept(
+    from: HeaderMap,
+    status: StatusCode,
+    told: Length,
+    passage: &Passage,
+) -> Result<HeaderMap, Failure> {
+    let named = named_by_connection(&from);
+    // Some for the caller's own.
+    let mut headers = HeaderMap::with_capacity(from.len() + 8);
+    let mut last = None;
+    for (name, value) in from {
+        if name.is_some() {
+            last = name;
+        }
+        let Some(name) = &last else { continue };
+        if passes(name.as_str()) && !named.iter().any(|it| it == name.as_str()) {
+            if *name == LOCATION {
+                let place = confine(&value, passage).ok_or(Failure::Broken)?;
+                // Two of them, and each browser would choose its own.
+                if headers.insert(LOCATION, place).is_some() {
+                    return Err(Failure::Broken);
+                }
+            } else {
+                headers.append(name.clone(), value);
+            }
+        }
+    }
+    if let Length::Bytes(bytes) = told
+        && status != StatusCode::NO_CONTENT
+    {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
+    }
+    Ok(headers)
+}
+
+/// May a header of this name, in lower case, reach the browser?
+fn passes(name: &str) -> bool {
+    let dropped = hop_by_hop(name)
+        || matches!(
+            name,
+            "content-length"
+            // What would last beyond this answer or reach beyond this upstream.
+            | "set-cookie" | "set-cookie2" | "clear-site-data" | "service-worker-allowed" | "alt-svc"
+            | "strict-transport-security" | "public-key-pins" | "public-key-pins-report-only" | "expect-ct"
+            | "accept-ch" | "critical-ch" | "use-as-dictionary" | "speculation-rules" | "origin-agent-cluster"
+            // Ways to elsewhere that are not `Location`.
+            | "refresh" | "content-location" | "sourcemap" | "x-sourcemap"
+            // Leave for others to read it, and reports of who did.
+            | "timing-allow-origin" | "report-to" | "reporting-endpoints" | "nel"
+            | "content-security-policy-report-only" | "x-frame-options"
+            // A window that asks for a password, under our name.
+            | "www-authenticate" | "authentication-info"
+            // Orders to the web server in front of the portal.
+            | "x-sendfile" | "x-lighttpd-send-file" | "x-litespeed-location"
+            // Nobody's business.
+            | "server" | "via" | "x-powered-by"
+        )
+        || name.starts_with("access-control-")
+        || name.starts_with("x-accel-")
+        || name.starts_with("attribution-reporting-")
+        || name.starts_with("sec-websocket-");
+    !dropped
+}

@@ -1,0 +1,266 @@
+//! Bodies on their way: never kept, only passed on as fast as the reader takes them, and cut from outside when nothing
+//! moves for too long or nobody may read on, also while the reader does not ask for more.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::BoxError;
+
+/// Why a body ended before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// Not a byte for the time that `Limits::idle` allows.
+    #[error("nothing has moved for too long")]
+    Idle,
+    /// The passage's `until` was cancelled.
+    #[error("it may not go on")]
+    Ended,
+    /// The answer was complete before the request was.
+    #[error("the answer is complete")]
+    Answered,
+}
+
+/// When something last moved in an exchange, in either direction.
+pub(super) struct Pulse {
+    begin: Instant,
+    /// Milliseconds since the beginning.
+    last: AtomicU64,
+    /// Is the request's body still on its way?
+    sending: AtomicBool,
+}
+
+impl Pulse {
+    pub(super) fn new(sending: bool) -> Arc<Self> {
+        let begin = Instant::now();
+        Arc::new(Self { begin, last: AtomicU64::new(0), sending: AtomicBool::new(sending) })
+    }
+
+    fn beat(&self) {
+        let past = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(past, Ordering::Relaxed);
+    }
+
+    /// When something last moved.
+    pub(super) fn last(&self) -> Instant {
+        self.begin + Duration::from_millis(self.last.load(Ordering::Relaxed))
+    }
+
+    /// Is the request's body still on its way?
+    pub(super) fn sending(&self) -> bool {
+        self.sending.load(Ordering::Relaxed)
+    }
+}
+
+/// A body that others can take away.
+pub(super) struct Held<B>(Mutex<State<B>>);
+
+struct State<B> {
+    body: Option<B>,
+    cut: Option<Cut>,
+    /// Who waits for more of it.
+    reader: Option<Waker>,
+}
+
+impl<B> Held<B> {
+    pub(super) fn new(body: B) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State { body: Some(body), cut: None, reader: None })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<B>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the body, and with it the connection it comes from, and tells its reader why.
+    pub(super) fn cut(&self, why: Cut) {
+        let (body, reader) = {
+            let mut state = self.state();
+            if state.body.is_some() {
+                state.cut = Some(why);
+            }
+            (state.body.take(), state.reader.take())
+        };
+        drop(body);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+impl<B> Held<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    fn poll_frame(
+        &self,
+        cx: &mut Context<'_>,
+        pulse: &Pulse,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut state = self.state();
+        loop {
+            let Some(body) = state.body.as_mut() else {
+                return Poll::Ready(state.cut.take().map(|why| Err(why.into())));
+            };
+            match Pin::new(body).poll_frame(cx) {
+                Poll::Pending => {
+                    if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
+                        state.reader = Some(cx.waker().clone());
+                    }
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    pulse.beat();
+                    // Trailers are dropped: they are headers that nobody has looked at.
+                    if frame.is_data() {
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    state.body = None;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                Poll::Ready(None) => {
+                    state.body = None;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let state = self.state();
+        state.body.as_ref().map_or(state.cut.is_none(), Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.state().body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
+    }
+}
+
+/// The body of a request, as the client library reads it.
+pub(super) struct Upload {
+    /// Nothing for requests without a body.
+    held: Option<Arc<Held<super::Body>>>,
+    pulse: Arc<Pulse>,
+}
+
+impl Upload {
+    pub(super) fn new(held: Option<Arc<Held<super::Body>>>, pulse: Arc<Pulse>) -> Self {
+        Self { held, pulse }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &self.held {
+            Some(held) => held.poll_frame(cx, &self.pulse),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.as_ref().is_none_or(|held| held.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.held.as_ref().map_or_else(|| SizeHint::with_exact(0), |held| held.size_hint())
+    }
+}
+
+impl Drop for Upload {
+    /// The library drops it when all of it is on its way.
+    fn drop(&mut self) {
+        self.pulse.sending.store(false, Ordering::Relaxed);
+        self.pulse.beat();
+    }
+}
+
+/// The body of an answer, as the browser's connection reads it.
+pub(super) struct Download {
+    held: Arc<Held<Incoming>>,
+    pulse: Arc<Pulse>,
+    _upload: EndOfUpload,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl Download {
+    /// From here on the answer is watched, in a task of its own: a browser that stops reading is noticed too.
+    pub(super) fn new(
+        body: Incoming,
+        pulse: Arc<Pulse>,
+        upload: EndOfUpload,
+        idle: Duration,
+        until: CancellationToken,
+    ) -> Self {
+        let held = Held::new(body);
+        pulse.beat();
+        let watch = tokio::spawn(watch(Arc::clone(&held), Arc::clone(&pulse), idle, until));
+        Self { held, pulse, _upload: upload, _watch: AbortOnDropHandle::new(watch) }
+    }
+}
+
+async fn watch(
+    held: Arc<Held<Incoming>>,
+    pulse: Arc<Pulse>,
+    idle: Duration,
+    until: CancellationToken,
+) {
+    let why = loop {
+        let deadline = pulse.last() + idle;
+        if deadline <= Instant::now() {
+            break Cut::Idle;
+        }
+        tokio::select! {
+            () = until.cancelled() => break Cut::Ended,
+            () = tokio::time::sleep_until(deadline) => {}
+        }
+    };
+    held.cut(why);
+}
+
+impl Body for Download {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.held.poll_frame(cx, &self.pulse)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.held.size_hint()
+    }
+}
+
+/// Ends what is left of a request's body when its answer is complete: nobody would watch over it any more.
+pub(super) struct EndOfUpload(pub(super) Option<Arc<Held<super::Body>>>);
+
+impl Drop for EndOfUpload {
+    fn drop(&mut self) {
+        if let Some(held) = &self.0 {
+            held.cut(Cut::Answered);
+        }
+    }
+}

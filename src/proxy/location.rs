@@ -1,0 +1,129 @@
+//! Where an answer may send a browser: only to places of the same upstream, told under its public path. Pure.
+
+use std::fmt::Write as _;
+
+use http::HeaderValue;
+
+use super::Passage;
+use super::path::clean_path;
+
+/// The upstream's `Location` as a path below the public prefix; nothing if it leads elsewhere.
+pub(super) fn confine(location: &HeaderValue, passage: &Passage) -> Option<HeaderValue> {
+    let text = visible(location.as_bytes())?;
+    let (target, fragment) = match text.find('#') {
+        Some(at) => text.split_at(at),
+        None => (text.as_str(), ""),
+    };
+    let place = place(target, passage)?;
+    let (path, query) = match place.find('?') {
+        Some(at) => place.split_at(at),
+        None => (place.as_str(), ""),
+    };
+    let inside = format!("{}{query}", without_dots(path));
+    let inside = clean_path(&inside)?;
+    let prefix = passage.prefix.trim_end_matches('/');
+    HeaderValue::try_from(format!("{prefix}{inside}{fragment}")).ok()
+}
+
+/// The target as a path and query at the upstream.
+fn place(target: &str, passage: &Passage) -> Option<String> {
+    let here = passage.path_and_query.as_str();
+    let here_path = here.split('?').next().unwrap_or_default();
+    if let Some((host, rest)) = host_and_rest(target)? {
+        let ours = passage.origin.split_once("://").map_or("", |(_, ours)| ours);
+        if !same_host(host, &passage.host) && !same_host(host, ours) {
+            return None;
+        }
+        let root = if rest.starts_with('/') { "" } else { "/" };
+        return Some(inside_prefix(&format!("{root}{rest}"), &passage.prefix));
+    }
+    Some(match target.as_bytes().first() {
+        None => here.to_owned(),
+        Some(b'/') => inside_prefix(target, &passage.prefix),
+        Some(b'?') => format!("{here_path}{target}"),
+        Some(_) => {
+            let folder = here_path.rfind('/').map_or("/", |at| &here_path[..=at]);
+            format!("{folder}{target}")
+        }
+    })
+}
+
+/// Splits `http://host/rest` and `//host/rest`. The outer nothing is for other schemes and broken addresses, the inner
+/// one for addresses without a host.
+#[expect(clippy::option_option, reason = "refused and absent are different answers here")]
+fn host_and_rest(target: &str) -> Option<Option<(&str, &str)>> {
+    let after = match target.find([':', '/', '?']) {
+        Some(at) if target[at..].starts_with(':') => {
+            let scheme = &target[..at];
+            if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+                return None;
+            }
+            // Browsers read `http:/x` and `http:x` as hosts or as paths, depending on the page.
+            target[at + 1..].strip_prefix("//")?
+        }
+        _ => match target.strip_prefix("//") {
+            Some(after) => after,
+            None => return Some(None),
+        },
+    };
+    let end = after.find(['/', '?']).unwrap_or(after.len());
+    Some(Some(after.split_at(end)))
+}
+
+fn same_host(one: &str, other: &str) -> bool {
+    let bare = |host: &str| {
+        host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host).to_owned()
+    };
+    !one.is_empty() && bare(one).eq_ignore_ascii_case(&bare(other))
+}
+
+/// An upstream that knows of `X-Forwarded-Prefix` writes it itself.
+fn inside_prefix(path: &str, prefix: &str) -> String {
+    let prefix = prefix.trim_end_matches('/');
+    match path.strip_prefix(prefix) {
+        Some("") => "/".into(),
+        Some(rest) if rest.starts_with('?') => format!("/{rest}"),
+        Some(rest) if rest.starts_with('/') => rest.into(),
+        _ => path.into(),
+    }
+}
+
+/// The path with `.` and `..` resolved as a browser would, which stops at the root.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        let plain = part.to_ascii_lowercase().replace("%2e", ".");
+        match plain.as_str() {
+            "." => {}
+            ".." => {
+                kept.pop();
+            }
+            _ => {
+                kept.push(part);
+                continue;
+            }
+        }
+        if last {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+/// The header's text with everything beyond plain characters encoded; nothing if it holds what browsers skip or turn
+/// into slashes.
+fn visible(bytes: &[u8]) -> Option<String> {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' | 0..=0x1f | 0x7f => return None,
+            b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => {
+                write!(text, "%{byte:02X}").ok()?;
+            }
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    Some(text)
+}

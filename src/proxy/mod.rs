@@ -1,0 +1,183 @@
+//! An HTTP/1.1 and WebSocket reverse proxy onto one upstream that is not trusted. It passes requests and answers on as
+//! they stream, drops what an upstream should not learn or may not say, and refuses what could be read in two ways.
+//! It knows nothing of boards, and not who may ask: its caller has decided that.
+
+mod answer;
+mod flow;
+mod framing;
+mod location;
+mod path;
+mod request;
+mod upstream;
+mod websocket;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use flow::{Download, EndOfUpload, Held, Pulse, Upload};
+use request::{Kind, Known};
+
+pub use flow::Cut;
+pub use path::clean_path;
+pub use upstream::{Dial, Limits, Upstream};
+
+/// Any error of a body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer, as it streams.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// How one request passes.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    /// What to ask of the upstream, as [`clean_path`] gives it: begins with `/`.
+    pub path_and_query: String,
+    /// Sent as `Host`: `localhost`.
+    pub host: String,
+    /// The public path under which the upstream's root appears, without a slash at its end: `/b/abc/app`.
+    pub prefix: String,
+    /// Our public origin: `https://boards.example.org`.
+    pub origin: String,
+    /// Who asks.
+    pub client: IpAddr,
+    /// When this is cancelled, bodies and WebSockets are cut at once.
+    pub until: CancellationToken,
+}
+
+/// Why there is no answer to pass on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// No connection came about, or it ended without an answer. For a status 502.
+    #[error("nothing answers there")]
+    Unreachable,
+    /// The connection or the answer's head took too long. For a status 504.
+    #[error("it took too long to answer")]
+    Late,
+    /// The answer was no HTTP, was too large in its head or contradicted itself, or led elsewhere. For a status 502.
+    #[error("what came back is not an answer that can be shown")]
+    Broken,
+    /// The request is malformed, can be read in two ways, or asks for what is never passed on. For a status 400.
+    #[error("the request can not be passed on: {0}")]
+    Refused(&'static str),
+    /// All connections that are allowed at a time are in use. For a status 503.
+    #[error("too many requests are under way")]
+    Busy,
+    /// Who asked went away in the middle, or may not go on: `until` was cancelled. The status hardly matters.
+    #[error("whoever asked is gone")]
+    Gone,
+}
+
+/// Passes a request on to the upstream and its answer back. The answer's body streams while it is read; dropping it, or
+/// this future, drops the request at the upstream. For a WebSocket the answer is the 101 to send, and the bytes are
+/// carried by a task of their own until either side ends or `until` is cancelled.
+pub async fn pass<B>(
+    upstream: &Upstream,
+    passage: Passage,
+    request: Request<B>,
+) -> Result<Response<Body>, Failure>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (mut parts, body) = request.into_parts();
+    let client = parts.extensions.get::<OnUpgrade>().cloned();
+    let known = known(&body);
+    let kind = request::outgoing(&mut parts, known, &passage)?;
+
+    let held = (known != Known::Empty)
+        .then(|| Held::new(UnsyncBoxBody::new(body.map_err(Into::<BoxError>::into))));
+    let pulse = Pulse::new(held.is_some());
+    let end_of_upload = EndOfUpload(held.clone());
+    let again = (held.is_none() && kind == Kind::Plain && repeatable(&parts.method))
+        .then(|| Request::from_parts(parts.clone(), Upload::new(None, Arc::clone(&pulse))));
+    let request = Request::from_parts(parts, Upload::new(held, Arc::clone(&pulse)));
+    let answer = tokio::select! {
+        biased;
+        () = passage.until.cancelled() => return Err(Failure::Gone),
+        answer = ask(upstream, request, again, &pulse) => answer?,
+    };
+
+    let (parts, body) = answer.into_parts();
+    let switching = parts.extensions.get::<OnUpgrade>().cloned();
+    let parts = answer::incoming(parts, kind, &passage)?;
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        let (Some(client), Some(switching)) = (client, switching) else {
+            return Err(Failure::Broken);
+        };
+        tokio::spawn(websocket::join(client, switching, passage.until));
+        return Ok(Response::from_parts(parts, Body::default()));
+    }
+    if http_body::Body::is_end_stream(&body) {
+        return Ok(Response::from_parts(parts, Body::default()));
+    }
+    let body = Download::new(body, pulse, end_of_upload, upstream.limits.idle, passage.until);
+    Ok(Response::from_parts(parts, UnsyncBoxBody::new(body)))
+}
+
+fn known(body: &impl http_body::Body) -> Known {
+    if body.is_end_stream() {
+        return Known::Empty;
+    }
+    match body.size_hint().exact() {
+        Some(0) => Known::Empty,
+        Some(bytes) => Known::Bytes(bytes),
+        None => Known::Unknown,
+    }
+}
+
+/// May a request of this method be asked twice without harm?
+fn repeatable(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+/// Waits for the answer's head: as long as the request's body moves, and then for a while.
+async fn ask(
+    upstream: &Upstream,
+    request: Request<Upload>,
+    again: Option<Request<Upload>>,
+    pulse: &Pulse,
+) -> Result<Response<Incoming>, Failure> {
+    let limits = upstream.limits;
+    let asking = async {
+        let answer = match (upstream.client.request(request).await, again) {
+            (Err(error), Some(again)) if upstream::was_stale(&error) => {
+                upstream.client.request(again).await
+            }
+            (answer, _) => answer,
+        };
+        answer.map_err(|error| {
+            tracing::debug!(error = &error as &dyn std::error::Error, "A request was not answered");
+            upstream::meaning(&error)
+        })
+    };
+    tokio::pin!(asking);
+    let answer = loop {
+        let now = Instant::now();
+        let patience = if pulse.sending() { limits.idle } else { limits.head };
+        let deadline = pulse.last() + patience;
+        if deadline <= now {
+            return Err(Failure::Late);
+        }
+        tokio::select! {
+            answer = &mut asking => break answer?,
+            // Not longer than the one limit, because the other may hold until then.
+            () = sleep_until(deadline.min(now + limits.head)) => {}
+        }
+    };
+    if let Some(answered) = answer.extensions().get::<upstream::Answered>() {
+        answered.mark();
+    }
+    Ok(answer)
+}

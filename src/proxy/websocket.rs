@@ -1,0 +1,68 @@
+//! WebSocket through the proxy: which requests ask for it, and the two connections joined once both have agreed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::{Method, Version, request};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::Failure;
+use super::framing::{Length, has_token};
+use super::request::Kind;
+
+/// A key is 16 random bytes.
+const KEY_BYTES: usize = 16;
+
+/// Does this request ask for a WebSocket? One that asks wrongly is refused; other upgrades count as not asked for, and
+/// their headers are dropped with all others of one hop.
+pub(super) fn wanted(parts: &request::Parts, told: Length) -> Result<Kind, Failure> {
+    let headers = &parts.headers;
+    if !has_token(headers, UPGRADE, "websocket") {
+        return Ok(Kind::Plain);
+    }
+    let only = |name| {
+        let mut values = headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none())
+    };
+    let key = only(SEC_WEBSOCKET_KEY).and_then(|key| STANDARD.decode(key).ok());
+    let fine = parts.method == Method::GET
+        && parts.version == Version::HTTP_11
+        && matches!(told, Length::Untold | Length::Bytes(0))
+        && has_token(headers, CONNECTION, "upgrade")
+        && only(UPGRADE).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+        && only(SEC_WEBSOCKET_VERSION).is_some_and(|it| it == "13")
+        && key.is_some_and(|key| key.len() == KEY_BYTES)
+        && parts.extensions.get::<OnUpgrade>().is_some();
+    if fine { Ok(Kind::WebSocket) } else { Err(Failure::Refused("it is no proper WebSocket")) }
+}
+
+/// Carries bytes both ways until either side ends or `until` is cancelled; then both are closed.
+pub(super) async fn join(client: OnUpgrade, upstream: OnUpgrade, until: CancellationToken) {
+    let carried = async {
+        let (client, upstream) = tokio::try_join!(client, upstream)?;
+        let (from_client, to_client) = tokio::io::split(TokioIo::new(client));
+        let (from_upstream, to_upstream) = tokio::io::split(TokioIo::new(upstream));
+        tokio::select! {
+            _ = carry(from_client, to_upstream) => {}
+            _ = carry(from_upstream, to_client) => {}
+        }
+        Ok::<_, hyper::Error>(())
+    };
+    tokio::select! {
+        () = until.cancelled() => {}
+        done = carried => if let Err(error) = done {
+            tracing::debug!(%error, "A WebSocket was agreed on but did not come about");
+        },
+    }
+}
+
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+) -> std::io::Result<()> {
+    tokio::io::copy(&mut from, &mut to).await?;
+    to.shutdown().await
+}
