@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::clean::is_hidden;
 use super::{
-    Area, Internet, Jobs, Keys, Limits, Login, Proof, Robot, Shell, Site, SiteError, Units,
+    Area, Boards, Internet, Jobs, Keys, Limits, Login, Proof, Robot, Shell, Site, SiteError, Units,
 };
 
 type Checked = Result<(), SiteError>;
@@ -27,6 +27,7 @@ pub(super) fn site(site: &Site) -> Checked {
     shell(&site.shell)?;
     each("storage.areas", &site.storage.areas, area)?;
     jobs(&site.jobs)?;
+    boards(&site.boards, &site.jobs)?;
     units(&site.units)?;
     each("uncertain", &site.uncertain, |at, doubt| {
         let name = doubt.field.replace(['.', '_'], "");
@@ -203,6 +204,29 @@ fn jobs(jobs: &Jobs) -> Checked {
         jobs.gpus.iter().map(|gpu| &gpu.name).chain(jobs.slices.iter().map(|s| &s.name)),
     )?;
     once("jobs.types", jobs.types.iter().map(|kind| &kind.name))
+}
+
+fn boards(boards: &Boards, jobs: &Jobs) -> Checked {
+    range("boards.cores", boards.cores, 1, 64)?;
+    range("boards.memory_mb", boards.memory_mb, 256, 1_000_000)?;
+    optional("boards.note", boards.note.as_ref(), SENTENCE)?;
+    if let Some(name) = &boards.job_type {
+        require(
+            jobs.types.iter().any(|kind| kind.name == *name),
+            "boards.job_type",
+            "give a name that stands under jobs.types.",
+        )?;
+    }
+    if let Some(name) = &boards.gpu {
+        let mut known = jobs.gpus.iter().map(|gpu| &gpu.name);
+        let slices = &mut jobs.slices.iter().map(|slice| &slice.name);
+        require(
+            known.any(|gpu| gpu == name) || slices.any(|slice| slice == name),
+            "boards.gpu",
+            "give a name that stands under jobs.gpus or jobs.slices.",
+        )?;
+    }
+    Ok(())
 }
 
 fn units(units: &Units) -> Checked {

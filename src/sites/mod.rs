@@ -4,6 +4,7 @@
 //! function. `prompts` reads what a server asks during sign-in, `robot` knows the ways in for programs.
 //! Pure: no files, no network, no clock. What is not certain about a site is said in its file, under `uncertain`.
 
+mod boards;
 mod check;
 pub mod clean;
 pub mod cost;
@@ -16,6 +17,7 @@ pub mod quota;
 pub mod robot;
 mod words;
 
+pub use boards::Boards;
 pub use jobs::{AccountPrefix, Gpu, GpuOption, Internet, JobType, Jobs, Say, Slice, SubmitFrom};
 pub use login::{Jump, KeyFile, Keys, Login, Proof, Robot, Wrapper};
 pub use place::{
@@ -68,6 +70,9 @@ pub struct Site {
     /// The rules for jobs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jobs: Jobs,
+    /// The shape of boards' jobs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub boards: Boards,
     /// How use is counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub units: Units,
@@ -182,6 +187,7 @@ impl Site {
             shell: Shell::default(),
             storage: Storage::default(),
             jobs: Jobs::default(),
+            boards: Boards::default(),
             units: Units::default(),
             uncertain: Vec::new(),
         }

@@ -1,0 +1,70 @@
+//! What the job of a board asks for: little, in the shape that the site gives boards.
+
+use std::ops::RangeInclusive;
+
+use super::super::Kind;
+use crate::clock::UnixTime;
+use crate::recipes::request::{Gpus, Memory, Request};
+use crate::sites::{JobType, Say, Site};
+
+/// The longest that a board is ever asked to run: a week.
+const LONGEST_MIN: u32 = 7 * 24 * 60;
+
+/// How many minutes a board may be asked to run at a site.
+pub fn minutes(site: &Site) -> RangeInclusive<u32> {
+    let of_type = job_type(site).and_then(|kind| kind.max_minutes);
+    let of_site = site.jobs.max_hours.map(|hours| hours.saturating_mul(60));
+    let most = [of_type, of_site].into_iter().flatten().min().unwrap_or(LONGEST_MIN);
+    let least = site.jobs.min_minutes.unwrap_or(5);
+    least..=most.min(LONGEST_MIN).max(least)
+}
+
+/// What a run of so many minutes asks for at a site; too many or too few become what is possible there. `begin`: not
+/// before this moment.
+pub fn request(
+    kind: Kind,
+    minutes_wanted: u32,
+    account: Option<&str>,
+    begin: Option<UnixTime>,
+    site: &Site,
+) -> Request {
+    let possible = minutes(site);
+    let (sort, jobs) = (job_type(site), &site.jobs);
+    let whole_node = jobs.whole_node || sort.is_some_and(|sort| sort.whole_node);
+    let memory = match sort.and_then(|sort| sort.memory).unwrap_or(jobs.memory) {
+        Say::Never => None,
+        Say::Optional if whole_node => None,
+        Say::Optional | Say::Required => Some(Memory::PerNode(site.boards.memory_mb.into())),
+    };
+    let begin = begin.map(|at| ("--begin".to_owned(), Some(format!("uts{}", at.0))));
+    Request {
+        name: Some(kind.job_name().to_owned()),
+        account: account.map(str::to_owned),
+        partition: sort
+            .and_then(|sort| sort.partition.clone())
+            .filter(|_| jobs.partition != Say::Never),
+        qos: sort.and_then(|sort| sort.qos.clone()),
+        minutes: Some(minutes_wanted.clamp(*possible.start(), *possible.end())),
+        nodes: Some(1),
+        tasks: Some(1),
+        cores: Some(site.boards.cores),
+        memory,
+        gpus: jobs.gpu_only.then(|| gpu(site)),
+        others: begin.into_iter().collect(),
+        ..Request::default()
+    }
+}
+
+fn job_type(site: &Site) -> Option<&JobType> {
+    let name = site.boards.job_type.as_ref()?;
+    site.jobs.types.iter().find(|kind| kind.name == *name)
+}
+
+/// One GPU, where no job runs without.
+fn gpu(site: &Site) -> Gpus {
+    let jobs = &site.jobs;
+    let first =
+        || jobs.slices.first().map(|one| &one.name).or(jobs.gpus.first().map(|one| &one.name));
+    let model = site.boards.gpu.as_ref().or_else(first).filter(|_| jobs.gpu_model != Say::Never);
+    Gpus { model: model.cloned(), count: 1 }
+}
