@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """A small but real training run: a network with one hidden layer learns to tell two interleaved half-moons apart.
 
-Needs only numpy. Prints loss and accuracy, writes them as TensorBoard event files, and exits 1 if the network did
-not learn (accuracy on unseen points below 0.9, where guessing gives 0.5).
+Needs only numpy. Prints loss and accuracy, writes them as TensorBoard event files and, with --mlruns, as a run in a
+folder that MLflow reads. Exits 1 if the network did not learn (accuracy on unseen points below 0.9, where guessing
+gives 0.5).
 """
 import argparse
+import json
 import os
+import pathlib
 import socket
 import struct
 import sys
 import time
+import uuid
 
 import numpy as np
 
@@ -70,6 +74,45 @@ def checksum(data):
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
+class MlflowRun:
+    """A run in MLflow's folder of files: mlruns/EXPERIMENT/RUN with a description, and a small file for each
+    parameter, tag and metric. The folder can be opened with MLflow while the run goes on."""
+
+    def __init__(self, folder, name, parameters):
+        self.name, self.id, self.begin = name, uuid.uuid4().hex, int(time.time() * 1000)
+        experiment = pathlib.Path(folder).absolute() / "1"
+        self.folder = experiment / self.id
+        for part in ("params", "tags", "metrics", "artifacts"):
+            os.makedirs(self.folder / part)
+        if not (experiment / "meta.yaml").exists():
+            describe(experiment, name="moons", experiment_id="1", artifact_location=experiment.as_uri(),
+                     lifecycle_stage="active", creation_time=self.begin, last_update_time=self.begin)
+        for key, value in parameters.items():
+            (self.folder / "params" / key).write_text(str(value))
+        (self.folder / "tags" / "mlflow.runName").write_text(name)
+        self.status(1)
+
+    def status(self, status, end=None):
+        """1: running, 3: finished, 4: failed."""
+        describe(self.folder, run_id=self.id, run_uuid=self.id, run_name=self.name, experiment_id="1", user_id="",
+                 artifact_uri=(self.folder / "artifacts").as_uri(), lifecycle_stage="active", status=status,
+                 start_time=self.begin, end_time=end)
+
+    def metrics(self, step, **values):
+        for key, value in values.items():
+            with open(self.folder / "metrics" / key, "a") as file:
+                file.write(f"{int(time.time() * 1000)} {value} {step}\n")
+
+    def end(self, learned):
+        self.status(3 if learned else 4, end=int(time.time() * 1000))
+
+
+def describe(folder, **values):
+    """Values are written as JSON, which YAML reads as well; renamed, so that nobody reads half a file."""
+    (folder / "meta.new").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items()))
+    os.replace(folder / "meta.new", folder / "meta.yaml")
+
+
 def moons(random, count):
     """Points on two half circles, with some noise, and which of the two each is on."""
     angle = random.uniform(0, np.pi, count)
@@ -106,6 +149,7 @@ class Network:
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--logdir", default="runs/moons", help="folder for the event file")
+    options.add_argument("--mlruns", help="folder for MLflow's runs")
     options.add_argument("--epochs", type=int, default=40)
     options.add_argument("--learning-rate", type=float, default=0.5)
     options.add_argument("--hidden", type=int, default=16, help="size of the hidden layer")
@@ -116,15 +160,25 @@ def main():
     random = np.random.default_rng(options.seed)
     train, test = moons(random, 2000), moons(random, 1000)
     network, events = Network(random, options.hidden), EventFile(options.logdir)
+    run = None
+    if options.mlruns:
+        run = MlflowRun(options.mlruns, os.path.basename(options.logdir), {
+            "learning_rate": options.learning_rate, "hidden": options.hidden, "epochs": options.epochs})
     for epoch in range(options.epochs + 1):
         train_loss, _ = network.judge(*train)
         loss, accuracy = network.judge(*test)
         print(f"epoch {epoch:3d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
         events.scalars(epoch, loss__train=train_loss, loss__test=loss, accuracy=accuracy)
+        if run:
+            run.metrics(epoch, loss_train=train_loss, loss_test=loss, accuracy=accuracy)
         order = random.permutation(len(train[1]))
         for batch in np.array_split(order, 40):
             network.learn(train[0][batch], train[1][batch], options.learning_rate)
         time.sleep(options.pause)
+    if run:
+        weights = "".join(f"{weight.tolist()}\n" for weight in network.weights)
+        (run.folder / "artifacts" / "weights.txt").write_text(weights)
+        run.end(learned=accuracy >= 0.9)
     if accuracy < 0.9:
         sys.exit(f"did not learn: accuracy {accuracy:.4f}")
     print(f"learned: accuracy {accuracy:.4f}")

@@ -6,4 +6,4 @@
 #SBATCH --output=%x-%j.out
 # Trains the example network; put train.py beside this file, submit with: sbatch train.sh [OPTIONS OF train.py]
 module load python scipy-stack
-python train.py --logdir "$SCRATCH/runs/$SLURM_JOB_ID" "$@"
+python train.py --logdir "$SCRATCH/runs/$SLURM_JOB_ID" --mlruns "$SCRATCH/mlruns" "$@"

@@ -486,44 +486,48 @@ def readable(place):
 
 
 def mlflow(plan):
-    place = plan["places"][0]
+    place, message = plan["places"][0], ""
     if not os.path.exists(place):
         raise Problem("There is nothing at %s. Choose the folder or database file again." % place)
-    is_folder = os.path.isdir(place)
-    root = os.path.realpath(place if is_folder else os.path.dirname(place))
-    store = "file://" + urllib.parse.quote(place) if is_folder else database(plan, place)
-    served = os.path.join(root, "mlartifacts")
-    for name, value in {
+    if os.path.isdir(place):
+        root = os.path.realpath(place)
+        store = file_uri(place)
+    else:
+        root = os.path.realpath(os.path.dirname(place))
+        store, message = database(plan, place)
+    os.environ.update({
         "_MLFLOW_SERVER_FILE_STORE": store,
         "_MLFLOW_SERVER_REGISTRY_STORE": store,
-        "_MLFLOW_SERVER_ARTIFACT_ROOT": "file://" + urllib.parse.quote(root),
+        "_MLFLOW_SERVER_ARTIFACT_ROOT": file_uri(root),
         "MLFLOW_ALLOW_FILE_STORE": "true",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "DO_NOT_TRACK": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-    }.items():
-        os.environ[name] = value
+    })
+    served = os.path.join(root, "mlartifacts")
     if os.path.isdir(served):
         # Runs that were recorded through a server of MLflow's own have their files here.
         os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"
-        os.environ["_MLFLOW_SERVER_ARTIFACT_DESTINATION"] = "file://" + urllib.parse.quote(served)
+        os.environ["_MLFLOW_SERVER_ARTIFACT_DESTINATION"] = file_uri(served)
     import mlflow.server
     from mlflow.version import VERSION
 
     confine(root)
-    app, message = mlflow.server.app, ""
-    if not is_folder:
-        store, message = fresh(plan, store)
-        os.environ["_MLFLOW_SERVER_FILE_STORE"] = os.environ["_MLFLOW_SERVER_REGISTRY_STORE"] = store
-    if tuple(int(part) for part in re.findall(r"\d+", VERSION)[:3]) < tuple(plan["whole_from"]):
+    app = mlflow.server.app
+    if [int(part) for part in re.findall(r"\d+", VERSION)[:3]] < plan["whole_from"]:
         print("This is an older MLflow with known holes, so it is shown read-only.", flush=True)
         app = read_only(app, plan["rules"])
     return app, {"mlflow": VERSION}, message
 
 
+def file_uri(path):
+    return "file://" + urllib.parse.quote(path)
+
+
 def confine(root):
     """Files of runs are read below the tracking folder only, and from nowhere else."""
     from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
     from mlflow.store.artifact import artifact_repository_registry as known
     from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
@@ -532,10 +536,10 @@ def confine(root):
             super().__init__(*args, **more)
             folder = os.path.realpath(self.artifact_dir)
             if os.path.commonpath([folder, root]) != root:
-                raise MlflowException("These files are outside of the folder that this board shows.")
+                raise MlflowException("These files are outside of the folder that this board shows.", PERMISSION_DENIED)
 
     def elsewhere(*args, **more):
-        raise MlflowException("These files are on another service, which this board does not ask.")
+        raise MlflowException("These files are on another service, which this board does not ask.", PERMISSION_DENIED)
 
     registry = known._artifact_repository_registry
     for scheme in list(registry._registry):
@@ -546,38 +550,33 @@ def confine(root):
 
 
 def database(plan, place):
-    """The database by a plain name: addresses of databases stumble over question marks."""
-    with open(place, "rb") as file:
-        # All such files begin with these words.
-        if file.read(15) != b"SQLite format 3":
-            raise Problem("%s is no SQLite database. Choose MLflow's database file or its folder." % place)
-    link = os.path.join(plan["folder"], "database")
-    if os.path.lexists(link):
-        os.unlink(link)
+    """Where MLflow finds the database, and what to tell its owner. By a plain name: addresses stumble over odd letters.
+
+    MLflow would change a database of an older version, and its owner's own programs could no longer use it: of such a
+    one, a copy is shown.
+    """
+    from alembic.script import ScriptDirectory
+    from mlflow.store.db.utils import _get_alembic_config
+
+    link, copy = os.path.join(plan["folder"], "database"), os.path.join(plan["folder"], "copy")
+    for old in (link, copy):
+        if os.path.lexists(old):
+            os.unlink(old)
     os.symlink(place, link)
-    return "sqlite:///" + link
-
-
-def fresh(plan, store):
-    """A database of an older MLflow is not touched, or its owner's programs could no longer use it: a copy is shown."""
-    from mlflow.exceptions import MlflowException
-    from mlflow.store.db.utils import _upgrade_db, create_sqlalchemy_engine
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
     try:
-        SqlAlchemyStore(store, os.environ["_MLFLOW_SERVER_ARTIFACT_ROOT"])
-        return store, ""
-    except MlflowException as error:
-        if "out-of-date" not in str(error):
-            raise
-    copy = os.path.join(plan["folder"], "copy")
-    with sqlite3.connect("file:%s?mode=ro" % store[10:], uri=True) as old, sqlite3.connect(copy) as new:
-        old.backup(new)
-    try:
-        _upgrade_db(create_sqlalchemy_engine("sqlite:///" + copy))
-    except Exception as error:
-        traceback.print_exc()
-        raise Problem("This database was written by a newer MLflow than the board's, or is damaged.") from error
+        with sqlite3.connect("file:%s?mode=ro" % link, uri=True, timeout=20) as opened:
+            opened.execute("SELECT count(*) FROM experiments")
+            (revision,) = opened.execute("SELECT version_num FROM alembic_version").fetchone()
+            known = ScriptDirectory.from_config(_get_alembic_config("sqlite://"))
+            if revision == known.get_current_head():
+                return "sqlite:///" + link, ""
+            if revision not in [one.revision for one in known.walk_revisions()]:
+                raise Problem("A newer MLflow than the board's wrote this database, so it cannot be shown yet.")
+            with sqlite3.connect(copy) as other:
+                opened.backup(other)
+    except (sqlite3.Error, TypeError) as error:
+        print(error, flush=True)
+        raise Problem("%s is no database of MLflow's. Choose its database file or its folder." % place) from error
     return "sqlite:///" + copy, "An older MLflow wrote this database, so the board shows a copy of it, made just now."
 
 
