@@ -1,1 +1,171 @@
-//! Scripts of boards.
+//! Scripts of boards: what is in them, and that nothing can break out of them.
+
+use std::process::Command;
+
+use super::*;
+use crate::clock::UnixTime;
+use crate::sites::{Lookup, lookup, presets};
+
+fn site(name: &str) -> &'static Site {
+    match lookup(name) {
+        Lookup::Site(site) => site,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn plan<'a>(kind: Kind, places: &'a [String], site: &'a Site) -> Plan<'a> {
+    Plan {
+        kind,
+        places,
+        folder: "/home/alice/.portolan/boards/k3j9",
+        base: "/home/alice/.portolan",
+        site,
+        request: request(kind, 60, Some("def-smith"), None, site),
+    }
+}
+
+fn lines(request: &Request, site: &Site) -> Vec<String> {
+    request.directives(site.jobs.gpu_option).iter().map(|one| one.line()).collect()
+}
+
+/// What bash reads of the script's first part, without running the rest.
+fn read_by_bash(script: &str, ask: &str) -> String {
+    let (first, _) = script.split_once("# From here on").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let done = Command::new("bash")
+        .args(["-c", &format!("{first}\nwrite_files\n{ask}")])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "four files and no more");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// Names that people give their folders, by mistake or on purpose.
+fn odd_names() -> Vec<String> {
+    [
+        "/scratch/alice/my runs",
+        "/scratch/a,b:c=d",
+        "/scratch/it's \"quoted\"",
+        "/scratch/$(touch pwned) `touch pwned` ${HOME}",
+        "/scratch/; touch pwned #",
+        "/scratch/END_OF_THE_FILE",
+        "/scratch/<<'END_OF_THE_FILE'",
+        "/scratch/%s%j\\n\\",
+        "/scratch/-rf --help",
+        "/scratch/日本語 ünï \u{1F600}",
+        "/scratch/*?[a-z]{a,b}!",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+#[test]
+fn odd_names_arrive_as_they_are() {
+    let places = odd_names();
+    let mut plan = plan(Kind::TensorBoard, &places, site("demo"));
+    plan.folder = "/home/a'l$ice/.port`olan/boards/k3j9";
+    plan.base = "/home/a'l$ice/.port`olan";
+    let text = script(&plan).unwrap();
+    let read = read_by_bash(&text, "printf '%s|%s|' \"$folder\" \"$base\"; cat plan.json");
+    let (folder, rest) = read.split_once('|').unwrap();
+    let (base, json) = rest.split_once('|').unwrap();
+    assert_eq!((folder, base), (plan.folder, plan.base));
+    let given: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(given["places"], serde_json::json!(places));
+    assert_eq!((&given["kind"], &given["folder"]), (&"tensorboard".into(), &plan.folder.into()));
+}
+
+#[test]
+fn what_is_no_path_makes_no_script() {
+    let demo = site("demo");
+    let tried = |kind, places: &[&str]| {
+        let places: Vec<String> = places.iter().map(|&place| place.to_owned()).collect();
+        script(&plan(kind, &places, demo)).unwrap_err()
+    };
+    assert_eq!(tried(Kind::TensorBoard, &[]), PlanError::NoPlace);
+    assert_eq!(tried(Kind::TensorBoard, &["/a"; MOST_PLACES + 1]), PlanError::TooMany(MOST_PLACES));
+    assert_eq!(tried(Kind::Mlflow, &["/a", "/b"]), PlanError::TooMany(1));
+    let long = format!("/{}", "a".repeat(LONGEST_PLACE));
+    for place in ["", "runs", "~/runs", "$HOME/runs", "/a\nb", "/a\0", "/a/../b", "/..", &long] {
+        assert_eq!(tried(Kind::TensorBoard, &["/a", place]), PlanError::Place(place.to_owned()));
+    }
+}
+
+#[test]
+fn files_are_written_as_they_are() {
+    for kind in Kind::ALL {
+        let places = ["/scratch/alice/runs".to_owned()];
+        let text = script(&plan(kind, &places, site("demo"))).unwrap();
+        assert!(text.len() < 100_000 && !text.contains('\r') && !text.contains('\0'));
+        assert_eq!(read_by_bash(&text, "cat server.py"), SERVER);
+        assert_eq!(read_by_bash(&text, "cat exact.txt"), packages(kind).exact);
+        assert_eq!(text.matches("\nEND_OF_THE_FILE\n").count(), 4);
+        let pinned = read_by_bash(&text, "echo \"$pinned\"");
+        assert!(pinned.starts_with(&format!("{kind}==")), "{pinned}");
+    }
+}
+
+/// MLflow's holes are closed from there on, and the versions that are installed are known to have what is needed.
+#[test]
+fn pins_are_exact() {
+    for kind in Kind::ALL {
+        for line in packages(kind).exact.lines() {
+            let (name, version) = line.split_once("==").unwrap();
+            assert!(
+                !name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()),
+                "{line}"
+            );
+        }
+    }
+    let version =
+        packages(Kind::Mlflow).exact.lines().find_map(|line| line.strip_prefix("mlflow=="));
+    let numbers: Vec<u32> = version.unwrap().split('.').map(|part| part.parse().unwrap()).collect();
+    assert!(numbers >= MLFLOW_WHOLE_FROM.to_vec(), "{numbers:?}");
+    let names = |kind| {
+        let site = site("demo");
+        environment(&plan(kind, &[], site))
+    };
+    assert_ne!(names(Kind::TensorBoard), names(Kind::Mlflow));
+}
+
+#[test]
+fn the_request_is_small_and_fits_the_site() {
+    let asked = |name: &str, minutes| {
+        let site = site(name);
+        lines(&request(Kind::TensorBoard, minutes, Some("def-smith"), None, site), site).join("\n")
+    };
+    let narval = asked("narval", 60);
+    for line in [
+        "job-name=board-tensorboard",
+        "account=def-smith",
+        "time=01:00:00",
+        "cpus-per-task=1",
+        "mem=4G",
+    ] {
+        assert!(
+            narval.contains(&format!("#SBATCH --{line}\n")) || narval.ends_with(line),
+            "{narval}"
+        );
+    }
+    assert!(!narval.contains("partition") && !narval.contains("gpu"), "{narval}");
+    let trillium = asked("trillium", 5);
+    assert!(!trillium.contains("--mem") && trillium.contains("--time=00:15:00"), "{trillium}");
+    let killarney = asked("killarney", 60);
+    assert!(killarney.contains("=l40s:1"), "{killarney}");
+    assert!(asked("lumi", 60).contains("--partition=small"));
+    assert!(asked("betzy", 9_999_999).contains("--qos=preproc"));
+    assert!(asked("betzy", 9_999_999).contains("--time=1-00:00:00"));
+    for site in presets() {
+        let possible = minutes(site);
+        assert!(possible.contains(&60), "{}: {possible:?}", site.name.as_str());
+    }
+}
+
+#[test]
+fn a_follow_up_waits_for_its_moment() {
+    let demo = site("demo");
+    let later = request(Kind::Mlflow, 60, None, Some(UnixTime(1_794_820_320)), demo);
+    assert!(lines(&later, demo).contains(&"#SBATCH --begin=uts1794820320".to_owned()));
+}
