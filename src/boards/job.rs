@@ -3,6 +3,8 @@
 
 mod request;
 #[cfg(test)]
+mod server_tests;
+#[cfg(test)]
 mod tests;
 
 use serde::Serialize;
