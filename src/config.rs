@@ -37,7 +37,7 @@ pub struct Config {
     /// The portal itself.
     pub portal: Origin,
     /// The separate origin on which dashboards are shown.
-    pub boards: Origin,
+    pub boards: BoardsOrigin,
     /// The private listener for `/healthz` and `/metrics`.
     pub metrics: Metrics,
     /// The proxy in front, if any.
@@ -60,6 +60,18 @@ pub struct Origin {
     pub listen: SocketAddr,
     /// What people type: scheme, host and port.
     pub public_url: PublicUrl,
+}
+
+/// The dashboards' listener, and how long one may be forgotten.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoardsOrigin {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// What people type: scheme, host and port; another host than the portal's.
+    pub public_url: PublicUrl,
+    /// A dashboard that nobody has looked at for so many minutes is stopped.
+    pub idle_minutes: u32,
 }
 
 /// The private listener.
@@ -135,7 +147,7 @@ impl Default for Config {
             pace: Pace::default(),
             submit_pace: SubmitPace::default(),
             portal: Origin::local("localhost", 8080),
-            boards: Origin::local("127.0.0.1", 8081),
+            boards: BoardsOrigin::local("127.0.0.1", 8081),
             metrics: Metrics { listen: loopback(8082) },
             proxy: Proxy::default(),
             sessions: Sessions::default(),
@@ -151,6 +163,17 @@ impl Origin {
     /// names for this machine because cookies do not tell ports apart.
     pub fn local(host: &str, port: u16) -> Self {
         Self { listen: loopback(port), public_url: PublicUrl::http(host, port) }
+    }
+}
+
+impl BoardsOrigin {
+    /// How long a dashboard may be forgotten if nobody says.
+    const IDLE_MINUTES: u32 = 45;
+
+    /// The same for dashboards.
+    pub fn local(host: &str, port: u16) -> Self {
+        let Origin { listen, public_url } = Origin::local(host, port);
+        Self { listen, public_url, idle_minutes: Self::IDLE_MINUTES }
     }
 }
 
@@ -264,6 +287,9 @@ impl Config {
             return invalid(
                 "sessions.idle_hours and sessions.absolute_days must be at least 1.".into(),
             );
+        }
+        if self.boards.idle_minutes < 5 {
+            return invalid("boards.idle_minutes must be at least 5.".into());
         }
         if self.activity.keep_days < 30 {
             return invalid("activity.keep_days must be at least 30.".into());

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
+use crate::boards::{self, Boards};
 use crate::clock::Clock;
 use crate::cluster::{Lines, Parts};
 use crate::config::Config;
@@ -71,6 +72,8 @@ pub struct App {
     pub queues: Queues,
     /// Jobs on their way to clusters.
     pub submissions: Submissions,
+    /// Dashboards.
+    pub boards: Boards,
     /// What was read for jobs' own pages.
     pub papers: Papers,
     /// What earlier runs used.
@@ -153,6 +156,18 @@ impl App {
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
+        let boards = Boards::new(boards::Parts {
+            auth: auth.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            lines: lines.clone(),
+            queues: queues.clone(),
+            submissions: submissions.clone(),
+            bell: bell.clone(),
+            idle: Duration::from_mins(config.boards.idle_minutes.into()),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        });
         let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
         let past = Past::new(store.clone(), lines.clone());
         let outputs = Outputs::new(clock.clone(), lines.clone());
@@ -169,6 +184,7 @@ impl App {
             lines,
             queues,
             submissions,
+            boards,
             papers,
             past,
             outputs,
@@ -240,11 +256,12 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     app.tasks.spawn(app.lines.clone().keep());
     app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
     app.tasks.spawn(app.submissions.clone().keep());
+    app.tasks.spawn(app.boards.clone().keep());
     app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [
         (listeners.portal, web::portal(app.clone())),
-        (listeners.boards, web::boards(&app)),
+        (listeners.boards, web::boards(app.clone())),
         (listeners.metrics, web::private(app.clone())),
     ]
     .map(|(listener, router)| {

@@ -49,6 +49,11 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         "Address of the dashboards' origin; another host name than the portal's.",
     ),
+    key(
+        "boards.idle_minutes",
+        Kind::Number,
+        "Minutes without a look after which a dashboard is stopped by itself.",
+    ),
     key("metrics.listen", Kind::Text, "Loopback address and port of /healthz and /metrics."),
     key(
         "proxy.trusted",
@@ -135,21 +140,29 @@ pub fn overlay_env(
 /// Sections that were begun in the file get the rest of their keys from the defaults.
 pub fn fill_defaults(table: &mut Table) {
     let defaults = Config::default();
-    for (section, origin) in [("portal", &defaults.portal), ("boards", &defaults.boards)] {
+    let (portal, boards) = (&defaults.portal, &defaults.boards);
+    for (section, default_listen, default_url) in [
+        ("portal", portal.listen, &portal.public_url),
+        ("boards", boards.listen, &boards.public_url),
+    ] {
         let Some(Value::Table(given)) = table.get_mut(section) else {
             continue;
         };
         let listen = given.get("listen").and_then(Value::as_str).map(str::to_owned);
-        given.entry("listen").or_insert_with(|| Value::String(origin.listen.to_string()));
+        given.entry("listen").or_insert_with(|| Value::String(default_listen.to_string()));
         given.entry("public_url").or_insert_with(|| {
             // A moved port is the commonest change: the address people type follows it.
             let port = listen.as_deref().and_then(|text| text.rsplit(':').next()?.parse().ok());
             let url = port.map_or_else(
-                || origin.public_url.to_string(),
-                |port| super::PublicUrl::http(origin.public_url.host(), port).to_string(),
+                || default_url.to_string(),
+                |port| super::PublicUrl::http(default_url.host(), port).to_string(),
             );
             Value::String(url)
         });
+    }
+    if let Some(Value::Table(given)) = table.get_mut("boards") {
+        let idle = Value::Integer(boards.idle_minutes.into());
+        given.entry("idle_minutes").or_insert(idle);
     }
     if let Some(Value::Table(given)) = table.get_mut("metrics") {
         given.entry("listen").or_insert_with(|| Value::String(defaults.metrics.listen.to_string()));

@@ -1,6 +1,7 @@
 //! Bodies on their way: never kept, only passed on as fast as the reader takes them, and cut from outside when nothing
 //! moves for too long or nobody may read on, also while the reader does not ask for more.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -197,6 +198,7 @@ pub(super) struct Download {
     pulse: Arc<Pulse>,
     _upload: EndOfUpload,
     _watch: AbortOnDropHandle<()>,
+    _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Download {
@@ -207,11 +209,12 @@ impl Download {
         upload: EndOfUpload,
         idle: Duration,
         until: CancellationToken,
+        kept: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
         let held = Held::new(body);
         pulse.beat();
         let watch = tokio::spawn(watch(Arc::clone(&held), Arc::clone(&pulse), idle, until));
-        Self { held, pulse, _upload: upload, _watch: AbortOnDropHandle::new(watch) }
+        Self { held, pulse, _upload: upload, _watch: AbortOnDropHandle::new(watch), _held: kept }
     }
 }
 

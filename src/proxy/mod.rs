@@ -14,6 +14,7 @@ mod websocket;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub struct Passage {
     pub client: IpAddr,
     /// When this is cancelled, bodies and WebSockets are cut at once.
     pub until: CancellationToken,
+    /// Kept for as long as the answer's body or the WebSocket is under way.
+    pub held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Why there is no answer to pass on.
@@ -116,13 +119,17 @@ where
         let (Some(client), Some(switching)) = (client, switching) else {
             return Err(Failure::Broken);
         };
-        tokio::spawn(websocket::join(client, switching, passage.until));
+        tokio::spawn(async move {
+            websocket::join(client, switching, passage.until).await;
+            drop(passage.held);
+        });
         return Ok(Response::from_parts(parts, Body::default()));
     }
     if http_body::Body::is_end_stream(&body) {
         return Ok(Response::from_parts(parts, Body::default()));
     }
-    let body = Download::new(body, pulse, end_of_upload, upstream.limits.idle, passage.until);
+    let idle = upstream.limits.idle;
+    let body = Download::new(body, pulse, end_of_upload, idle, passage.until, passage.held);
     Ok(Response::from_parts(parts, UnsyncBoxBody::new(body)))
 }
 

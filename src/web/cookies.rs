@@ -49,7 +49,11 @@ impl Sent {
 
     /// The value of a cookie, if the browser sent it. Ours are plain words: nothing to decode.
     pub fn get(&self, app: &App, kind: Kind) -> Option<&str> {
-        let name = kind.name(app);
+        self.named(kind.name(app))
+    }
+
+    /// The same by the cookie's name.
+    pub fn named(&self, name: &str) -> Option<&str> {
         let pairs = self.0.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
         // A neighbour's cookie may hold anything; only ours must be text.
         pairs

@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
+use super::boards_origin::Foreign;
 use super::cookies::{self, Kind};
 use super::errors::{self, Asker};
 use crate::app::AppState;
@@ -27,6 +28,16 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'";
+
+/// The same for the page around a dashboard, which is a frame of the same origin.
+const BOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What a dashboard may do: run its own scripts and talk to itself. It reaches nobody else, so that what it shows stays
+/// here.
+const FOREIGN_POLICY: &str = "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; \
+    style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; \
+    form-action 'self'; base-uri 'self'; frame-ancestors 'self'";
 
 /// Sent with every answer.
 const HEADERS: &[(&str, &str)] = &[
@@ -55,8 +66,12 @@ pub fn portal(router: Router<AppState>, app: &AppState) -> Router<AppState> {
 }
 
 /// Dresses the dashboards' router: other host, no cookies of ours.
-pub fn boards(router: Router, app: &AppState) -> Router {
-    router.layer(middleware::from_fn_with_state(app.clone(), around_boards))
+pub fn boards(router: Router<AppState>, app: &AppState) -> Router<AppState> {
+    router.layer(
+        ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(app.clone(), around_boards))
+            .layer(CatchPanicLayer::custom(errors::panicked)),
+    )
 }
 
 /// Dresses the private listener's router.
@@ -90,19 +105,48 @@ async fn around(State(app): State<AppState>, request: Request, next: Next) -> Re
 }
 
 async fn around_boards(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let url = &app.config.boards.public_url;
-    let mut answer = if is_named(url, &request) {
-        next.run(request).await
-    } else {
+    // Forms of our own pages only; what goes through to a dashboard has a guard of its own.
+    let is_own = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
+    let mut answer = if !is_named(url, &request) {
         errors::wrong_host(&url.to_string(), "boards.public_url")
+    } else if is_own && !method.is_safe() && !is_from(url, request.headers()) {
+        StatusCode::FORBIDDEN.into_response()
+    } else {
+        next.run(request).await
     };
-    add_headers(answer.headers_mut(), url);
+    let is_foreign = answer.extensions().get::<Foreign>().is_some();
+    let policy = if is_foreign { FOREIGN_POLICY } else { BOARD_PAGE_POLICY };
+    let theirs: Vec<HeaderValue> = if is_foreign {
+        answer.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
+    } else {
+        Vec::new()
+    };
+    let headers = answer.headers_mut();
+    add_headers(headers, url);
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    // Each policy can only forbid more.
+    for policy in theirs {
+        headers.append(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if is_foreign {
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    }
+    measure(&method, route.as_ref(), answer.status(), started);
     answer
 }
 
-/// Rebinding a foreign name to our address gives nothing: a request must name us as people do.
+/// Rebinding a foreign name to our address gives nothing: a request must name us as people do, once, and the same
+/// everywhere that it names us.
 fn is_named(url: &PublicUrl, request: &Request) -> bool {
-    named_host(request).is_some_and(|host| host.eq_ignore_ascii_case(url.authority()))
+    let is_ours = |host: &str| host.eq_ignore_ascii_case(url.authority());
+    named_host(request).is_some_and(is_ours)
+        && request.headers().get_all(header::HOST).iter().count() <= 1
+        && request.uri().authority().is_none_or(|named| is_ours(named.as_str()))
 }
 
 /// The private listener goes by the names of this machine only, for the same reason.
@@ -125,7 +169,7 @@ fn named_host(request: &Request) -> Option<&str> {
 
 /// A request that changes something must come from a page of exactly this portal, and browsers say where it comes
 /// from. One that does not say is refused: no browser of these years sends neither header.
-fn is_from(here: &PublicUrl, headers: &HeaderMap) -> bool {
+pub fn is_from(here: &PublicUrl, headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match (says("origin"), says("sec-fetch-site")) {
         (Some(origin), Some(site)) if origin != "null" => {

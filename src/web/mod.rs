@@ -11,7 +11,7 @@ use crate::app::AppState;
 mod account;
 mod activity;
 mod assets;
-mod boards;
+mod boards_origin;
 mod clusters;
 mod compose;
 mod cookies;
@@ -199,8 +199,8 @@ fn compose_routes() -> Router<AppState> {
 }
 
 /// The separate origin on which dashboards are shown.
-pub fn boards(app: &AppState) -> Router {
-    layers::boards(Router::new().fallback(boards::nothing_here), app)
+pub fn boards(app: AppState) -> Router {
+    layers::boards(boards_origin::routes(), &app).with_state(app)
 }
 
 /// The listener for machines that watch the portal: loopback only.

@@ -116,8 +116,7 @@ fn nothing_points_back() {
             &[
                 "app", "auth", "boards", "clock", "cluster", "config", "domain", "entropy",
                 "error", "explain", "health", "jobs", "logs", "probe", "proxy", "recipes", "sites",
-                "slurm",
-                "ssh", "store", "vault",
+                "slurm", "ssh", "store", "vault",
             ],
         ),
         (

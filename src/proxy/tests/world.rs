@@ -106,6 +106,7 @@ pub fn passage(path: &str) -> Passage {
         origin: "https://boards.example.org".into(),
         client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
         until: CancellationToken::new(),
+        held: None,
     }
 }
 

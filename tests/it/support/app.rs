@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portolan::app::{App, AppState, Listeners, serve};
 use portolan::clock::{Clock, UnixTime};
-use portolan::config::{Config, Origin, Pace, Proxy, SubmitPace};
+use portolan::config::{BoardsOrigin, Config, Origin, Pace, Proxy, SubmitPace};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -53,7 +53,7 @@ impl TestApp {
         let mut config = Config {
             data_dir: data.path().join("data"),
             portal: Origin::local("localhost", portal),
-            boards: Origin::local("127.0.0.1", boards),
+            boards: BoardsOrigin::local("127.0.0.1", boards),
             proxy: Proxy::default(),
             pace: Pace { is_on: false, ..Pace::default() },
             // ssh starts the program to ask questions; this process is the test.

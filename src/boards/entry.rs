@@ -1,0 +1,307 @@
+//! Who may look at a dashboard, on its own origin: a word in the address and a cookie, both needed, for one dashboard
+//! and one browser. People of the portal come with a one-time ticket, guests by a link. Whether they still may is
+//! decided anew for every request.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Boards, Standing, Stream, lock, whose};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::token::{self, Token};
+use crate::auth::{Action, AuthError, Viewer, Visitor};
+use crate::clock::UnixTime;
+use crate::domain::{BoardId, PersonId, SessionId};
+use crate::store::boards::accesses::{self, Access, By, NewAccess};
+use crate::store::boards::shares::{self, Share};
+use crate::store::boards::{self, Board};
+use crate::store::{self, StoreError};
+
+/// A ticket is used within this many seconds, or not at all.
+const TICKET_FOR: i64 = 60;
+const MOST_TICKETS: usize = 10_000;
+/// Someone of the portal looks for this long; then they come again by a ticket.
+const PERSON_FOR: i64 = 12 * 3600;
+
+/// One-time entries, in memory: after a restart one clicks again.
+#[derive(Default)]
+pub(super) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
+
+struct Ticket {
+    board: BoardId,
+    session: SessionId,
+    until: UnixTime,
+}
+
+/// A browser that was let in.
+#[derive(Debug)]
+pub struct Entered {
+    /// The word in its address.
+    pub word: String,
+    /// Its cookie.
+    pub cookie: Token,
+    /// For how many seconds.
+    pub seconds: i64,
+}
+
+/// Who looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Whose it is: all of it.
+    Owner,
+    /// A colleague: reading only.
+    Member(PersonId),
+    /// Someone with a link: reading only.
+    Guest(Box<Share>),
+}
+
+/// What was found of an access, before it is decided.
+#[derive(Debug, Clone)]
+pub(super) struct Looked {
+    access: Access,
+    board: Board,
+    share: Option<Share>,
+    viewer: Option<Viewer>,
+}
+
+/// A browser that may look now.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// At which dashboard.
+    pub board: Board,
+    /// Who it is.
+    pub who: Who,
+    /// The word in its address.
+    pub word: String,
+    /// Until when at the latest.
+    pub until: UnixTime,
+}
+
+/// Why a browser may not look.
+#[derive(Debug, thiserror::Error)]
+pub enum NoEntry {
+    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    #[error("no entry")]
+    Closed,
+    /// The passphrase is still to come.
+    #[error("a passphrase is asked")]
+    Locked(Box<Pass>),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boards {
+    /// A one-time ticket for someone who may see it.
+    pub fn ticket(&self, board: BoardId, session: SessionId) -> Result<Token, AuthError> {
+        let token = Token::generate()?;
+        let now = self.0.parts.clock.now();
+        let mut tickets = lock(&self.0.tickets.0);
+        tickets.retain(|_, ticket| now < ticket.until);
+        if tickets.len() >= MOST_TICKETS {
+            return Err(AuthError::Overloaded);
+        }
+        tickets.insert(token.hash(), Ticket { board, session, until: now.plus(TICKET_FOR) });
+        Ok(token)
+    }
+
+    /// Uses a ticket up. None if there is no such, or no longer.
+    pub async fn enter(
+        &self,
+        ticket: &str,
+        visitor: &Visitor,
+    ) -> Result<Option<Entered>, AuthError> {
+        let now = self.0.parts.clock.now();
+        let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
+        let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
+            self.0.parts.auth.count_wrong_link(visitor)?;
+            return Ok(None);
+        };
+        let by = By::Session(ticket.session);
+        let until = now.plus(PERSON_FOR);
+        self.let_in(ticket.board, by, false, until, visitor).await.map(Some)
+    }
+
+    pub(super) async fn let_in(
+        &self,
+        board: BoardId,
+        by: By,
+        is_locked: bool,
+        until: UnixTime,
+        visitor: &Visitor,
+    ) -> Result<Entered, AuthError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let (word, cookie) = (Token::generate()?, Token::generate()?);
+        let new = NewAccess {
+            word: word.as_str(),
+            cookie_hash: cookie.hash(),
+            board,
+            by,
+            is_locked,
+            expires_at: until,
+        };
+        let mut tx = parts.store.write().await?;
+        accesses::add(&mut tx, &new, now).await?;
+        if !is_locked {
+            self.count_visit(&mut tx, board, by, visitor).await?;
+        }
+        store::commit(tx).await?;
+        self.tell(board);
+        Ok(Entered { word: word.as_str().to_owned(), cookie, seconds: until.since(now) })
+    }
+
+    /// A guest is counted, and their coming is recorded.
+    async fn count_visit(
+        &self,
+        tx: &mut store::Connection,
+        board: BoardId,
+        by: By,
+        visitor: &Visitor,
+    ) -> Result<(), AuthError> {
+        let By::Share(id) = by else { return Ok(()) };
+        let now = self.0.parts.clock.now();
+        shares::note_opened(tx, id, now).await?;
+        let share = shares::get(tx, id).await?;
+        if let Some(share) = share.filter(|share| share.board_id == board) {
+            let about = About {
+                person: Some(share.person_id),
+                subject: &share.board_title,
+                detail: &share.label,
+            };
+            let guest = Actor::stranger("guest", visitor);
+            record(tx, &guest, Event::BoardVisited, about, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a browser with this word and cookie may look, now.
+    pub async fn check(&self, word: &str, cookie: Option<&str>) -> Result<Pass, NoEntry> {
+        let cookie = cookie.ok_or(NoEntry::Closed)?;
+        let hash = token::hash(cookie);
+        // Hashes of random words: how long it takes to compare them tells nothing.
+        self.decide(word, |access| access.cookie_hash == hash).await
+    }
+
+    async fn decide(
+        &self,
+        word: &str,
+        is_theirs: impl FnOnce(&Access) -> bool,
+    ) -> Result<Pass, NoEntry> {
+        let parts = &self.0.parts;
+        let read = async || self.look_up(word).await;
+        let looked = self.0.looked.get(&parts.store, &word.to_owned(), read).await?;
+        let looked = looked.as_ref().as_ref().ok_or(NoEntry::Closed)?;
+        let (access, board) = (&looked.access, &looked.board);
+        let now = parts.clock.now();
+        if !is_theirs(access)
+            || now >= access.expires_at
+            || board.is_removed()
+            || board.is_owner_off
+        {
+            return Err(NoEntry::Closed);
+        }
+        let who = match (&looked.share, &looked.viewer) {
+            (Some(share), _) if share.is_open(now) => Who::Guest(Box::new(share.clone())),
+            (None, Some(viewer)) if viewer.id == board.person_id => Who::Owner,
+            (None, Some(viewer)) if viewer.may(Action::SeeBoard(whose(board))).is_ok() => {
+                Who::Member(viewer.id)
+            }
+            _ => return Err(NoEntry::Closed),
+        };
+        let pass =
+            Pass { board: board.clone(), who, word: access.word.clone(), until: access.expires_at };
+        if access.is_locked { Err(NoEntry::Locked(Box::new(pass))) } else { Ok(pass) }
+    }
+
+    async fn look_up(&self, word: &str) -> Result<Option<Looked>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
+        let Some(board) = boards::get(&mut db, access.board_id).await? else { return Ok(None) };
+        let share = match access.by() {
+            Some(By::Share(id)) => shares::get(&mut db, id).await?,
+            _ => None,
+        };
+        let viewer = match access.person() {
+            Some(person) => self.0.parts.auth.viewer(&mut db, person).await?,
+            None => None,
+        };
+        Ok(Some(Looked { access, board, share, viewer }))
+    }
+
+    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    pub async fn unlock(
+        &self,
+        pass: &Pass,
+        passphrase: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<bool, AuthError> {
+        let Who::Guest(share) = &pass.who else { return Ok(false) };
+        let parts = &self.0.parts;
+        let is_right =
+            parts.auth.check_passphrase(share.id, &share.passphrase, passphrase, visitor).await?;
+        if is_right {
+            let mut tx = parts.store.write().await?;
+            accesses::unlock(&mut tx, &pass.word).await?;
+            self.count_visit(&mut tx, pass.board.id, By::Share(share.id), visitor).await?;
+            store::commit(tx).await?;
+        }
+        Ok(is_right)
+    }
+
+    /// What a browser that was let in sees of the dashboard.
+    pub async fn seen_by(&self, pass: &Pass) -> Result<Standing, StoreError> {
+        self.standing_of(pass.board.clone()).await
+    }
+
+    /// Is cancelled when the access ends: streams that it let through are cut.
+    pub fn stream(&self, pass: &Pass) -> StreamGuard {
+        let mut streams = lock(&self.0.streams);
+        let new = || Stream { cut: CancellationToken::new(), open: 0 };
+        let stream = streams.entry(pass.word.clone()).or_insert_with(new);
+        stream.open += 1;
+        StreamGuard { boards: self.clone(), word: pass.word.clone(), cut: stream.cut.clone() }
+    }
+
+    /// Cuts the streams of every access that has ended.
+    pub(super) async fn cut_streams(&self) {
+        let words: Vec<String> = lock(&self.0.streams).keys().cloned().collect();
+        for word in words {
+            if matches!(
+                self.decide(&word, |_| true).await,
+                Err(NoEntry::Closed | NoEntry::Locked(_))
+            ) && let Some(stream) = lock(&self.0.streams).remove(&word)
+            {
+                stream.cut.cancel();
+            }
+        }
+    }
+}
+
+/// Held by a stream for as long as it is open.
+pub struct StreamGuard {
+    boards: Boards,
+    word: String,
+    cut: CancellationToken,
+}
+
+impl StreamGuard {
+    /// Is cancelled when the stream must end.
+    pub const fn cut(&self) -> &CancellationToken {
+        &self.cut
+    }
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        let mut streams = lock(&self.boards.0.streams);
+        if let Some(stream) = streams.get_mut(&self.word) {
+            stream.open = stream.open.saturating_sub(1);
+            if stream.open == 0 {
+                streams.remove(&self.word);
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Reaching a dashboard: a way through its owner's connection to the node that Slurm names, and on each connection the
+//! proof that it is this very run. No host or port ever comes from an address that someone typed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::UnixStream;
+
+use super::desk::{Boards, lock, queue_of};
+use super::handshake::{self, Secret};
+use super::state::{self, Door, Report, Stage};
+use crate::cluster::folders::join;
+use crate::domain::{BoardId, RunId};
+use crate::entropy;
+use crate::proxy::{Dial, Limits, Upstream};
+use crate::ssh::Line;
+use crate::ssh::sftp::{self, SftpError};
+use crate::store::boards::Board;
+use crate::store::boards::runs::Run;
+
+/// A dashboard that can be reached.
+#[derive(Clone)]
+pub struct Live {
+    /// Which run of it.
+    pub run: RunId,
+    /// Where requests go.
+    pub upstream: Upstream,
+    line: Arc<Line>,
+    node: String,
+    port: u16,
+}
+
+/// What came of a try.
+pub(super) enum Reached {
+    /// It answers.
+    Yes(Live),
+    /// Its job says something else, or nothing yet.
+    NotYet(Option<Report>),
+    /// There is no connection, or it is busy: tried again later.
+    Later(String),
+    /// Its job is ready, but nothing can be reached there.
+    Unreachable(String),
+}
+
+impl Boards {
+    /// Tries to reach a run on the node that Slurm names for its job.
+    pub(super) async fn reach(&self, board: &Board, run: &Run, node: Option<&str>) -> Reached {
+        let line = match self.0.parts.lines.line(queue_of(board).line()) {
+            Ok(line) => line,
+            Err(error) => return Reached::Later(error.to_string()),
+        };
+        let path = join(&run.folder, state::FILE);
+        let bytes = match sftp::read(&line, &path, state::LONGEST).await {
+            Ok(bytes) => bytes,
+            Err(SftpError::Run(error)) => return Reached::Later(error.to_string()),
+            Err(_) => return Reached::NotYet(None),
+        };
+        let Ok(report) = Report::read(&bytes) else { return Reached::NotYet(None) };
+        let Stage::Ready(door) = &report.stage else { return Reached::NotYet(Some(report)) };
+        let Some(node) = node else { return Reached::NotYet(Some(report)) };
+        match self.connect(line, run, node, door).await {
+            Ok(live) => Reached::Yes(live),
+            Err(problem) => Reached::Unreachable(problem),
+        }
+    }
+
+    async fn connect(
+        &self,
+        line: Arc<Line>,
+        run: &Run,
+        node: &str,
+        door: &Door,
+    ) -> Result<Live, String> {
+        let name = name(run.id);
+        let socket =
+            line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
+        let dial = dial(socket, door.secret.clone());
+        if let Err(error) = dial().await {
+            let _ = line.unforward(&name, node, door.port).await;
+            return Err(match error.kind() {
+                std::io::ErrorKind::InvalidData => {
+                    "Something else answers at the dashboard's port.".to_owned()
+                }
+                _ => format!(
+                    "The sign-in host could not reach the dashboard on the node {node}. The site may not allow it."
+                ),
+            });
+        }
+        Ok(Live {
+            run: run.id,
+            upstream: Upstream::new(dial, Limits::default()),
+            line,
+            node: node.to_owned(),
+            port: door.port,
+        })
+    }
+
+    /// The way to a dashboard, if it can be reached now.
+    pub fn live(&self, board: BoardId) -> Option<Live> {
+        lock(&self.0.live).get(&board).cloned()
+    }
+
+    /// Takes a new way, and closes the old one.
+    pub(super) async fn set_live(&self, board: BoardId, live: Option<Live>) {
+        let old = {
+            let mut all = lock(&self.0.live);
+            match live {
+                Some(live) => all.insert(board, live),
+                None => all.remove(&board),
+            }
+        };
+        if let Some(old) = old {
+            let _ = old.line.unforward(&name(old.run), &old.node, old.port).await;
+        }
+    }
+
+    /// Whether the connection that a way leads through still stands.
+    pub(super) fn is_sound(&self, board: &Board, live: &Live) -> bool {
+        let now = self.0.parts.lines.line(queue_of(board).line());
+        now.is_ok_and(|line| Arc::ptr_eq(&line, &live.line))
+    }
+}
+
+fn name(run: RunId) -> String {
+    format!("board-{run}")
+}
+
+/// Opens connections through a socket, each with its proof.
+fn dial(socket: PathBuf, secret: Secret) -> Dial {
+    Arc::new(move || {
+        let (socket, secret) = (socket.clone(), secret.clone());
+        Box::pin(async move {
+            let mut stream = UnixStream::connect(&socket).await?;
+            handshake::shake(&mut stream, &secret, entropy::bytes()?).await?;
+            Ok(stream)
+        })
+    })
+}

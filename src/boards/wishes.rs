@@ -1,0 +1,433 @@
+//! What people want of dashboards: a new one, once more, longer, no more. Written down here; the keeper carries it out.
+
+use super::Kind;
+use super::desk::{Boards, queue_of, whose};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{Action, AuthError};
+use crate::clock::UnixTime;
+use crate::cluster::learnt::FolderKind;
+use crate::cluster::{Known, Learnt};
+use crate::domain::{BoardId, ClusterId, GroupId, Label, NameError, PersonId};
+use crate::entropy;
+use crate::sites::SubmitFrom;
+use crate::store::boards::runs::{self, NewRun, Run, State};
+use crate::store::boards::{self, Board, NewBoard, Settings};
+use crate::store::{self, Connection, StoreError};
+
+/// So many dashboards may one person have.
+const MOST_BOARDS: i64 = 200;
+/// So many places may one show.
+pub const MOST_PLACES: usize = 12;
+/// The shortest run, in minutes.
+pub const SHORTEST: u32 = 10;
+/// The longest run, in minutes: a dashboard is looked at, not lived in.
+pub const LONGEST: u32 = 12 * 60;
+/// How long one runs if nobody says.
+pub const USUAL: u32 = 60;
+/// Most starts by others in a day that an owner can allow.
+pub const MOST_WAKES: i64 = 20;
+/// A follow-up starts so many seconds before the end of what it follows.
+const LEAD: i64 = 180;
+const DAY: i64 = 86_400;
+
+/// Why nothing came of a wish.
+#[derive(Debug, thiserror::Error)]
+pub enum NotDone {
+    /// There is no way to the cluster, or nothing is known of one's place there.
+    #[error("You have no connection to this cluster. Connect to it first, then try again.")]
+    NoWay,
+    /// The owner of someone else's dashboard is not connected.
+    #[error(
+        "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect."
+    )]
+    OwnerAway,
+    /// What it should show.
+    #[error("{0}")]
+    Place(&'static str),
+    /// For how long.
+    #[error("Choose between {SHORTEST} minutes and {} hours.", LONGEST / 60)]
+    Minutes,
+    /// Its name.
+    #[error("The name: {0}")]
+    Title(NameError),
+    /// There are enough.
+    #[error("You have {MOST_BOARDS} dashboards already. Delete some that you no longer need.")]
+    TooMany,
+    /// It runs, or is about to.
+    #[error("It is running or on its way already.")]
+    RunsAlready,
+    /// There is nothing to prolong or stop.
+    #[error("It is not running, so there is nothing to prolong or stop. Start it again instead.")]
+    NotRunning,
+    /// What follows is there already.
+    #[error("A follow-up is on its way already.")]
+    FollowedAlready,
+    /// The owner's limit for others.
+    #[error("It was started as often as its owner allows in a day. Ask them to start it.")]
+    WokenEnough,
+    /// The form came without its mark.
+    #[error("The form did not arrive as expected. Load the page again and try once more.")]
+    Form,
+    /// Rights, or no such dashboard.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The database; nothing was written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<std::io::Error> for NotDone {
+    fn from(error: std::io::Error) -> Self {
+        Self::Auth(error.into())
+    }
+}
+
+/// A new dashboard.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Whose.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+    /// What kind.
+    pub kind: Kind,
+    /// What it is called; made of its places if empty.
+    pub title: String,
+    /// What it shows: absolute paths.
+    pub places: Vec<String>,
+    /// For how long.
+    pub minutes: u32,
+    /// Which project pays; empty: the usual one.
+    pub account: String,
+    /// The form it came from.
+    pub form: String,
+}
+
+impl Wish {
+    fn check(&self) -> Result<Label, NotDone> {
+        if self.form.trim().is_empty() || self.form.len() > 100 {
+            return Err(NotDone::Form);
+        }
+        if !(SHORTEST..=LONGEST).contains(&self.minutes) {
+            return Err(NotDone::Minutes);
+        }
+        check_places(self.kind, &self.places).map_err(NotDone::Place)?;
+        let title =
+            if self.title.trim().is_empty() { title_of(&self.places) } else { self.title.clone() };
+        title.parse().map_err(NotDone::Title)
+    }
+}
+
+/// Whether these can be shown.
+pub fn check_places(kind: Kind, places: &[String]) -> Result<(), &'static str> {
+    let is_path = |place: &String| {
+        place.starts_with('/')
+            && place.len() <= 1000
+            && !place.chars().any(char::is_control)
+            && !place.split('/').any(|part| part == "..")
+    };
+    match (kind, places.len()) {
+        (_, 0) => Err("Choose at least one folder."),
+        (Kind::Mlflow, 2..) => Err("MLflow shows one tracking folder or database at a time."),
+        (_, n) if n > MOST_PLACES => Err("Choose twelve folders at most, or a folder around them."),
+        _ if !places.iter().all(is_path) => Err(
+            "This is not the full path of a folder. A full path begins with a slash (/) and has no .. in it.",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A name made of what is shown: the last two parts of the first path.
+fn title_of(places: &[String]) -> String {
+    let parts: Vec<&str> = places
+        .first()
+        .map_or("", String::as_str)
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    let name = parts[parts.len().saturating_sub(2)..].join("/");
+    let more = if places.len() > 1 { " and more" } else { "" };
+    let name: String = name.chars().take(60).collect();
+    if name.is_empty() { "Dashboard".to_owned() } else { format!("{name}{more}") }
+}
+
+impl Boards {
+    /// Makes a dashboard and its first run. The same form sent again gives the same dashboard.
+    pub async fn open(&self, actor: &Actor, wish: &Wish) -> Result<BoardId, NotDone> {
+        let title = wish.check()?;
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::UseClusters).await?;
+        if actor.id.is_some_and(|id| id != wish.person) {
+            return Err(AuthError::Denied.into());
+        }
+        if let Some(known) = boards::by_form(&mut tx, wish.person, &wish.form).await? {
+            return Ok(known);
+        }
+        if boards::count_of(&mut tx, wish.person).await? >= MOST_BOARDS {
+            return Err(NotDone::TooMany);
+        }
+        let new = NewBoard {
+            person: wish.person,
+            cluster: wish.cluster,
+            kind: wish.kind.as_str(),
+            title: title.as_str(),
+            places: &wish.places,
+            minutes: wish.minutes.into(),
+            account: &wish.account,
+            form: &wish.form,
+        };
+        let id = boards::add(&mut tx, &new, now).await?;
+        let board = boards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
+        self.note(&mut tx, actor, Event::BoardMade, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(id)
+    }
+
+    /// Starts one again, or for a colleague who allowed it.
+    pub async fn start(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
+        let mut tx = self.0.parts.store.write().await?;
+        let board = self.managed(&mut tx, actor, id).await?;
+        no_open_run(&mut tx, id).await?;
+        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
+        self.note(&mut tx, actor, Event::BoardStarted, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    /// Starts a colleague's, as them and within their limits.
+    pub async fn wake(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        let board = found(&mut tx, id).await?;
+        parts.auth.authorise(&mut tx, actor, Action::WakeBoard(whose(&board))).await?;
+        no_open_run(&mut tx, id).await?;
+        let since = parts.clock.now().plus(-DAY);
+        if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
+            return Err(NotDone::WokenEnough);
+        }
+        if board.is_owner_off || parts.lines.line(queue_of(&board).line()).is_err() {
+            return Err(NotDone::OwnerAway);
+        }
+        self.add_run(&mut tx, &board, actor.id, board.wake_minutes, None).await?;
+        self.note(&mut tx, actor, Event::BoardWoken, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    /// Lets a follow-up begin shortly before the end of the run that shows it.
+    pub async fn extend(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        let board = self.managed(&mut tx, actor, id).await?;
+        let open = open_runs(&mut tx, id).await?;
+        let [run] = open.as_slice() else {
+            return Err(if open.is_empty() {
+                NotDone::NotRunning
+            } else {
+                NotDone::FollowedAlready
+            });
+        };
+        let ends = run.ends_at().filter(|_| run.stop.is_empty()).ok_or(NotDone::NotRunning)?;
+        let begin = ends.plus(-LEAD).max(now);
+        self.add_run(&mut tx, &board, None, board.minutes, Some(begin)).await?;
+        self.note(&mut tx, actor, Event::BoardExtended, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    /// Ends all its runs.
+    pub async fn stop(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
+        let mut tx = self.0.parts.store.write().await?;
+        let board = self.managed(&mut tx, actor, id).await?;
+        let open = open_runs(&mut tx, id).await?;
+        if open.is_empty() {
+            return Err(NotDone::NotRunning);
+        }
+        for run in open {
+            runs::note_stop(&mut tx, run.id, "person").await?;
+        }
+        self.note(&mut tx, actor, Event::BoardStopped, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    /// Deletes it: what runs is ended, its links stop working at once.
+    pub async fn remove(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
+        let mut tx = self.0.parts.store.write().await?;
+        let board = self.managed(&mut tx, actor, id).await?;
+        for run in open_runs(&mut tx, id).await? {
+            runs::note_stop(&mut tx, run.id, "removed").await?;
+        }
+        boards::remove(&mut tx, id, self.0.parts.clock.now()).await?;
+        self.note(&mut tx, actor, Event::BoardRemoved, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    /// Changes its name and what its owner's group may do.
+    pub async fn change(
+        &self,
+        actor: &Actor,
+        id: BoardId,
+        settings: Settings<'_>,
+    ) -> Result<(), NotDone> {
+        let title: Label = settings.title.parse().map_err(NotDone::Title)?;
+        let mut tx = self.0.parts.store.write().await?;
+        let board = self.managed(&mut tx, actor, id).await?;
+        if let Some(group) = settings.group {
+            self.may_show(&mut tx, actor, &board, group).await?;
+        }
+        let settings = Settings {
+            title: title.as_str(),
+            wakes_per_day: settings.wakes_per_day.clamp(0, MOST_WAKES),
+            wake_minutes: settings.wake_minutes.clamp(SHORTEST.into(), LONGEST.into()),
+            ..settings
+        };
+        boards::change(&mut tx, id, settings).await?;
+        self.note(&mut tx, actor, Event::BoardChanged, &board).await?;
+        store::commit(tx).await?;
+        self.changed(id);
+        Ok(())
+    }
+
+    async fn may_show(
+        &self,
+        db: &mut Connection,
+        actor: &Actor,
+        board: &Board,
+        group: GroupId,
+    ) -> Result<(), NotDone> {
+        let action = Action::ShowBoard(whose(board), group);
+        Ok(self.0.parts.auth.authorise(db, actor, action).await?)
+    }
+
+    /// A dashboard that someone may manage.
+    pub(super) async fn managed(
+        &self,
+        db: &mut Connection,
+        actor: &Actor,
+        id: BoardId,
+    ) -> Result<Board, NotDone> {
+        let board = found(db, id).await?;
+        self.0.parts.auth.authorise(db, actor, Action::ManageBoard(whose(&board))).await?;
+        Ok(board)
+    }
+
+    async fn add_run(
+        &self,
+        db: &mut Connection,
+        board: &Board,
+        woken_by: Option<PersonId>,
+        minutes: i64,
+        begin_at: Option<UnixTime>,
+    ) -> Result<(), NotDone> {
+        let base = base(db, board).await?.ok_or(NotDone::NoWay)?;
+        let name = name_of_run()?;
+        let folder = format!("{base}/boards/{name}");
+        let new =
+            NewRun { board: board.id, name: &name, folder: &folder, woken_by, minutes, begin_at };
+        runs::add(db, &new, self.0.parts.clock.now()).await?;
+        Ok(())
+    }
+
+    pub(super) async fn note(
+        &self,
+        db: &mut Connection,
+        actor: &Actor,
+        event: Event,
+        board: &Board,
+    ) -> Result<(), NotDone> {
+        let about =
+            About { person: Some(board.person_id), subject: &board.title, detail: &board.cluster };
+        Ok(record(db, actor, event, about, self.0.parts.clock.now()).await?)
+    }
+
+    pub(super) fn changed(&self, board: BoardId) {
+        self.tell(board);
+        self.hurry();
+    }
+}
+
+/// One that was not deleted.
+pub(super) async fn found(db: &mut Connection, id: BoardId) -> Result<Board, NotDone> {
+    let board = boards::get(db, id).await?.filter(|board| !board.is_removed());
+    Ok(board.ok_or(AuthError::NotFound)?)
+}
+
+async fn open_runs(db: &mut Connection, id: BoardId) -> Result<Vec<Run>, StoreError> {
+    let mut last = runs::of_board(db, id, 10).await?;
+    last.retain(|run| run.state != State::Over);
+    Ok(last)
+}
+
+async fn no_open_run(db: &mut Connection, id: BoardId) -> Result<(), NotDone> {
+    if open_runs(db, id).await?.is_empty() { Ok(()) } else { Err(NotDone::RunsAlready) }
+}
+
+/// The folder on the cluster under which everything of dashboards is kept.
+async fn base(db: &mut Connection, board: &Board) -> Result<Option<String>, StoreError> {
+    let Some(line) = store::lines::get(db, queue_of(board).line()).await? else { return Ok(None) };
+    let Some(row) = store::clusters::get(db, board.cluster_id).await? else { return Ok(None) };
+    if row.retired().is_some() {
+        return Ok(None);
+    }
+    let known = Known::of(db, row).await?;
+    let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+    let scratch = learnt.folders_for(FolderKind::Scratch).find(|folder| folder.writable);
+    // Where jobs must not write into the home folder, they may not start from there either.
+    let place = match known.site.jobs.submit_from {
+        SubmitFrom::Scratch => scratch.map(|folder| folder.path.clone()).or(learnt.home),
+        SubmitFrom::Anywhere => learnt.home,
+    };
+    Ok(place.map(|place| format!("{}/.portolan", place.trim_end_matches('/'))))
+}
+
+/// A random word, good as a folder's name.
+fn name_of_run() -> Result<String, std::io::Error> {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bytes = entropy::bytes::<16>()?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_full_paths() {
+        let check = |kind, places: &[&str]| {
+            let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+            check_places(kind, &places).is_ok()
+        };
+        assert!(check(Kind::TensorBoard, &["/home/alice/runs", "/scratch/it's; a \"name\""]));
+        assert!(check(Kind::Mlflow, &["/home/alice/mlruns"]));
+        for bad in ["", "runs", "~/runs", "/a/../b", "/a\nb", "/a\0"] {
+            assert!(!check(Kind::TensorBoard, &[bad]), "{bad:?}");
+        }
+        assert!(!check(Kind::TensorBoard, &[]));
+        assert!(!check(Kind::TensorBoard, &["/a"; 13]));
+        assert!(!check(Kind::Mlflow, &["/a", "/b"]));
+        assert!(!check(Kind::TensorBoard, &[&format!("/{}", "x".repeat(1000))]));
+    }
+
+    #[test]
+    fn a_name_is_made_of_what_is_shown() {
+        let title = |places: &[&str]| {
+            title_of(&places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(title(&["/home/alice/runs/one/"]), "runs/one");
+        assert_eq!(title(&["/runs"]), "runs");
+        assert_eq!(title(&["/"]), "Dashboard");
+        assert_eq!(title(&["/a/b", "/c"]), "a/b and more");
+    }
+}

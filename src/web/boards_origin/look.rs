@@ -1,0 +1,263 @@
+//! Our own pages on this origin: the bar around a dashboard, the passphrase, and what there is to say when there is
+//! nothing to see.
+
+use askama::Template;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse as _, Response};
+use serde::Serialize;
+
+use super::super::assets;
+use super::super::extract::Path;
+use super::{base, check};
+use crate::app::{App, AppState};
+use crate::boards::{Kind, NoEntry, Pass, Standing, Who};
+use crate::clock::UnixTime;
+use crate::store::boards::runs::State as Run;
+
+/// A sentence and what to do.
+pub struct Words {
+    /// What happened.
+    pub title: &'static str,
+    /// What to do.
+    pub text: &'static str,
+}
+
+/// What is said when the portal itself has trouble.
+pub const BUSY: Words = Words {
+    title: "The portal cannot show this now",
+    text: "It is busy or has a problem of its own. Try again in a minute.",
+};
+const CLOSED: Words = Words {
+    title: "This dashboard is not open to you",
+    text: "The link may have ended or been taken back, or this address belongs to another browser. If you got a link, open that link again. If you have an account, open the dashboard from the portal.",
+};
+
+#[derive(Template)]
+#[template(path = "boards_origin/said.html")]
+struct Said<'a> {
+    look: Look,
+    title: &'a str,
+    text: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "boards_origin/locked.html")]
+struct Locked<'a> {
+    look: Look,
+    base: String,
+    owner: &'a str,
+    title: &'a str,
+    problem: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "boards_origin/board.html")]
+struct BoardPage {
+    look: Look,
+    base: String,
+    bar: Bar,
+    resting: Option<Resting>,
+}
+
+/// Addresses of style and script.
+struct Look {
+    css: &'static str,
+    board_css: &'static str,
+    js: &'static str,
+    icon: &'static str,
+}
+
+impl Look {
+    fn new() -> Self {
+        Self {
+            css: assets::address("app.css"),
+            board_css: assets::address("board.css"),
+            js: assets::address("board.js"),
+            icon: assets::address("favicon.svg"),
+        }
+    }
+}
+
+/// What the bar says.
+struct Bar {
+    kind: &'static str,
+    title: String,
+    places: Vec<String>,
+    /// Who shared it; empty for its owner.
+    shared_by: String,
+    /// Until when a guest may look.
+    until: Option<UnixTime>,
+    /// When the run ends, unless a follow-up takes over.
+    ends: Option<UnixTime>,
+    is_followed: bool,
+    /// Where its owner manages it; empty for guests.
+    portal: String,
+    is_owner: bool,
+    key: String,
+}
+
+/// Why there is nothing to see now.
+struct Resting {
+    title: &'static str,
+    text: String,
+    since: Option<UnixTime>,
+    is_coming: bool,
+}
+
+/// The page around a dashboard.
+pub async fn get(
+    State(app): State<AppState>,
+    Path(word): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let pass = match check(&app, &word, &headers).await {
+        Ok(pass) => pass,
+        Err(NoEntry::Locked(pass)) => return locked(&app, &pass, ""),
+        Err(error) => return no_entry(&app, &error),
+    };
+    let Ok(standing) = app.boards.seen_by(&pass).await else {
+        return say(&app, StatusCode::SERVICE_UNAVAILABLE, &BUSY);
+    };
+    let resting = (!standing.is_live).then(|| resting(&standing));
+    let bar = bar_of(&app, &pass, &standing);
+    page(StatusCode::OK, &BoardPage { look: Look::new(), base: base(&pass.word), bar, resting })
+}
+
+/// What the bar asks now and then: whether anything has changed.
+#[derive(Serialize)]
+struct News {
+    key: String,
+    ends: Option<i64>,
+    followed: bool,
+}
+
+/// News for the bar.
+pub async fn bar(
+    State(app): State<AppState>,
+    Path(word): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Ok(pass) = check(&app, &word, &headers).await else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    match app.boards.seen_by(&pass).await {
+        Ok(standing) => Json(News {
+            key: key(&standing),
+            ends: ends(&standing).map(|at| at.0),
+            followed: standing.next.is_some(),
+        })
+        .into_response(),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// Changes whenever the page would look different.
+fn key(standing: &Standing) -> String {
+    let run = standing.run.as_ref();
+    let state = run.map_or("none", |run| run.state.as_str());
+    format!("{}-{state}-{}", run.map_or(0, |run| run.id.0), standing.is_live)
+}
+
+fn ends(standing: &Standing) -> Option<UnixTime> {
+    standing.run.as_ref().filter(|run| run.state != Run::Over).and_then(|run| run.ends_at())
+}
+
+fn bar_of(app: &App, pass: &Pass, standing: &Standing) -> Bar {
+    let board = &pass.board;
+    let kind = board.kind.parse::<Kind>().map_or("Dashboard", Kind::title);
+    let is_owner = pass.who == Who::Owner;
+    let is_guest = matches!(pass.who, Who::Guest(_));
+    let portal = app.config.portal.public_url.join(&format!("/boards/{}", board.id));
+    Bar {
+        kind,
+        title: board.title.clone(),
+        // A guest was shown curves, not how someone's folders are called.
+        places: if is_guest { Vec::new() } else { board.places() },
+        shared_by: if is_owner { String::new() } else { board.owner_name.clone() },
+        until: is_guest.then_some(pass.until),
+        ends: ends(standing),
+        is_followed: standing.next.is_some(),
+        portal: if is_guest { String::new() } else { portal },
+        is_owner,
+        key: key(standing),
+    }
+}
+
+fn resting(standing: &Standing) -> Resting {
+    let run = standing.run.as_ref();
+    match run.map(|run| run.state) {
+        Some(Run::Asked | Run::Waiting | Run::Starting) => Resting {
+            title: "This dashboard is being started",
+            text: "It appears here by itself once it is ready.".to_owned(),
+            since: run.map(|run| run.asked_at),
+            is_coming: true,
+        },
+        Some(Run::Ready) => Resting {
+            title: "This dashboard cannot be reached at the moment",
+            text: "The connection to the cluster is interrupted. It comes back here by itself when that is over."
+                .to_owned(),
+            since: None,
+            is_coming: true,
+        },
+        Some(Run::Over) | None => Resting {
+            title: "This dashboard is not running",
+            text: format!(
+                "{} can start it again; it then appears here by itself.",
+                standing.board.owner_name
+            ),
+            since: run.and_then(|run| run.over_at()),
+            is_coming: false,
+        },
+    }
+}
+
+/// Why a browser does not get in.
+pub fn no_entry(app: &App, error: &NoEntry) -> Response {
+    match error {
+        NoEntry::Closed | NoEntry::Locked(_) => say(app, StatusCode::NOT_FOUND, &CLOSED),
+        NoEntry::Store(error) => {
+            tracing::error!(%error, "It could not be decided who may look at a dashboard");
+            say(app, StatusCode::SERVICE_UNAVAILABLE, &BUSY)
+        }
+    }
+}
+
+/// A page that asks for the passphrase.
+pub fn locked(_: &App, pass: &Pass, problem: &str) -> Response {
+    let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
+    let board = &pass.board;
+    page(
+        status,
+        &Locked {
+            look: Look::new(),
+            base: base(&pass.word),
+            owner: &board.owner_name,
+            title: &board.title,
+            problem,
+        },
+    )
+}
+
+/// A link whose time is up.
+pub fn expired(_: &App, at: UnixTime) -> Response {
+    let text =
+        format!("It worked until {}. Ask whoever shared the dashboard for a new link.", at.words());
+    page(StatusCode::GONE, &Said { look: Look::new(), title: "This link has ended", text: &text })
+}
+
+/// A page with a sentence.
+pub fn say(_: &App, status: StatusCode, words: &Words) -> Response {
+    page(status, &Said { look: Look::new(), title: words.title, text: words.text })
+}
+
+fn page(status: StatusCode, template: &impl Template) -> Response {
+    match template.render() {
+        Ok(text) => (status, Html(text)).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "A page could not be made");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests that go through to a dashboard: the same guard for plain ones and WebSockets, then `proxy`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+use super::super::layers::is_from;
+use super::super::visitor::visitor;
+use super::{Foreign, base, check};
+use crate::app::AppState;
+use crate::boards::{Kind, NoEntry, Who, allowed};
+use crate::proxy::{self, Failure, Passage, clean_path};
+
+/// What a dashboard is asked as: it believes to be on its own machine.
+const HOST: &str = "localhost";
+
+/// Passes a request on, if this browser may ask it.
+pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
+    let raw = request.uri().path_and_query().map_or("", |path| path.as_str());
+    let Some((word, rest)) = split(raw) else { return refuse(StatusCode::NOT_FOUND, CLOSED) };
+    let pass = match check(&app, word, request.headers()).await {
+        Ok(pass) => pass,
+        Err(NoEntry::Store(error)) => {
+            tracing::error!(%error, "It could not be decided who may look at a dashboard");
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+        }
+        Err(NoEntry::Closed | NoEntry::Locked(_)) => return refuse(StatusCode::NOT_FOUND, CLOSED),
+    };
+    let is_upgrade = request.headers().contains_key(header::UPGRADE);
+    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    let here = &app.config.boards.public_url;
+    // Reading is safe from anywhere the cookie comes along; everything else must come from a page of this origin.
+    let is_ours = if is_upgrade {
+        names_origin(request.headers(), |origin| here.is_origin(origin))
+    } else {
+        is_reading || is_from(here, request.headers())
+    };
+    if !is_ours {
+        return refuse(StatusCode::FORBIDDEN, ELSEWHERE);
+    }
+    let Some(path_and_query) = clean_path(rest).map(Cow::into_owned) else {
+        return refuse(StatusCode::BAD_REQUEST, MALFORMED);
+    };
+    if pass.who != Who::Owner {
+        let path = path_and_query.split('?').next().unwrap_or_default();
+        let kind = pass.board.kind.parse::<Kind>();
+        let method = request.method().as_str();
+        let is_allowed =
+            !is_upgrade && kind.is_ok_and(|kind| allowed::is_allowed(kind, method, path));
+        if !is_allowed {
+            return refuse(StatusCode::FORBIDDEN, READ_ONLY);
+        }
+    }
+    let Some(live) = app.boards.live(pass.board.id) else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_RUNNING);
+    };
+    app.boards.touch(live.run);
+    let guard = Arc::new(app.boards.stream(&pass));
+    let (parts, body) = request.into_parts();
+    let passage = Passage {
+        path_and_query,
+        host: HOST.to_owned(),
+        prefix: format!("{}/app", base(&pass.word)),
+        origin: here.to_string(),
+        client: visitor(&parts, &app.config.proxy.trusted).address,
+        until: guard.cut().clone(),
+        held: Some(guard),
+    };
+    match proxy::pass(&live.upstream, passage, Request::from_parts(parts, body)).await {
+        Ok(answer) => foreign(answer.map(Body::new)),
+        Err(failure) => {
+            tracing::debug!(%failure, board = pass.board.id.0, "A dashboard did not answer");
+            failed(failure)
+        }
+    }
+}
+
+/// `/b/WORD/app/REST` → the word and `/REST`, as they came.
+fn split(raw: &str) -> Option<(&str, &str)> {
+    let (word, rest) = raw.strip_prefix("/b/")?.split_once('/')?;
+    Some((word, rest.strip_prefix("app")?)).filter(|(_, rest)| rest.starts_with('/'))
+}
+
+fn names_origin(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bool {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let first = origins.next().and_then(|value| value.to_str().ok());
+    origins.next().is_none() && first.is_some_and(is_ours)
+}
+
+/// Nobody in between may keep what was for one browser.
+fn foreign(mut answer: Response) -> Response {
+    let headers = answer.headers_mut();
+    let kept = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let kept = kept.map(|text| text.replace("public", "private").replace("s-maxage", "x-s-maxage"));
+    let value = kept.and_then(|text| HeaderValue::from_str(&text).ok());
+    headers.insert(
+        header::CACHE_CONTROL,
+        value.unwrap_or(HeaderValue::from_static("private, no-store")),
+    );
+    answer.extensions_mut().insert(Foreign);
+    answer
+}
+
+const CLOSED: &str = "This dashboard is not open to you, or no longer.\n";
+const BUSY: &str = "The portal is busy. Try again in a minute.\n";
+const ELSEWHERE: &str = "This request came from another site, so it was not passed on.\n";
+const MALFORMED: &str = "This address cannot be passed on.\n";
+const READ_ONLY: &str = "This dashboard is shown to you for reading only.\n";
+const NOT_RUNNING: &str = "This dashboard is not running, or cannot be reached at the moment.\n";
+
+fn failed(failure: Failure) -> Response {
+    let (status, text) = match failure {
+        Failure::Unreachable | Failure::Broken | Failure::Gone => {
+            (StatusCode::BAD_GATEWAY, "The dashboard did not give an answer that can be shown.\n")
+        }
+        Failure::Late => (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n"),
+        Failure::Refused(_) => (StatusCode::BAD_REQUEST, MALFORMED),
+        Failure::Busy => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Too many requests to this dashboard are under way. Try again in a moment.\n",
+        ),
+    };
+    refuse(status, text)
+}
+
+/// Static words: nothing of the request is repeated.
+fn refuse(status: StatusCode, text: &'static str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}

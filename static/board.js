@@ -1,0 +1,64 @@
+// The bar around a dashboard: tells the time left, notices when the dashboard has gone or come back, and keeps the
+// place inside the dashboard in the address, so that a reload or a bookmark finds it again.
+"use strict";
+(() => {
+  const ASK_EVERY = 15000;
+  const bar = document.querySelector("[data-board]");
+  const frame = document.querySelector(".board-frame");
+
+  for (const time of document.querySelectorAll("time[data-clock]")) {
+    const at = new Date(time.dateTime);
+    time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  }
+
+  const tellTime = () => {
+    const time = document.querySelector("time[data-left]");
+    if (!time) return;
+    const at = new Date(time.dateTime);
+    const minutes = Math.max(0, Math.round((at - Date.now()) / 60000));
+    const clock = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+    const left = minutes >= 120 ? `${Math.floor(minutes / 60)} h left` : `${minutes} min left`;
+    time.textContent = `${clock} (${left})`;
+  };
+  tellTime();
+  setInterval(tellTime, 10000);
+
+  const ask = async () => {
+    if (document.hidden) return;
+    let answer;
+    try {
+      answer = await fetch(bar.dataset.board, { headers: { accept: "application/json" } });
+    } catch {
+      return; // The portal is away for a moment.
+    }
+    if (answer.status === 404) return location.reload();
+    if (!answer.ok) return;
+    const news = await answer.json();
+    if (news.key !== bar.dataset.key) return location.reload();
+    const time = document.querySelector("time[data-left]");
+    if (time && news.ends) time.dateTime = new Date(news.ends * 1000).toISOString();
+    const words = document.querySelector("[data-followed]");
+    if (words) words.textContent = news.followed ? "Goes on after" : "Runs until";
+    tellTime();
+  };
+  if (bar) {
+    setInterval(ask, ASK_EVERY);
+    document.addEventListener("visibilitychange", ask);
+  }
+
+  if (frame) {
+    if (location.hash) frame.src += location.hash;
+    const follow = () => {
+      try {
+        const hash = frame.contentWindow.location.hash;
+        if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname);
+      } catch {
+        // It shows something that is not of this origin; nothing to keep.
+      }
+    };
+    frame.addEventListener("load", () => {
+      follow();
+      frame.contentWindow.addEventListener("hashchange", follow);
+    });
+  }
+})();
