@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Auth;
 use crate::boards::{self, Boards};
 use crate::clock::Clock;
+use crate::cluster::found_boards::FoundBoards;
 use crate::cluster::{Lines, Parts};
 use crate::config::Config;
 use crate::jobs::notices::Bell;
@@ -74,6 +75,8 @@ pub struct App {
     pub submissions: Submissions,
     /// Dashboards.
     pub boards: Boards,
+    /// What dashboards could show.
+    pub found_boards: FoundBoards,
     /// What was read for jobs' own pages.
     pub papers: Papers,
     /// What earlier runs used.
@@ -185,6 +188,7 @@ impl App {
             queues,
             submissions,
             boards,
+            found_boards: FoundBoards::default(),
             papers,
             past,
             outputs,

@@ -5,6 +5,7 @@ mod attempt;
 mod connect;
 pub mod estimate;
 pub mod folders;
+pub mod found_boards;
 pub mod job_actions;
 pub mod job_paper;
 mod keeper;

@@ -1,5 +1,5 @@
 //! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
-//! one of the person's connections, jobs or submissions has changed, or there is a notice.
+//! one of the person's connections, jobs or submissions has changed, a dashboard that they see, or there is a notice.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,9 +18,11 @@ use super::streams::OpenStream;
 use crate::app::AppState;
 use crate::auth::sessions::SignedIn;
 use crate::auth::{Action, Ended};
-use crate::domain::PersonId;
+use crate::boards::whose;
+use crate::domain::{BoardId, PersonId};
 use crate::jobs::QueueKey;
 use crate::jobs::submissions::Change;
+use crate::store;
 use crate::store::lines::LineKey;
 
 /// How often a stream asks whether its session still holds: time limits and the command line end sessions
@@ -55,6 +57,7 @@ struct Ears {
     lines: Receiver<LineKey>,
     queues: Receiver<QueueKey>,
     submissions: Receiver<Change>,
+    boards: Receiver<BoardId>,
     bell: Receiver<PersonId>,
 }
 
@@ -79,6 +82,7 @@ impl Ears {
             lines: app.lines.watch(),
             queues: app.queues.watch(),
             submissions: app.submissions.watch(),
+            boards: app.boards.watch(),
             bell: app.bell.listen(),
         }
     }
@@ -96,6 +100,10 @@ impl Ears {
             changed = self.submissions.recv() => about(changed, |change| {
                 (change.person == person).then(|| "submissions".to_owned())
             }),
+            changed = self.boards.recv() => match changed {
+                Ok(board) if sees(app, me, board).await => Heard::Event("boards".to_owned()),
+                told => about(told, |_| None),
+            },
             rung = self.bell.recv() => about(rung, |whom| (whom == person).then(|| "notices".to_owned())),
             () = app.stop.cancelled() => Heard::Stop,
             told = self.ended.recv() => match told {
@@ -108,6 +116,14 @@ impl Ears {
             () = tokio::time::sleep(ASK_EVERY) => Heard::Doubt,
         }
     }
+}
+
+/// Whether a dashboard is theirs or one of their groups', also one that was just deleted. What cannot be read now is
+/// told at the next change.
+async fn sees(app: &AppState, me: &SignedIn, id: BoardId) -> bool {
+    let Ok(mut db) = app.store.read().await else { return false };
+    let board = store::boards::get(&mut db, id).await.ok().flatten();
+    board.is_some_and(|board| me.viewer.may(Action::SeeBoard(whose(&board))).is_ok())
 }
 
 /// Those of others, or too many to remember, are passed over: pages also look by themselves.

@@ -89,6 +89,17 @@ flashes! {
     RecipePublished = "recipe-published", "ok", "The recipe is published. Everybody in the group can use it.";
     RecipeWithdrawn = "recipe-withdrawn", "ok", "The recipe is its owner's alone again.";
     RecipeDeleted = "recipe-deleted", "ok", "The recipe is deleted. Jobs that were made with it stay as they are.";
+    BoardNotReady = "board-not-ready", "info", "It cannot be opened yet. This page tells when it can.";
+    BoardExtended = "board-extended", "ok", "A follow-up is asked for. It takes over shortly before the time is up; the address stays the same.";
+    BoardChanged = "board-changed", "ok", "Your changes are saved.";
+    BoardRemoved = "board-removed", "ok", "The dashboard is deleted, and its links no longer work. What it showed is still on the cluster.";
+    BoardUnshared = "board-unshared", "ok", "The link no longer works, and whoever looked by it is shut out.";
+    BoardNoWay = "board-no-way", "warning", "You have no connection to this cluster. Connect to it first, then try again.";
+    BoardOwnerAway = "board-owner-away", "warning", "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect.";
+    BoardRunsAlready = "board-runs-already", "info", "It is running or on its way already.";
+    BoardNotRunning = "board-not-running", "info", "It is not running, so there is nothing to prolong or stop.";
+    BoardFollowedAlready = "board-followed", "info", "A follow-up is on its way already.";
+    BoardWokenEnough = "board-woken-enough", "warning", "It was started as often as its owner allows in a day. Ask them to start it.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

@@ -11,6 +11,7 @@ use crate::app::AppState;
 mod account;
 mod activity;
 mod assets;
+mod boards;
 mod boards_origin;
 mod clusters;
 mod compose;
@@ -120,6 +121,7 @@ pub fn portal(app: AppState) -> Router {
         .route("/automation/portolan-commands", get(clusters::automation::wrapper))
         .merge(job_routes())
         .merge(compose_routes())
+        .merge(board_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
@@ -196,6 +198,26 @@ fn compose_routes() -> Router<AppState> {
         .route("/recipes/{id}/publish", post(recipes::recipe::publish))
         .route("/recipes/{id}/delete", post(recipes::recipe::delete))
         .layer(DefaultBodyLimit::max(compose::LARGEST_FORM))
+}
+
+/// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
+fn board_routes() -> Router<AppState> {
+    Router::new()
+        .route("/boards", get(boards::list::get).post(boards::new::post))
+        .route("/boards/new", get(boards::new::get))
+        .route("/boards/found", get(boards::found::get))
+        .route("/boards/links", get(boards::links::list))
+        .route("/boards/links/{share}/revoke", post(boards::links::revoke))
+        .route("/boards/{id}", get(boards::board::get))
+        .route("/boards/{id}/part", get(boards::board::part))
+        .route("/boards/{id}/open", get(boards::board::open))
+        .route("/boards/{id}/start", post(boards::act::start))
+        .route("/boards/{id}/wake", post(boards::act::wake))
+        .route("/boards/{id}/extend", post(boards::act::extend))
+        .route("/boards/{id}/stop", post(boards::act::stop))
+        .route("/boards/{id}/remove", post(boards::act::remove))
+        .route("/boards/{id}/settings", post(boards::act::settings))
+        .route("/boards/{id}/links", post(boards::links::add))
 }
 
 /// The separate origin on which dashboards are shown.

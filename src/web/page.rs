@@ -102,6 +102,8 @@ pub enum Section {
     Home,
     /// Jobs.
     Jobs,
+    /// Dashboards.
+    Boards,
     /// Clusters and one's connections to them.
     Clusters,
     /// Groups.
@@ -167,6 +169,7 @@ fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
     let mut items = vec![
         item("Home", "/", "home", Section::Home),
         item("Jobs", "/jobs", "jobs", Section::Jobs),
+        item("Dashboards", "/boards", "chart", Section::Boards),
         item("Clusters", "/clusters", "cluster", Section::Clusters),
     ];
     if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {

@@ -23,6 +23,7 @@ use super::queues::Place;
 use super::row::{Row, Time};
 use super::story::{Event, story};
 use crate::auth::Action;
+use crate::boards;
 use crate::error::AppError;
 use crate::explain::efficiency::{Efficiency, Figure, Judgement, Measured, efficiency};
 use crate::explain::sizes;
@@ -363,6 +364,12 @@ impl Live {
     /// As far as a bar can go.
     fn capped(figure: &Figure) -> u32 {
         figure.percent.unwrap_or(0).min(100)
+    }
+
+    /// Whether its folder may hold something for a dashboard. A dashboard's own job shows another's.
+    fn can_show(&self) -> bool {
+        let is_board = boards::Kind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
+        self.is_own && self.folder().starts_with('/') && !is_board
     }
 
     fn folder(&self) -> &str {

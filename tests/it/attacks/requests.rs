@@ -46,6 +46,10 @@ const NO_FORM: &[&str] = &[
     "/retire",
     "/restore",
     "/end-alarm",
+    "/boards/{id}/start",
+    "/boards/{id}/wake",
+    "/boards/{id}/extend",
+    "/boards/{id}/stop",
     "/submissions/{id}/again",
     "/submissions/{id}/give-up",
 ];

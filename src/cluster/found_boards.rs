@@ -1,0 +1,257 @@
+//! Folders that a dashboard could show, looked for on a cluster with one bounded command over the person's own
+//! connection: where event files were written lately, or runs of MLflow. Never asked on the way of a page.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::learnt::Learnt;
+use crate::clock::UnixTime;
+use crate::domain::is_trick;
+use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::store::lines::LineKey;
+
+/// The search is ended after this many seconds; what it has found until then counts.
+const SEARCH_S: &str = "8";
+/// The whole command, with what a busy disk adds.
+const WITHIN: Duration = Duration::from_secs(15);
+/// More than this many files print nothing that anyone would read.
+const MOST_OUTPUT: usize = 4 * 1024 * 1024;
+/// So many files count, the newest.
+const MOST_FILES: usize = 2000;
+/// So many folders are offered.
+pub const MOST_FOUND: usize = 12;
+/// So many of the person's own folders are searched.
+const MOST_STARTS: usize = 8;
+/// So deep.
+const DEPTH: &str = "5";
+/// Longer paths are no folders that anyone wants to see.
+const LONGEST_PATH: usize = 1000;
+/// What was found is not looked for again within this time.
+const KEPT_FOR: Duration = Duration::from_mins(5);
+/// So many answers are remembered.
+const MOST_KEPT: usize = 1000;
+
+/// Folders that hold programs, not results. Hidden ones are skipped as well.
+const SKIPPED: &[&str] = &[
+    ".*",
+    "site-packages",
+    "node_modules",
+    "__pycache__",
+    "conda*",
+    "miniconda*",
+    "anaconda*",
+    "miniforge*",
+    "mambaforge*",
+];
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// Folders with event files, for TensorBoard.
+    Events,
+    /// Tracking folders and databases of MLflow.
+    Runs,
+}
+
+/// Something to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its full path.
+    pub path: String,
+    /// When anything in it was last written.
+    pub newest: UnixTime,
+}
+
+/// What came of a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The newest first.
+    pub places: Vec<Place>,
+    /// Whether the search was ended before its end.
+    pub is_cut: bool,
+}
+
+/// Remembers what was found.
+#[derive(Clone, Default)]
+pub struct FoundBoards(Arc<Mutex<HashMap<(LineKey, Sort), Kept>>>);
+
+struct Kept {
+    until: Instant,
+    found: Arc<Found>,
+}
+
+impl FoundBoards {
+    /// What can be shown on someone's cluster; asked if that was not done within the last minutes.
+    pub async fn look(
+        &self,
+        line: &Arc<Line>,
+        key: LineKey,
+        learnt: &Learnt,
+        sort: Sort,
+    ) -> Result<Arc<Found>, RunError> {
+        let now = Instant::now();
+        if let Some(kept) = self.lock().get(&(key, sort)).filter(|kept| kept.until > now) {
+            return Ok(kept.found.clone());
+        }
+        let found = Arc::new(search(line, &starts(learnt), sort).await?);
+        let mut all = self.lock();
+        if all.len() >= MOST_KEPT {
+            all.retain(|_, kept| kept.until > now);
+        }
+        all.insert((key, sort), Kept { until: now + KEPT_FOR, found: found.clone() });
+        Ok(found)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(LineKey, Sort), Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The person's own folders, without those that lie in another one.
+fn starts(learnt: &Learnt) -> Vec<String> {
+    let known = learnt.folders.iter().map(|folder| folder.path.as_str());
+    let mut starts: Vec<String> = Vec::new();
+    for path in learnt.home.as_deref().into_iter().chain(known) {
+        let path = path.trim_end_matches('/');
+        let is_fit = path.starts_with('/') && !path.contains(char::is_control);
+        if is_fit && !starts.iter().any(|start| is_below(path, start)) {
+            starts.retain(|start| !is_below(start, path));
+            starts.push(path.to_owned());
+        }
+    }
+    starts.truncate(MOST_STARTS);
+    starts
+}
+
+/// Whether a path is a folder or lies in it.
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+async fn search(line: &Arc<Line>, starts: &[String], sort: Sort) -> Result<Found, RunError> {
+    if starts.is_empty() {
+        return Ok(Found::default());
+    }
+    let command = RemoteCommand::new("timeout")
+        .args(args(starts, sort))
+        .within(WITHIN)
+        .printing_at_most(MOST_OUTPUT);
+    let output = line.read(command, Urgency::Interactive).await?;
+    // Folders that may not be read make it end with an error: what it found counts all the same.
+    let was_ended = output.code == 124;
+    Ok(read(&output.stdout, starts, sort, was_ended))
+}
+
+/// The words of the search. Links are not followed, but a start may be one: the slash at its end leads through it.
+fn args(starts: &[String], sort: Sort) -> Vec<String> {
+    let mut args: Vec<String> = [SEARCH_S, "find", "-P"].map(str::to_owned).to_vec();
+    args.extend(starts.iter().map(|start| format!("{start}/")));
+    let mut add = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["-mindepth", "1", "-maxdepth", DEPTH, "-type", "d", "("]);
+    for (at, name) in SKIPPED.iter().enumerate() {
+        if at > 0 {
+            add(&["-o"]);
+        }
+        add(&["-name", name]);
+    }
+    add(&[")", "-prune", "-o"]);
+    match sort {
+        Sort::Events => {
+            add(&["-type", "f", "-name", "events.out.tfevents.*", "-printf", "%T@ %h\\0"]);
+        }
+        Sort::Runs => {
+            add(&["-type", "f", "(", "-name", "mlflow.db", "-o", "-name", "mlruns.db", ")"]);
+            add(&["-printf", "%T@ %p\\0", "-o", "-type", "f", "-name", "meta.yaml"]);
+            add(&["-path", "*/mlruns/*", "-printf", "%T@ %h\\0"]);
+        }
+    }
+    args
+}
+
+/// Reads what the search printed: times and paths, each ended by a zero byte.
+fn read(printed: &[u8], starts: &[String], sort: Sort, was_ended: bool) -> Found {
+    let mut files: Vec<Place> = printed.split(|byte| *byte == 0).filter_map(place).collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.newest));
+    let is_cut = was_ended || files.len() > MOST_FILES;
+    files.truncate(MOST_FILES);
+    let mut newest: BTreeMap<String, UnixTime> = BTreeMap::new();
+    for Place { path, newest: at } in files {
+        let path = match sort {
+            Sort::Events => path,
+            Sort::Runs => tracking(path),
+        };
+        note(&mut newest, path, at);
+    }
+    if sort == Sort::Events {
+        newest = fold(newest, starts);
+    }
+    let mut places: Vec<Place> =
+        newest.into_iter().map(|(path, newest)| Place { path, newest }).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.newest));
+    places.truncate(MOST_FOUND);
+    Found { places, is_cut }
+}
+
+/// `1794820320.1234 /scratch/alice/runs/one`; nothing for a path that cannot be shown as it is.
+fn place(line: &[u8]) -> Option<Place> {
+    let (time, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+    let seconds = time.split('.').next()?.parse().ok()?;
+    let is_fit = path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains(is_trick);
+    is_fit.then(|| Place { path: path.to_owned(), newest: UnixTime(seconds) })
+}
+
+/// The tracking folder that a run lies in.
+fn tracking(path: String) -> String {
+    const NAME: &str = "/mlruns";
+    let inside = path.rfind("/mlruns/").map(|at| path[..at + NAME.len()].to_owned());
+    inside.unwrap_or(path)
+}
+
+fn note(newest: &mut BTreeMap<String, UnixTime>, path: String, at: UnixTime) {
+    let known = newest.entry(path).or_insert(at);
+    *known = at.max(*known);
+}
+
+/// Runs that lie beside each other are one experiment: the folder around them is shown. Never one of the starts, as
+/// that would be everything.
+fn fold(mut newest: BTreeMap<String, UnixTime>, starts: &[String]) -> BTreeMap<String, UnixTime> {
+    loop {
+        let mut children: HashMap<String, usize> = HashMap::new();
+        for path in newest.keys() {
+            if let Some(parent) = parent(path).filter(|one| !starts.iter().any(|s| s == one)) {
+                *children.entry(parent.to_owned()).or_default() += 1;
+            }
+        }
+        let is_crowded = |path: &str| children.get(path).is_some_and(|count| *count > 1);
+        let mut next = BTreeMap::new();
+        for (path, at) in &newest {
+            let parent = parent(path).filter(|parent| is_crowded(parent));
+            note(&mut next, parent.unwrap_or(path).to_owned(), *at);
+        }
+        let next = without_inner(next);
+        if next.len() == newest.len() {
+            return next;
+        }
+        newest = next;
+    }
+}
+
+/// What lies in another folder of the list is seen there.
+fn without_inner(newest: BTreeMap<String, UnixTime>) -> BTreeMap<String, UnixTime> {
+    let mut outer: BTreeMap<String, UnixTime> = BTreeMap::new();
+    let mut paths: Vec<(String, UnixTime)> = newest.into_iter().collect();
+    paths.sort_by_key(|(path, _)| path.len());
+    for (path, at) in paths {
+        let around = outer.keys().find(|folder| is_below(&path, folder)).cloned();
+        note(&mut outer, around.unwrap_or(path), at);
+    }
+    outer
+}
+
+fn parent(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(before, _)| before).filter(|before| !before.is_empty())
+}

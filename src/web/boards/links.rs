@@ -1,0 +1,111 @@
+//! Links by which guests see a dashboard: making one, taking it back, and those that someone oversees.
+
+use askama::Template;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::super::Answer;
+use super::super::extract::{Context, Form, Me, Path, Query};
+use super::super::flash::{self, Flash};
+use super::super::form::{Problems, shown_again};
+use super::super::once::{self, Shown};
+use super::super::page::{Page, Section, show};
+use super::board::{Forms, ShareState, wrong};
+use super::{address, fault, hidden, own};
+use crate::auth::Action;
+use crate::boards::shares::{Invitation, NotShared, Share};
+use crate::domain::{BoardId, Role, ShareId};
+
+/// Where links are overseen.
+const OVERSEEN: &str = "/boards/links";
+
+#[derive(Template)]
+#[template(path = "boards/links.html")]
+struct LinksPage {
+    page: Page,
+    links: Vec<Share>,
+    is_admin: bool,
+}
+
+/// A link to be made.
+#[derive(Deserialize)]
+pub struct LinkForm {
+    label: String,
+    days: String,
+    #[serde(default)]
+    passphrase: SecretString,
+}
+
+/// Where one came from.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Back {
+    from: String,
+}
+
+/// The right by which someone sees links of others: a group that they lead, else everything.
+pub fn overseeing(me: &Me) -> Action {
+    let led = me.0.viewer.groups.iter().find(|(_, role)| *role == Role::Pi);
+    led.map_or(Action::ManagePeople, |(group, _)| Action::OverseeBoards(*group))
+}
+
+/// Links that work, of the people in groups that one leads; of everyone for administrators.
+pub async fn list(context: Context, me: Me) -> Answer {
+    me.may(overseeing(&me))?;
+    let links = context.app.boards.overseen(&me.0.viewer).await?;
+    let page = Page::for_person(&context, &me.0, "Links that work", Section::Boards);
+    show(&LinksPage { page, links, is_admin: me.0.viewer.is_admin })
+}
+
+/// Makes a link and shows it, once.
+pub async fn add(
+    context: Context,
+    me: Me,
+    Path(id): Path<BoardId>,
+    Form(form): Form<LinkForm>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let standing = own(&context, &me, id).await?;
+    let invitation = Invitation {
+        label: form.label.clone(),
+        // What is no number is out of every range.
+        days: form.days.trim().parse().unwrap_or(0),
+        passphrase: form.passphrase,
+    };
+    let problem = match context.app.boards.share(&me.actor(&context), id, &invitation).await {
+        Ok(token) => {
+            let path = format!("/s/{}", token.as_str());
+            let link = context.app.config.boards.public_url.join(&path);
+            let label = form.label.trim().to_owned();
+            return once::redirect(context, &me, &address(id), &Shown { link, label });
+        }
+        Err(NotShared::NotDone(error)) => return Err(fault(error)),
+        Err(error) => error,
+    };
+    let field = match &problem {
+        NotShared::Days => "days",
+        NotShared::Passphrase => "passphrase",
+        _ => "label",
+    };
+    let share = ShareState {
+        problems: Problems::one(field, problem),
+        label: shown_again(&form.label),
+        days: shown_again(&form.days),
+    };
+    wrong(&context, &me, standing, Forms { share, ..Forms::default() }).await
+}
+
+/// Takes a link back. One that is not theirs to take back is not there.
+pub async fn revoke(
+    context: Context,
+    me: Me,
+    Path(id): Path<ShareId>,
+    Query(back): Query<Back>,
+) -> Answer {
+    me.may(Action::UseClusters)?;
+    let board = context.app.boards.unshare(&me.actor(&context), id).await.map_err(hidden)?;
+    let standing = context.app.boards.get(&me.0.viewer, board).await?;
+    let is_mine = standing.is_some_and(|one| one.board.person_id == me.0.person.id);
+    let to = if is_mine && back.from != "links" { address(board) } else { OVERSEEN.to_owned() };
+    Ok(flash::redirect(context, &to, Flash::BoardUnshared))
+}

@@ -1,0 +1,229 @@
+//! The part of a dashboard's page that renews itself: its state, and what one can do now.
+
+use super::super::compose::place;
+use super::super::extract::{Context, Me};
+use super::super::jobs::found::{self, What};
+use super::super::jobs::list::frame;
+use super::super::jobs::row::Time;
+use super::state::{Glance, Look, Phase, Step, Words, glance, phase, steps, words};
+use super::{address, cost, kind_title};
+use crate::auth::Action;
+use crate::boards::{Standing, whose};
+use crate::clock::UnixTime;
+use crate::cluster::Status;
+use crate::error::AppError;
+use crate::explain::sizes;
+use crate::jobs::QueueKey;
+use crate::store;
+use crate::store::boards::Board;
+use crate::store::boards::runs::Run;
+
+const DAY: i64 = 86_400;
+
+/// What the part says.
+pub struct Live {
+    pub href: String,
+    pub title: String,
+    pub kind: &'static str,
+    pub cluster: String,
+    pub slug: String,
+    /// Whose; empty for one's own.
+    pub owner: String,
+    pub group: String,
+    pub places: Vec<String>,
+    pub glance: Glance,
+    pub words: Words,
+    pub steps: Vec<Step>,
+    /// When its job may start.
+    pub start: Option<UnixTime>,
+    /// Its place in the queue.
+    pub in_line: String,
+    /// When its time is up.
+    pub ends_at: Option<UnixTime>,
+    /// When the follow-up takes over.
+    pub next_at: Option<UnixTime>,
+    /// Who started it, if not its owner.
+    pub woken_by: String,
+    /// What it costs, for its owner.
+    pub cost: String,
+    /// The page of its job, for its owner.
+    pub job: String,
+    /// The form that makes another one like it.
+    pub another: String,
+    pub buttons: Buttons,
+    /// What a colleague may do, in words.
+    pub wake_words: String,
+    pub wakes_per_day: i64,
+    /// Whether it changes by itself soon.
+    pub is_moving: bool,
+    /// The part that the page was asked to open.
+    pub wanted: &'static str,
+}
+
+/// What one can do.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
+pub struct Buttons {
+    pub open: bool,
+    pub connect: bool,
+    pub extend: bool,
+    pub stop: bool,
+    pub start: bool,
+    pub wake: bool,
+}
+
+/// Puts it together. No cluster is asked.
+pub async fn live(context: &Context, me: &Me, standing: &Standing) -> Result<Live, AppError> {
+    let app = &context.app;
+    let Standing { board, run, next, is_live } = standing;
+    let is_mine = me.may(Action::ManageBoard(whose(board))).is_ok();
+    let key = QueueKey { person: board.person_id, cluster: board.cluster_id };
+    let is_down = matches!(app.lines.status(key.line()), Status::Down) && !is_live;
+    let phase = phase(standing);
+    let mut queue = Queue::default();
+    if let Some(run) = run.as_ref().filter(|_| is_mine && phase == Phase::Waiting) {
+        queue = Queue::of(context, me, board, run).await?;
+    }
+    let look = Look {
+        is_owner: is_mine,
+        is_down,
+        idle_minutes: app.config.boards.idle_minutes,
+        why: &queue.why,
+    };
+    let spots = if is_mine { place::all(context, me).await? } else { Vec::new() };
+    let spot = spots.iter().find(|spot| spot.cluster.id == board.cluster_id);
+    let is_open = standing.is_open();
+    let wake = Wake::of(context, me, standing, is_down).await?;
+    let has_stop = run.as_ref().is_some_and(|run| !run.stop.is_empty());
+    let ends_at = run.as_ref().filter(|_| is_open).and_then(Run::ends_at);
+    let is_on = is_open && !has_stop;
+    Ok(Live {
+        href: address(board.id),
+        title: board.title.clone(),
+        kind: kind_title(board),
+        cluster: board.cluster.clone(),
+        slug: board.slug.clone(),
+        owner: if is_mine { String::new() } else { board.owner_name.clone() },
+        group: board.group_name.clone().unwrap_or_default(),
+        glance: glance(standing),
+        words: words(standing, look),
+        steps: if is_down { Vec::new() } else { steps(standing) },
+        start: queue.start,
+        in_line: queue.place,
+        next_at: next.as_ref().and_then(Run::begin_at),
+        woken_by: run.as_ref().and_then(|run| run.woken_by_name.clone()).unwrap_or_default(),
+        cost: spot.and_then(|spot| cost::of(board, &spot.place)).unwrap_or_default(),
+        job: job(board, run.as_ref().filter(|_| is_mine)),
+        another: another(board),
+        places: board.places(),
+        buttons: Buttons {
+            open: *is_live,
+            connect: is_mine && is_down && is_open,
+            extend: is_mine && is_on && ends_at.is_some() && next.is_none(),
+            stop: is_mine && is_on,
+            start: is_mine && !is_open,
+            wake: wake.is_possible,
+        },
+        ends_at,
+        wake_words: wake.words,
+        wakes_per_day: board.wakes_per_day,
+        is_moving: is_open && !is_live && !is_down,
+        wanted: "",
+    })
+}
+
+/// What the queue says of its job.
+#[derive(Default)]
+struct Queue {
+    why: String,
+    start: Option<UnixTime>,
+    place: String,
+}
+
+impl Queue {
+    async fn of(context: &Context, me: &Me, board: &Board, run: &Run) -> Result<Self, AppError> {
+        let Some(number) = run.job else { return Ok(Self::default()) };
+        let found = match found::find(context, me, &board.slug, &number.to_string()).await {
+            Ok(found) => found,
+            Err(AppError::NotFound) => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let What::Job(record) = &found.what else { return Ok(Self::default()) };
+        let row = frame(&found.place, context.app.clock.now(), "").record(record, true);
+        let (start, place) = match row.time {
+            Time::Waiting { start, place, .. } => (start, place),
+            Time::Running { .. } | Time::Ended { .. } => (None, String::new()),
+        };
+        Ok(Self { why: row.why.map(|why| why.sentence).unwrap_or_default(), start, place })
+    }
+}
+
+/// What a colleague may do.
+#[derive(Default)]
+struct Wake {
+    is_possible: bool,
+    words: String,
+}
+
+impl Wake {
+    async fn of(
+        context: &Context,
+        me: &Me,
+        standing: &Standing,
+        is_down: bool,
+    ) -> Result<Self, AppError> {
+        let board = &standing.board;
+        if me.may(Action::WakeBoard(whose(board))).is_err() || standing.is_open() {
+            return Ok(Self::default());
+        }
+        let owner = &board.owner_name;
+        let no = |words: String| Ok(Self { is_possible: false, words });
+        if board.wakes_per_day == 0 {
+            return no(format!("Only {owner} can start it. Ask them if you want to see it."));
+        }
+        let since = context.app.clock.now().plus(-DAY);
+        let mut db = context.app.store.read().await?;
+        let used = store::boards::runs::count_wakes(&mut db, board.id, since).await?;
+        let time = sizes::minutes(u32::try_from(board.wake_minutes).unwrap_or(0));
+        let left = board.wakes_per_day - used;
+        if left <= 0 {
+            return no(format!(
+                "{owner} allows their group {} a day, and that was used. Ask {owner} to start it, or come back tomorrow.",
+                times(board.wakes_per_day)
+            ));
+        }
+        if is_down {
+            return no(format!(
+                "It runs as {owner}, whose connection to {} is closed. Ask them to connect; then you can start it.",
+                board.cluster
+            ));
+        }
+        let words = format!(
+            "You may start it: it runs as {owner}, who pays for it, for {time}. {owner} allows their group {} a day; {} left.",
+            times(board.wakes_per_day),
+            if left == 1 { "1 is".to_owned() } else { format!("{left} are") },
+        );
+        Ok(Self { is_possible: true, words })
+    }
+}
+
+fn times(count: i64) -> String {
+    if count == 1 { "1 start".to_owned() } else { format!("{count} starts") }
+}
+
+/// The page of its job.
+fn job(board: &Board, run: Option<&Run>) -> String {
+    let number = run.and_then(|run| run.job);
+    number.map(|number| format!("/jobs/{}/{number}", board.slug)).unwrap_or_default()
+}
+
+/// The form that makes another one like it.
+fn another(board: &Board) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("cluster", &board.slug).append_pair("kind", &board.kind);
+    for place in board.places() {
+        query.append_pair("place", &place);
+    }
+    query.append_pair("minutes", &board.minutes.to_string());
+    format!("/boards/new?{}", query.finish())
+}

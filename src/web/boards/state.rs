@@ -1,0 +1,313 @@
+//! How far a dashboard is, and how it ended, in words. Pure.
+
+use crate::boards::Standing;
+use crate::explain::{sbatch, sizes};
+use crate::store::boards::runs::{Run, State};
+
+/// How far a dashboard is, as its page tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It was never started.
+    Never,
+    /// Its job is being handed over.
+    Asked,
+    /// Its job waits.
+    Waiting,
+    /// Its job makes what it needs.
+    Preparing,
+    /// Its job starts it.
+    Starting,
+    /// It runs, and the portal is on its way to it.
+    Reaching,
+    /// It can be opened.
+    Ready,
+    /// It was told to stop.
+    Stopping,
+    /// It is over.
+    Over,
+}
+
+/// The state in a word or two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// The kind of badge.
+    pub kind: &'static str,
+    /// Its words.
+    pub label: &'static str,
+}
+
+/// What the page says in its first lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// ok, info, warning or danger.
+    pub tone: &'static str,
+    /// In a few words.
+    pub title: String,
+    /// What it means, and what to do.
+    pub text: String,
+    /// What a program said, as it came.
+    pub said: String,
+}
+
+/// A step on the way to a dashboard.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step {
+    /// done, next or later.
+    pub state: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// What happens in it.
+    pub text: String,
+}
+
+/// Who looks, and what else is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// Whether the dashboard is theirs.
+    pub is_owner: bool,
+    /// Whether its owner's connection is closed.
+    pub is_down: bool,
+    /// A dashboard that nobody looks at is stopped after so many minutes.
+    pub idle_minutes: u32,
+    /// Why its job waits, as far as that is known.
+    pub why: &'a str,
+}
+
+/// How far it is.
+pub fn phase(standing: &Standing) -> Phase {
+    let Some(run) = &standing.run else { return Phase::Never };
+    match run.state {
+        State::Over => Phase::Over,
+        _ if !run.stop.is_empty() => Phase::Stopping,
+        _ if standing.is_live => Phase::Ready,
+        State::Asked => Phase::Asked,
+        State::Waiting => Phase::Waiting,
+        // The job tells this last before it is ready.
+        State::Starting if run.message.starts_with("Starting") => Phase::Starting,
+        State::Starting => Phase::Preparing,
+        State::Ready => Phase::Reaching,
+    }
+}
+
+/// The badge.
+pub fn glance(standing: &Standing) -> Glance {
+    let (kind, label) = match phase(standing) {
+        Phase::Never => ("neutral", "Not started"),
+        Phase::Asked => ("waiting", "Asked for"),
+        Phase::Waiting => ("waiting", "Waiting"),
+        Phase::Preparing => ("running", "Preparing"),
+        Phase::Starting => ("running", "Starting"),
+        Phase::Reaching => ("warning", "Not reached"),
+        Phase::Ready => ("ok", "Ready"),
+        Phase::Stopping => ("neutral", "Stopping"),
+        Phase::Over => match standing.run.as_ref().map_or("", |run| run.end.as_str()) {
+            "failed" | "refused" | "not-sent" | "memory" | "node" => ("failed", "Failed"),
+            _ => ("neutral", "Not running"),
+        },
+    };
+    Glance { kind, label }
+}
+
+/// The first lines of its page. What programs said is for its owner alone.
+pub fn words(standing: &Standing, look: Look<'_>) -> Words {
+    let words = all_words(standing, look);
+    if look.is_owner { words } else { Words { said: String::new(), ..words } }
+}
+
+fn all_words(standing: &Standing, look: Look<'_>) -> Words {
+    let cluster = &standing.board.cluster;
+    let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
+    let say = |tone, title: &str, text: String| Words {
+        tone,
+        title: title.to_owned(),
+        text,
+        said: String::new(),
+    };
+    let phase = phase(standing);
+    if look.is_down && !matches!(phase, Phase::Never | Phase::Over) {
+        let title = if phase == Phase::Asked {
+            "Waiting for the connection"
+        } else {
+            "The connection to the cluster is closed"
+        };
+        return say("warning", title, away(standing, phase, look.is_owner));
+    }
+    match phase {
+        Phase::Never => say("info", "It was never started", "Start it to see it.".to_owned()),
+        Phase::Asked if message.is_empty() => {
+            say("info", "Asked for", format!("The job is being handed over to {cluster}."))
+        }
+        Phase::Asked => Words {
+            said: message.to_owned(),
+            ..say(
+                "warning",
+                "The job could not be handed over yet",
+                "The portal tries again by itself for ten minutes.".to_owned(),
+            )
+        },
+        Phase::Waiting if !look.why.is_empty() => {
+            say("info", "Waiting in the queue", look.why.to_owned())
+        }
+        Phase::Waiting => say(
+            "info",
+            "Waiting in the queue",
+            format!("{cluster} starts it as soon as there is room. It is a small job, so this rarely takes long."),
+        ),
+        Phase::Preparing => say(
+            "info",
+            "Preparing the environment",
+            "Its job runs and makes what it needs. The first time on a cluster takes a minute or two; later it is a matter of seconds.".to_owned(),
+        ),
+        Phase::Starting => say("info", "Starting", "It is ready in a moment.".to_owned()),
+        Phase::Reaching => Words {
+            said: message.to_owned(),
+            ..say(
+                "warning",
+                "It runs, and the portal is connecting to it",
+                "This takes a few seconds as a rule. If it stays like this, stop it and start it again.".to_owned(),
+            )
+        },
+        Phase::Ready => say("ok", "Ready", ready(standing)),
+        Phase::Stopping => say(
+            "info",
+            "Stopping",
+            "Its job is being ended. This takes a few seconds.".to_owned(),
+        ),
+        Phase::Over => match &standing.run {
+            Some(run) => ended(standing, run, look),
+            None => Words::default(),
+        },
+    }
+}
+
+fn ready(standing: &Standing) -> String {
+    if standing.next.is_some() {
+        "Open it in a new tab. A follow-up is on its way and takes over before the time is up."
+    } else {
+        "Open it in a new tab. You can close that tab and this page at any time; nothing is lost."
+    }
+    .to_owned()
+}
+
+/// Nothing reaches the cluster.
+fn away(standing: &Standing, phase: Phase, is_owner: bool) -> String {
+    let cluster = &standing.board.cluster;
+    match (phase, is_owner) {
+        (Phase::Asked, true) => format!(
+            "You are not connected to {cluster}. Connect, and the dashboard is asked for by itself. If that takes longer than ten minutes, you start it again."
+        ),
+        (_, true) => format!(
+            "The dashboard goes on at {cluster}. It comes back here by itself when you connect."
+        ),
+        (_, false) => format!(
+            "It runs as {}, whose connection to {cluster} is closed. It comes back by itself when they connect.",
+            standing.board.owner_name
+        ),
+    }
+}
+
+/// How it ended, and what to do.
+fn ended(standing: &Standing, run: &Run, look: Look<'_>) -> Words {
+    let board = &standing.board;
+    let was_ready = run.ready_at().is_some();
+    let minutes = sizes::minutes(u32::try_from(run.minutes).unwrap_or(0));
+    let idle = sizes::minutes(look.idle_minutes);
+    let (tone, title, text) = match run.end.as_str() {
+        "time" => (
+            "info",
+            "Its time was up",
+            format!("It ran for the {minutes} that were asked for. What it shows is still there: start it again to see it."),
+        ),
+        "stopped" if look.is_owner => {
+            ("info", "You stopped it", "What it shows is still there: start it again to see it.".to_owned())
+        }
+        "stopped" => ("info", "It was stopped", format!("{} stopped it.", board.owner_name)),
+        "idle" => (
+            "info",
+            "It was stopped because nobody looked at it",
+            format!("A dashboard that nobody has open for {idle} is ended by itself, so that it does not cost anything for nothing. Start it again whenever you want to look."),
+        ),
+        "replaced" => (
+            "info",
+            "A follow-up took its place",
+            "That one has ended too. Start it again to see it.".to_owned(),
+        ),
+        "cancelled" => (
+            "warning",
+            "Its job was cancelled on the cluster",
+            "Someone ended the job elsewhere: among the jobs, in a terminal, or the people who run the cluster did. Start it again to see it.".to_owned(),
+        ),
+        "node" => (
+            "warning",
+            "The machine that it ran on failed",
+            "This has nothing to do with what it shows. Start it again; it gets another machine.".to_owned(),
+        ),
+        "memory" => (
+            "danger",
+            "It ran out of memory",
+            "What it shows is too large for the memory that a dashboard gets. Make a new one that shows fewer folders, or the folder of one run.".to_owned(),
+        ),
+        "refused" => {
+            ("danger", "Slurm did not take its job", sbatch::read(&run.message).sentence)
+        }
+        "not-sent" => (
+            "danger",
+            "Its job was not handed over",
+            format!("There is no such job on {}. See that the connection stands, then start it again.", board.cluster),
+        ),
+        "gone" => (
+            "warning",
+            "Its job is not known any more",
+            format!("{} has forgotten it, so nobody can tell how it ended. Start it again to see it.", board.cluster),
+        ),
+        "failed" if was_ready => (
+            "danger",
+            "It broke off",
+            "It ran and then ended with an error. The end of its output mostly says why. Start it again; if it ends like this once more, show the output to someone who knows the cluster.".to_owned(),
+        ),
+        "failed" => (
+            "danger",
+            "It could not be started",
+            "Its job ended before there was anything to see. What it said last, and its output, mostly tell why.".to_owned(),
+        ),
+        _ => ("info", "It has ended", "Start it again to see it.".to_owned()),
+    };
+    let is_told = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
+    let said = if is_told { run.message.clone() } else { String::new() };
+    Words { tone, title: title.to_owned(), text, said }
+}
+
+/// The way to it, while it is on its way.
+pub fn steps(standing: &Standing) -> Vec<Step> {
+    let phase = phase(standing);
+    let at = match phase {
+        Phase::Asked => 0,
+        Phase::Waiting => 1,
+        Phase::Preparing => 2,
+        Phase::Starting => 3,
+        Phase::Reaching => 4,
+        Phase::Never | Phase::Ready | Phase::Stopping | Phase::Over => return Vec::new(),
+    };
+    let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
+    let titles = [
+        "Asked for",
+        "Waiting in the queue",
+        "Preparing the environment",
+        "Starting",
+        "Ready to open",
+    ];
+    let step = |(number, title): (usize, &'static str)| Step {
+        state: match number.cmp(&at) {
+            std::cmp::Ordering::Less => "done",
+            std::cmp::Ordering::Equal => "next",
+            std::cmp::Ordering::Greater => "later",
+        },
+        title,
+        text: if number == at && matches!(phase, Phase::Preparing | Phase::Starting) {
+            message.to_owned()
+        } else {
+            String::new()
+        },
+    };
+    titles.into_iter().enumerate().map(step).collect()
+}
