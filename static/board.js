@@ -8,7 +8,7 @@
 
   for (const time of document.querySelectorAll("time[data-clock]")) {
     const at = new Date(time.dateTime);
-    time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.textContent = at.toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
   }
 
   const tellTime = () => {
@@ -16,7 +16,7 @@
     if (!time) return;
     const at = new Date(time.dateTime);
     const minutes = Math.max(0, Math.round((at - Date.now()) / 60000));
-    const clock = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+    const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
     const left = minutes >= 120 ? `${Math.floor(minutes / 60)} h left` : `${minutes} min left`;
     time.textContent = `${clock} (${left})`;
   };
@@ -38,7 +38,7 @@
     const time = document.querySelector("time[data-left]");
     if (time && news.ends) time.dateTime = new Date(news.ends * 1000).toISOString();
     const words = document.querySelector("[data-followed]");
-    if (words) words.textContent = news.followed ? "Goes on after" : "Runs until";
+    if (words) words.textContent = news.followed ? "Prolonged beyond" : "Runs until";
     tellTime();
   };
   if (bar) {
@@ -47,7 +47,7 @@
   }
 
   if (frame) {
-    if (location.hash) frame.src += location.hash;
+    if (location.hash) frame.src = frame.src.split("#")[0] + location.hash;
     const follow = () => {
       try {
         const hash = frame.contentWindow.location.hash;
@@ -56,9 +56,8 @@
         // It shows something that is not of this origin; nothing to keep.
       }
     };
-    frame.addEventListener("load", () => {
-      follow();
-      frame.contentWindow.addEventListener("hashchange", follow);
-    });
+    // Some programs change their address without an event that could be heard.
+    frame.addEventListener("load", follow);
+    setInterval(follow, 1000);
   }
 })();

@@ -28,6 +28,10 @@ pub enum Bucket {
     Confirmation(i64),
     /// Keys that someone brings along; opening one may take seconds.
     Import(i64),
+    /// Links to dashboards that do not exist, from one address. Sign-ins have a bucket of their own.
+    Link(IpAddr),
+    /// Openings of one link to a dashboard, from one address.
+    Opening(i64, IpAddr),
     /// Passphrases for one link to a dashboard, from one address.
     PassphraseFrom(i64, IpAddr),
     /// Passphrases for one link to a dashboard, from anywhere.
@@ -38,7 +42,8 @@ impl Bucket {
     /// Tries before the bucket is full, and seconds until it has room for one more.
     const fn size(&self) -> (f64, f64) {
         match self {
-            Self::Address(_) => (30.0, 10.0),
+            Self::Address(_) | Self::Link(_) => (30.0, 10.0),
+            Self::Opening(..) => (60.0, 5.0),
             Self::AccountFrom(..) | Self::PassphraseFrom(..) => (8.0, 30.0),
             Self::Account(_) | Self::Passphrase(_) => (40.0, 60.0),
             Self::Import(_) => (40.0, 20.0),

@@ -44,16 +44,20 @@ impl Auth {
         Ok(found)
     }
 
+    /// Whether a session that was last used then and ends then still holds.
+    pub fn session_holds(&self, seen: UnixTime, ends: UnixTime) -> bool {
+        let now = self.clock.now();
+        now < ends && now.since(seen) < i64::from(self.lifetimes.idle_hours) * 3600
+    }
+
     /// The same without counting as a use: an open page is not a person.
     pub async fn peek(&self, cookie: &str) -> Result<Option<Arc<SignedIn>>> {
         let hash = token::hash(cookie);
         let found =
             self.signed_in.get(&self.store, &hash, async || self.read_session(&hash).await).await?;
         // The time goes on while the database stays as it is.
-        let now = self.clock.now();
-        let idle = i64::from(self.lifetimes.idle_hours) * 3600;
         let holds = found.as_ref().clone().filter(|who| {
-            !who.person.is_disabled && now < who.expires_at && now.since(who.last_seen_at) < idle
+            !who.person.is_disabled && self.session_holds(who.last_seen_at, who.expires_at)
         });
         if let Some(who) = &holds {
             self.reopen_keychain(who, cookie);

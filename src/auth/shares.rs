@@ -9,7 +9,13 @@ use crate::domain::ShareId;
 impl Auth {
     /// Counts a wrong guess at a link. Guessing is hopeless, but it need not be free.
     pub fn count_wrong_link(&self, visitor: &Visitor) -> Result<()> {
-        let bucket = [Bucket::Address(network(visitor.address))];
+        let bucket = [Bucket::Link(network(visitor.address))];
+        self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
+    }
+
+    /// Counts an opening of a link that exists: each leaves a line in the activity log.
+    pub fn count_opening(&self, share: ShareId, visitor: &Visitor) -> Result<()> {
+        let bucket = [Bucket::Opening(share.0, network(visitor.address))];
         self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 

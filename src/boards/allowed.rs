@@ -1,7 +1,7 @@
 //! What those who are not a board's owner may ask of it: reading, and nothing that writes, uploads or calls out. Pure.
 //!
 //! One table for each kind, found out from the programs' routes and from what their pages ask for. `server.py` gets the
-//! same table for versions of MLflow that it shows read-only to everyone.
+//! same table for versions of `MLflow` that it shows read-only to everyone.
 
 use super::Kind;
 
@@ -27,10 +27,9 @@ fn fits(pattern: &str, path: &str) -> bool {
     let (mut wanted, mut steps) = (pattern.split('/').skip(1), path.split('/').skip(1));
     loop {
         match (wanted.next(), steps.next()) {
-            (Some("**"), Some(_)) => return true,
+            (Some("**"), Some(_)) | (None, None) => return true,
             (Some("*"), Some(step)) if !step.is_empty() => {}
             (Some(want), Some(step)) if want == step => {}
-            (None, None) => return true,
             _ => return false,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +78,8 @@ pub(super) struct Inner {
 pub(super) struct Stream {
     pub(super) cut: CancellationToken,
     pub(super) open: usize,
+    /// Requests of this browser that may be under way at a time.
+    pub(super) places: Arc<Semaphore>,
 }
 
 /// A dashboard with its runs, as pages show it.

@@ -3,9 +3,10 @@
 //! decided anew for every request.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Boards, Standing, Stream, lock, whose};
@@ -22,6 +23,8 @@ use crate::store::{self, StoreError};
 /// A ticket is used within this many seconds, or not at all.
 const TICKET_FOR: i64 = 60;
 const MOST_TICKETS: usize = 10_000;
+/// So many requests of one reader are under way at a time.
+const AT_ONCE: usize = 16;
 /// Someone of the portal looks for this long; then they come again by a ticket.
 const PERSON_FOR: i64 = 12 * 3600;
 
@@ -119,6 +122,12 @@ impl Boards {
             self.0.parts.auth.count_wrong_link(visitor)?;
             return Ok(None);
         };
+        let mut db = self.0.parts.store.read().await?;
+        let is_signed_in = store::sessions::is_there(&mut db, ticket.session).await?;
+        drop(db);
+        if !is_signed_in {
+            return Ok(None);
+        }
         let by = By::Session(ticket.session);
         let until = now.plus(PERSON_FOR);
         self.let_in(ticket.board, by, false, until, visitor).await.map(Some)
@@ -203,8 +212,13 @@ impl Boards {
         {
             return Err(NoEntry::Closed);
         }
+        let holds = |(seen, ends)| parts.auth.session_holds(seen, ends);
         let who = match (&looked.share, &looked.viewer) {
             (Some(share), _) if share.is_open(now) => Who::Guest(Box::new(share.clone())),
+            // A session that has ended by its time lets nobody look, whether or not its row is gone.
+            (None, Some(_)) if !access.session_times().is_some_and(holds) => {
+                return Err(NoEntry::Closed);
+            }
             (None, Some(viewer)) if viewer.id == board.person_id => Who::Owner,
             (None, Some(viewer)) if viewer.may(Action::SeeBoard(whose(board))).is_ok() => {
                 Who::Member(viewer.id)
@@ -259,10 +273,15 @@ impl Boards {
     /// Is cancelled when the access ends: streams that it let through are cut.
     pub fn stream(&self, pass: &Pass) -> StreamGuard {
         let mut streams = lock(&self.0.streams);
-        let new = || Stream { cut: CancellationToken::new(), open: 0 };
+        let new = || Stream {
+            cut: CancellationToken::new(),
+            open: 0,
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+        };
         let stream = streams.entry(pass.word.clone()).or_insert_with(new);
         stream.open += 1;
-        StreamGuard { boards: self.clone(), word: pass.word.clone(), cut: stream.cut.clone() }
+        let (cut, places) = (stream.cut.clone(), stream.places.clone());
+        StreamGuard { boards: self.clone(), word: pass.word.clone(), cut, places }
     }
 
     /// Cuts the streams of every access that has ended.
@@ -285,9 +304,15 @@ pub struct StreamGuard {
     boards: Boards,
     word: String,
     cut: CancellationToken,
+    places: Arc<Semaphore>,
 }
 
 impl StreamGuard {
+    /// Requests of this browser that may be under way at a time.
+    pub fn places(&self) -> Arc<Semaphore> {
+        self.places.clone()
+    }
+
     /// Is cancelled when the stream must end.
     pub const fn cut(&self) -> &CancellationToken {
         &self.cut

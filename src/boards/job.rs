@@ -7,6 +7,8 @@ mod server_tests;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -22,7 +24,7 @@ pub const MOST_PLACES: usize = 50;
 const LONGEST_PLACE: usize = 4000;
 /// A lock that has not moved for so many seconds belongs to a job that has died.
 const STALE_AFTER_S: u32 = 60;
-/// Versions of MLflow below this have known holes, so that they are only ever shown read-only.
+/// Versions of `MLflow` below this have known holes, so that they are only ever shown read-only.
 const MLFLOW_WHOLE_FROM: [u32; 3] = [3, 15, 0];
 
 const SERVER: &str = include_str!("server.py");
@@ -33,7 +35,7 @@ const RUN: &str = include_str!("job/run.sh");
 pub struct Plan<'a> {
     /// What it is.
     pub kind: Kind,
-    /// What it shows: log folders, or for MLflow one tracking folder or database file. Whole paths.
+    /// What it shows: log folders, or for `MLflow` one tracking folder or database file. Whole paths.
     pub places: &'a [String],
     /// The run's own folder, `BASE/boards/<name>`; made by the submission.
     pub folder: &'a str,
@@ -186,8 +188,11 @@ fn environment(plan: &Plan) -> String {
         .chain_update(packages.exact)
         .chain_update(packages.fitting)
         .finalize();
-    let short: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{short}", plan.kind)
+    let mut name = format!("{}-", plan.kind);
+    for byte in digest.iter().take(5) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
 }
 
 /// What a container sees: whole file systems, since a container's list of folders stumbles over commas and colons.

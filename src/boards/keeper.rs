@@ -1,6 +1,7 @@
 //! Looks after all runs: hands them over, follows them through the queue, reaches them when they are ready, lets them
 //! end. Everything it knows is written down or can be asked again, so a portal that was killed goes on where it was.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
@@ -32,6 +33,9 @@ const CANCEL_AGAIN: Duration = Duration::from_secs(20);
 const WRITE_USED: i64 = 60;
 /// A job that the queue does not know after this many seconds is gone.
 const GONE_AFTER: i64 = 180;
+
+/// Clocks of portal and cluster may differ by this many seconds.
+const SKEW: i64 = 300;
 
 /// When a run is tried next.
 #[derive(Debug, Clone, Copy)]
@@ -159,7 +163,11 @@ impl Boards {
         let parts = &self.0.parts;
         let key = queue_of(board);
         let picture = parts.queues.picture(key).await?;
-        let Some(record) = picture.records.get(&JobId::whole(number)).cloned() else {
+        let record = picture.records.get(&JobId::whole(number)).cloned();
+        // A cluster that was set up anew counts its jobs from the beginning: an older job had this number.
+        let is_this =
+            |record: &Arc<Record>| record.ended().is_none_or(|at| at >= run.asked_at.plus(-SKEW));
+        let Some(record) = record.filter(is_this) else {
             let is_gone = picture.seen.is_some_and(|seen| seen.since(run.asked_at) > GONE_AFTER)
                 && picture.trouble.is_none();
             if is_gone {
@@ -206,11 +214,11 @@ impl Boards {
         run: &Run,
         record: &Record,
     ) -> Result<(), StoreError> {
+        let is_running = record.job.state == JobState::Running;
         let is_early = run.begin_at().is_some_and(|at| self.0.parts.clock.now() < at);
-        if is_early || !self.is_turn(run.id) {
+        if (is_early && !is_running) || !self.is_turn(run.id) {
             return Ok(());
         }
-        let is_running = record.job.state == JobState::Running;
         // A dashboard has one node, and Slurm tells which.
         let node =
             Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());

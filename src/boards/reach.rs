@@ -1,12 +1,16 @@
 //! Reaching a dashboard: a way through its owner's connection to the node that Slurm names, and on each connection the
 //! proof that it is this very run. No host or port ever comes from an address that someone typed.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::desk::{Boards, lock, queue_of};
+use super::entry::StreamGuard;
 use super::handshake::{self, Secret};
 use super::state::{self, Door, Report, Stage};
 use crate::cluster::folders::join;
@@ -18,6 +22,15 @@ use crate::ssh::sftp::{self, SftpError};
 use crate::store::boards::Board;
 use crate::store::boards::runs::Run;
 
+/// Requests of all readers that may be under way at a time, of the connections that a dashboard takes.
+const READERS: usize = 96;
+/// A reader whose earlier requests take this long is told to wait.
+const ROOM_WITHIN: Duration = Duration::from_secs(20);
+/// A board's door takes so many who have not proven anything yet; the portal leaves room for its own next ones.
+const DIALS_AT_ONCE: usize = 16;
+/// A connection that ends in the proof is opened anew: strangers may have filled the board's door.
+const DIALS: u32 = 3;
+
 /// A dashboard that can be reached.
 #[derive(Clone)]
 pub struct Live {
@@ -25,9 +38,23 @@ pub struct Live {
     pub run: RunId,
     /// Where requests go.
     pub upstream: Upstream,
+    /// Places for all readers together: the owner has the rest.
+    readers: Arc<Semaphore>,
     line: Arc<Line>,
     node: String,
     port: u16,
+}
+
+impl Live {
+    /// Places for one more request of a reader, for as long as they are held; none if they are taken for too long.
+    pub async fn room_for_reader(&self, of: &StreamGuard) -> Option<Vec<OwnedSemaphorePermit>> {
+        let both = async {
+            let own = of.places().acquire_owned().await.ok()?;
+            let shared = self.readers.clone().acquire_owned().await.ok()?;
+            Some(vec![own, shared])
+        };
+        tokio::time::timeout(ROOM_WITHIN, both).await.ok().flatten()
+    }
 }
 
 /// What came of a try.
@@ -59,7 +86,7 @@ impl Boards {
         let Stage::Ready(door) = &report.stage else { return Reached::NotYet(Some(report)) };
         let Some(node) = node else { return Reached::NotYet(Some(report)) };
         match self.connect(line, run, node, door).await {
-            Ok(live) => Reached::Yes(live),
+            Ok(way) => Reached::Yes(way),
             Err(problem) => Reached::Unreachable(problem),
         }
     }
@@ -78,7 +105,7 @@ impl Boards {
         if let Err(error) = dial().await {
             let _ = line.unforward(&name, node, door.port).await;
             return Err(match error.kind() {
-                std::io::ErrorKind::InvalidData => {
+                ErrorKind::InvalidData => {
                     "Something else answers at the dashboard's port.".to_owned()
                 }
                 _ => format!(
@@ -89,6 +116,7 @@ impl Boards {
         Ok(Live {
             run: run.id,
             upstream: Upstream::new(dial, Limits::default()),
+            readers: Arc::new(Semaphore::new(READERS)),
             line,
             node: node.to_owned(),
             port: door.port,
@@ -127,12 +155,22 @@ fn name(run: RunId) -> String {
 
 /// Opens connections through a socket, each with its proof.
 fn dial(socket: PathBuf, secret: Secret) -> Dial {
+    let turns = Arc::new(Semaphore::new(DIALS_AT_ONCE));
     Arc::new(move || {
-        let (socket, secret) = (socket.clone(), secret.clone());
+        let (socket, secret, turns) = (socket.clone(), secret.clone(), turns.clone());
         Box::pin(async move {
-            let mut stream = UnixStream::connect(&socket).await?;
-            handshake::shake(&mut stream, &secret, entropy::bytes()?).await?;
-            Ok(stream)
+            let _turn = turns.acquire_owned().await.map_err(std::io::Error::other)?;
+            for left in (0..DIALS).rev() {
+                let mut stream = UnixStream::connect(&socket).await?;
+                match handshake::shake(&mut stream, &secret, entropy::bytes()?).await {
+                    Ok(()) => return Ok(stream),
+                    Err(error) if left == 0 || error.kind() != ErrorKind::UnexpectedEof => {
+                        return Err(error);
+                    }
+                    Err(_) => {}
+                }
+            }
+            Err(ErrorKind::UnexpectedEof.into())
         })
     })
 }

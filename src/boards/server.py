@@ -20,6 +20,7 @@ import socket
 import socketserver
 import sqlite3
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -50,7 +51,7 @@ class State:
         draft = "%s.%d" % (self.path, os.getpid())
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            json.dump(dict(stage=stage, at=int(time.time()), message=message, **more), file)
+            file.write(json.dumps(dict(stage=stage, at=int(time.time()), message=message, **more)) + "\n")
         os.replace(draft, self.path)
 
 
@@ -408,6 +409,8 @@ def is_allowed(rules, method, path):
     if method == "HEAD":
         method = "GET"
     steps = path.split("/")[1:]
+    if "." in steps or ".." in steps:
+        return False
     for known, pattern in rules:
         wanted = pattern.split("/")[1:]
         rest = wanted[-1] == "**"
@@ -450,6 +453,8 @@ def tensorboard(plan):
             return ""
 
     places = plan["places"]
+    if not any(os.path.isdir(place) for place in places):
+        raise Problem("There is no folder %s. Choose the folder again." % places[0])
     logdir = places[0] if len(places) == 1 else linked(plan)
     board = program.TensorBoard(default.get_plugins(), server_class=Kept)
     # Its fast loader would be another process with a port that is open to everyone.
@@ -480,6 +485,42 @@ def readable(place):
     """The last parts of a path, as a name that is fine everywhere."""
     last = [part for part in place.split("/") if part][-2:]
     return re.sub(r"[^\w.+=@-]+", "_", "-".join(last)).lstrip(".-")[:60] or "logs"
+
+
+# --- what may be read ---
+
+
+class Fence:
+    """Files are opened and folders listed below the places that the owner chose, and nowhere else of theirs.
+
+    A board is shown to others and reads as its owner. A colleague who can write into a shared folder could put a link
+    there to a file that only the owner may read; where a path really leads is looked at each time.
+    """
+
+    def __init__(self, plan):
+        inside = [os.path.realpath(place) for place in plan["places"]]
+        # A database has its files beside it.
+        inside += [os.path.dirname(place) for place in inside if os.path.isfile(place)]
+        programs = [sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), *filter(None, sys.path)]
+        system = ["/usr", "/lib", "/lib64", "/etc", "/opt", "/cvmfs", "/dev"]
+        self.always = self.folders(inside + [plan["folder"]] + programs + system)
+        # Programs look at the machine while they start, and not later.
+        self.at_start = self.folders(["/proc", "/sys", "/run", "/tmp", "/var"])
+        sys.addaudithook(self.look)
+
+    @staticmethod
+    def folders(paths):
+        return tuple({os.path.realpath(path).rstrip("/") + "/" for path in paths} - {"/"})
+
+    def close(self):
+        self.at_start = ()
+
+    def look(self, event, args):
+        if event not in ("open", "os.listdir", "os.scandir") or not args or isinstance(args[0], (int, type(None))):
+            return
+        path = os.path.realpath(os.fsdecode(args[0])) + "/"
+        if not path.startswith(self.always) and not path.startswith(self.at_start or "\0"):
+            raise PermissionError(13, "This lies outside of what the board shows", os.fsdecode(args[0]))
 
 
 # --- MLflow ---
@@ -618,10 +659,20 @@ def main():
     with open(sys.argv[1]) as file:
         plan = json.load(file)
     state = State(plan["folder"])
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+
+    def end(*_):
+        # Slurm and the job's script both send a signal. Nothing here may wait for a lock that the first one holds.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        state.tell("ended", "The board was stopped, or its time was up.")
+        os.write(1, b"The board has ended.\n")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
     state.tell("starting", "Starting the board.")
+    tempfile.tempdir = plan["folder"]
+    fence = Fence(plan)
     try:
         made = tensorboard(plan) if plan["kind"] == "tensorboard" else mlflow(plan)
     except Problem as problem:
@@ -640,12 +691,12 @@ def main():
     server.app, versions, message = made
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
+    fence.close()
     print("The board answers to the portal.", flush=True)
     state.tell("ready", message, port=port, secret=secret.hex(), versions=versions)
-    stop.wait()
-    state.tell("ended", "The board was stopped, or its time was up.")
-    print("The board has ended.", flush=True)
-    os._exit(0)
+    # Not for ever at a time: a signal that comes just before a wait begins would not be noticed.
+    while True:
+        time.sleep(0.3)
 
 
 if __name__ == "__main__":

@@ -205,6 +205,7 @@ impl Boards {
         if !share.is_open(now) {
             return Err(Shut::Expired(share.expires_at));
         }
+        parts.auth.count_opening(share.id, visitor)?;
         let is_locked = share.asks_passphrase();
         let entered = self
             .let_in(share.board_id, By::Share(share.id), is_locked, share.expires_at, visitor)

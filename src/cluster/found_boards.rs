@@ -1,5 +1,5 @@
 //! Folders that a dashboard could show, looked for on a cluster with one bounded command over the person's own
-//! connection: where event files were written lately, or runs of MLflow. Never asked on the way of a page.
+//! connection: where event files were written lately, or runs of `MLflow`. Never asked on the way of a page.
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +31,7 @@ const DEPTH: &str = "5";
 /// Longer paths are no folders that anyone wants to see.
 const LONGEST_PATH: usize = 1000;
 /// What was found is not looked for again within this time.
-const KEPT_FOR: Duration = Duration::from_mins(5);
+const KEPT_FOR: Duration = Duration::from_secs(30);
 /// So many answers are remembered.
 const MOST_KEPT: usize = 1000;
 
@@ -51,9 +51,9 @@ const SKIPPED: &[&str] = &[
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// Folders with event files, for TensorBoard.
+    /// Folders with event files, for `TensorBoard`.
     Events,
-    /// Tracking folders and databases of MLflow.
+    /// Tracking folders and databases of `MLflow`.
     Runs,
 }
 

@@ -53,7 +53,7 @@ pub struct Passage {
     pub origin: String,
     /// Who asks.
     pub client: IpAddr,
-    /// When this is cancelled, bodies and WebSockets are cut at once.
+    /// When this is cancelled, bodies and upgraded connections are cut at once.
     pub until: CancellationToken,
     /// Kept for as long as the answer's body or the WebSocket is under way.
     pub held: Option<Arc<dyn Any + Send + Sync>>,

@@ -34,7 +34,7 @@ pub struct Limits {
     pub connect: Duration,
     /// Until the answer's head is there, counted from when the request was sent whole.
     pub head: Duration,
-    /// Without a byte of either body, whoever of the two sides it is that does not move. Not for WebSockets.
+    /// Without a byte of either body, whoever of the two sides it is that does not move. Not for upgrades.
     pub idle: Duration,
     /// Connections at a time, the idle ones included.
     pub connections: usize,
@@ -48,8 +48,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            head: Duration::from_secs(60),
-            idle: Duration::from_secs(120),
+            head: Duration::from_mins(1),
+            idle: Duration::from_mins(2),
             connections: 128,
             kept: 32,
             kept_for: Duration::from_secs(20),
@@ -102,9 +102,8 @@ impl tower::Service<Uri> for Dialler {
         let Self { dial, places, within } = self.clone();
         Box::pin(async move {
             let deadline = Instant::now() + within;
-            let place = match timeout_at(deadline, places.acquire_owned()).await {
-                Ok(Ok(place)) => place,
-                Ok(Err(_)) | Err(_) => return Err(NoConnection::Busy),
+            let Ok(Ok(place)) = timeout_at(deadline, places.acquire_owned()).await else {
+                return Err(NoConnection::Busy);
             };
             match timeout_at(deadline, dial()).await {
                 Ok(Ok(stream)) => Ok(Wire {

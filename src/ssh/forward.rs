@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use openssh::{Error, ForwardType, Socket};
+use openssh_mux_client::Error as Fault;
 
 use super::line::Line;
 
@@ -93,10 +94,7 @@ fn target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
 async fn within(request: impl Future<Output = Result<(), Error>>) -> Result<(), ForwardError> {
     match tokio::time::timeout(WITHIN, request).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(Error::SshMux(openssh_mux_client::Error::RequestFailure(_)))) => {
-            Err(ForwardError::Refused)
-        }
-        Ok(Err(Error::SshMux(openssh_mux_client::Error::PermissionDenied(_)))) => {
+        Ok(Err(Error::SshMux(Fault::RequestFailure(_) | Fault::PermissionDenied(_)))) => {
             Err(ForwardError::Refused)
         }
         Ok(Err(_)) | Err(_) => Err(ForwardError::NotConnected),

@@ -124,6 +124,10 @@ pub async fn stat(line: &Arc<Line>, path: &str) -> Result<Facts, SftpError> {
 pub async fn read(line: &Arc<Line>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
     let path = path.to_owned();
     ask(line, async move |session| {
+        // Opening a pipe would wait for someone to write into it.
+        if facts(&session.raw.stat(path.as_str()).await?.attrs).kind != Kind::File {
+            return Err(Failed::Known(SftpError::NotThere));
+        }
         let flags = russh_sftp::protocol::OpenFlags::READ;
         let handle = session.raw.open(path, flags, FileAttributes::empty()).await?.handle;
         let mut bytes = Vec::new();

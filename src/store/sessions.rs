@@ -69,6 +69,14 @@ pub struct Pending {
     pub chain: Option<Vec<u8>>,
 }
 
+/// Whether a session is there.
+pub async fn is_there(db: &mut Connection, id: SessionId) -> Result<bool> {
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)")
+        .bind(id.0)
+        .fetch_one(db)
+        .await?)
+}
+
 /// Stores a session.
 pub async fn add(
     db: &mut Connection,

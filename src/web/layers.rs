@@ -37,7 +37,7 @@ const BOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 /// here.
 const FOREIGN_POLICY: &str = "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; \
     style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; \
-    form-action 'self'; base-uri 'self'; frame-ancestors 'self'";
+    form-action 'self'; base-uri 'self'; frame-ancestors 'self'; webrtc 'block'";
 
 /// Sent with every answer.
 const HEADERS: &[(&str, &str)] = &[
@@ -171,6 +171,9 @@ fn named_host(request: &Request) -> Option<&str> {
 /// from. One that does not say is refused: no browser of these years sends neither header.
 pub fn is_from(here: &PublicUrl, headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if headers.get_all(header::ORIGIN).iter().count() > 1 {
+        return false;
+    }
     match (says("origin"), says("sec-fetch-site")) {
         (Some(origin), Some(site)) if origin != "null" => {
             here.is_origin(origin) && site == "same-origin"

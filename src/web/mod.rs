@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -240,5 +241,9 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let service = router.into_make_service_with_connect_info::<std::net::SocketAddr>();
+    // Small answers go out at once; a failure only makes them later.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }

@@ -33,7 +33,8 @@ impl Folder {
         folder
     }
 
-    fn tell(&self, script: &str) {
+    /// Runs a script as its owner.
+    pub fn tell(&self, script: &str) {
         let done = Cluster::get().script(&["exec", "--as", self.user, "bash", "-c", script]);
         assert!(done.status.success(), "{script}: {done:?}");
     }

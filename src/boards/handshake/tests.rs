@@ -20,6 +20,9 @@ async fn against(answer: impl Fn(&str) -> Vec<u8>) -> io::Result<()> {
     tokio::join!(shake(&mut portal, &secret, NONCE), play).0
 }
 
+/// How a board answers to a nonce.
+type Playing<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+
 /// The right line of a board.
 fn line(secret: &str, who: &str, nonce: &str) -> Vec<u8> {
     let theirs = "ab".repeat(BYTES);
@@ -32,7 +35,7 @@ fn line(secret: &str, who: &str, nonce: &str) -> Vec<u8> {
 async fn only_the_board_itself_is_believed() {
     against(|nonce| line(SECRET, "board", nonce)).await.unwrap();
     let other = SECRET.replace("00", "01");
-    let wrong: [(&str, &dyn Fn(&str) -> Vec<u8>); 6] = [
+    let wrong: [(&str, Playing); 6] = [
         ("another secret", &|nonce| line(&other, "board", nonce)),
         ("our own proof sent back", &|nonce| line(SECRET, "portal", nonce)),
         ("an older nonce", &|_| line(SECRET, "board", &"00".repeat(BYTES))),

@@ -1,5 +1,12 @@
 # From here on the script is the same everywhere; what differs is set above.
 umask 077
+# What lies in a folder of someone else's would run as you.
+for mine in "$base" "$base/boards" "$folder"; do
+  if [ -L "$mine" ] || [ ! -O "$mine" ]; then
+    echo "The folder $mine belongs to someone else, or is a link. Remove it and start the board again."
+    exit 1
+  fi
+done
 chmod 700 "$base" "$base/boards" 2>/dev/null
 # Whoever can read this folder can use the board.
 if ! { chmod 700 "$folder" && cd "$folder"; }; then
@@ -13,7 +20,7 @@ tell() {
     mv -f state.json.sh state.json
 }
 
-child= heart= locked=
+child='' heart='' locked='' new=''
 
 # Gives the lock back.
 release() {
@@ -27,6 +34,7 @@ release() {
 fail() {
   echo "$1"
   tell failed "$1"
+  rm -rf "$new"
   release
   exit 1
 }
@@ -34,6 +42,8 @@ fail() {
 # Slurm says that the time is up, or that the board is no longer wanted.
 stopped() {
   trap '' TERM INT
+  # At once, since Slurm does not wait for long; and again below, in case the board has said something since.
+  tell ended "The board was stopped, or its time was up."
   if [ -n "$child" ]; then
     kill -TERM "$child" 2>/dev/null
     wait "$child"
@@ -77,7 +87,7 @@ new=$env.new-${SLURM_JOB_ID:-$$}
 
 # Two boards that start together make the environment once. A lock whose owner has died beats no more.
 acquire() {
-  local seen= now= still=0 tries=0
+  local seen='' now='' still=0 tries=0
   until mkdir "$env.lock" 2>/dev/null; do
     now=$(cat "$env.lock/beat" 2>/dev/null)
     if [ ! -d "$env.lock" ]; then

@@ -214,3 +214,46 @@ print(json.dumps([server.is_allowed(rules, method, path) for method, path in ask
         }
     }
 }
+
+/// Slurm signals every process of a job, and the script signals the board besides.
+#[test]
+fn however_often_it_is_told_to_stop_it_says_goodbye() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = folder.path().join("tensorboard");
+    std::fs::create_dir(&fake).unwrap();
+    std::fs::write(fake.join("__init__.py"), "").unwrap();
+    std::fs::write(fake.join("version.py"), "VERSION = '1'").unwrap();
+    std::fs::write(fake.join("default.py"), "def get_plugins(): return []").unwrap();
+    let program = "class TensorBoard:
+    def __init__(self, plugins, server_class): self.made = server_class
+    def configure(self, **flags): pass
+    def launch(self): self.made(None, None)
+";
+    std::fs::write(fake.join("program.py"), program).unwrap();
+    std::fs::write(folder.path().join("server.py"), SERVER).unwrap();
+    let plan = serde_json::json!({
+        "kind": "tensorboard", "folder": folder.path(), "places": ["/usr"], "rules": [], "whole_from": [3, 15, 0],
+    });
+    std::fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
+    let state = folder.path().join("state.json");
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(&state);
+        let mut board = Command::new("python3")
+            .args(["server.py", "plan.json"])
+            .current_dir(folder.path())
+            .env("PYTHONPATH", folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !std::fs::read_to_string(&state).is_ok_and(|text| text.contains("\"ready\"")) {
+            assert!(board.try_wait().unwrap().is_none(), "it did not start");
+            std::thread::yield_now();
+        }
+        let pid = rustix::process::Pid::from_child(&board);
+        for _ in 0..50 {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        assert!(board.wait().unwrap().success());
+        assert!(std::fs::read_to_string(&state).unwrap().contains("\"ended\""));
+    }
+}

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use super::*;
 use crate::clock::UnixTime;
+use crate::recipes::request::Directive;
 use crate::sites::{Lookup, lookup, presets};
 
 fn site(name: &str) -> &'static Site {
@@ -25,7 +26,7 @@ fn plan<'a>(kind: Kind, places: &'a [String], site: &'a Site) -> Plan<'a> {
 }
 
 fn lines(request: &Request, site: &Site) -> Vec<String> {
-    request.directives(site.jobs.gpu_option).iter().map(|one| one.line()).collect()
+    request.directives(site.jobs.gpu_option).iter().map(Directive::line).collect()
 }
 
 /// What bash reads of the script's first part, without running the rest.
@@ -107,7 +108,7 @@ fn files_are_written_as_they_are() {
     }
 }
 
-/// MLflow's holes are closed from there on, and the versions that are installed are known to have what is needed.
+/// `MLflow`'s holes are closed from there on, and the versions that are installed are known to have what is needed.
 #[test]
 fn pins_are_exact() {
     for kind in Kind::ALL {
@@ -168,4 +169,44 @@ fn a_follow_up_waits_for_its_moment() {
     let demo = site("demo");
     let later = request(Kind::Mlflow, 60, None, Some(UnixTime(1_794_820_320)), demo);
     assert!(lines(&later, demo).contains(&"#SBATCH --begin=uts1794820320".to_owned()));
+}
+
+/// A link in a shared folder leads to what only the owner may read: the board does not follow it.
+#[test]
+fn links_out_of_the_chosen_folder_lead_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for folder in ["shared/inside", "private", "run", "code"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    std::fs::write(at("private/key"), "secret").unwrap();
+    std::fs::write(at("shared/inside/curve"), "curve").unwrap();
+    std::os::unix::fs::symlink(at("private/key"), at("shared/param")).unwrap();
+    std::os::unix::fs::symlink(at("private"), at("shared/run")).unwrap();
+    std::os::unix::fs::symlink(at("shared/inside"), at("shared/again")).unwrap();
+    std::fs::write(at("code/server.py"), super::SERVER).unwrap();
+    let script = r#"
+import os, sys
+sys.path.insert(0, sys.argv[1] + "/code")
+import server
+os.chdir(sys.argv[1])
+fence = server.Fence({"places": [sys.argv[1] + "/shared"], "folder": sys.argv[1] + "/run"})
+fence.close()
+def reads(name):
+    try:
+        open(name).read() if not os.path.isdir(name) else os.listdir(name)
+        return True
+    except PermissionError:
+        return False
+good = ["shared/inside/curve", "shared/again/curve", "shared", "run"]
+bad = ["shared/param", "shared/run", "shared/run/key", "private/key", "shared/../private/key", "/proc/self/environ"]
+print([name for name in good if not reads(name)], [name for name in bad if reads(name)])
+"#;
+    let done = std::process::Command::new("python3")
+        .args(["-B", "-c", script])
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(said.trim(), "[] []", "{}", String::from_utf8_lossy(&done.stderr));
 }

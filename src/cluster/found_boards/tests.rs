@@ -6,7 +6,7 @@ fn starts_of(paths: &[&str]) -> Vec<String> {
 }
 
 fn found(lines: &[&str], sort: Sort) -> Vec<(String, i64)> {
-    let printed: String = lines.iter().map(|line| format!("{line}\0")).collect();
+    let printed = lines.join("\0");
     let starts = starts_of(&["/home/a", "/scratch/a"]);
     let found = read(printed.as_bytes(), &starts, sort, false);
     found.places.into_iter().map(|place| (place.path, place.newest.0)).collect()

@@ -92,15 +92,13 @@ fn climbs(path: &str, decodings: usize) -> bool {
         let mut rest = bytes.as_slice();
         while let Some((first, after)) = rest.split_first() {
             let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-            match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| *first == b'%') {
-                Some(byte) => {
-                    next.push(byte);
-                    rest = &after[2..];
-                }
-                None => {
-                    next.push(*first);
-                    rest = after;
-                }
+            let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+            if let Some(byte) = byte.filter(|_| *first == b'%') {
+                next.push(byte);
+                rest = &after[2..];
+            } else {
+                next.push(*first);
+                rest = after;
             }
         }
         bytes = next;

@@ -1,4 +1,4 @@
-//! WebSockets through the proxy.
+//! WebSocket through the proxy.
 
 use std::sync::Arc;
 

@@ -26,6 +26,8 @@ pub struct Access {
     session_id: Option<i64>,
     link_id: Option<i64>,
     person_id: Option<i64>,
+    session_seen_at: Option<i64>,
+    session_expires_at: Option<i64>,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
     /// When it ends.
@@ -37,6 +39,11 @@ impl Access {
     /// Who looks, if they are signed in.
     pub fn person(&self) -> Option<PersonId> {
         self.person_id.map(PersonId)
+    }
+
+    /// When the session behind it was last used, and when it ends in any case.
+    pub fn session_times(&self) -> Option<(UnixTime, UnixTime)> {
+        self.session_seen_at.map(UnixTime).zip(self.session_expires_at.map(UnixTime))
     }
 
     /// By what right.
@@ -65,6 +72,8 @@ pub struct NewAccess<'a> {
 
 /// So many browsers at a time by one right; the oldest make room.
 const MOST_BY_ONE: i64 = 1000;
+/// So many of them may still owe the passphrase. They make room among themselves only.
+const MOST_LOCKED: i64 = 100;
 
 /// Adds one.
 pub async fn add(db: &mut Connection, new: &NewAccess<'_>, now: UnixTime) -> Result<()> {
@@ -88,12 +97,13 @@ pub async fn add(db: &mut Connection, new: &NewAccess<'_>, now: UnixTime) -> Res
     .await?;
     sqlx::query(
         "DELETE FROM board_accesses WHERE word IN (
-            SELECT word FROM board_accesses WHERE session_id IS $1 AND link_id IS $2
+            SELECT word FROM board_accesses WHERE session_id IS $1 AND link_id IS $2 AND is_locked = $4
             ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $3)",
     )
     .bind(session)
     .bind(link)
-    .bind(MOST_BY_ONE)
+    .bind(if new.is_locked { MOST_LOCKED } else { MOST_BY_ONE })
+    .bind(new.is_locked)
     .execute(db)
     .await?;
     Ok(())
@@ -102,7 +112,8 @@ pub async fn add(db: &mut Connection, new: &NewAccess<'_>, now: UnixTime) -> Res
 /// The one with this word.
 pub async fn find(db: &mut Connection, word: &str) -> Result<Option<Access>> {
     Ok(sqlx::query_as(
-        "SELECT a.word, a.cookie_hash, a.board_id, a.session_id, a.link_id, s.person_id, a.is_locked, a.expires_at
+        "SELECT a.word, a.cookie_hash, a.board_id, a.session_id, a.link_id, s.person_id,
+                s.last_seen_at AS session_seen_at, s.expires_at AS session_expires_at, a.is_locked, a.expires_at
          FROM board_accesses a LEFT JOIN sessions s ON s.id = a.session_id WHERE a.word = $1",
     )
     .bind(word)

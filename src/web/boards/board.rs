@@ -207,14 +207,14 @@ impl BoardPage {
     }
 
     /// What is said of the number of starts.
-    fn wakes_hint(&self) -> String {
+    fn wakes_hint() -> String {
         format!("0: nobody but you. At most {MOST_WAKES} a day.")
     }
 }
 
 impl Desk {
     /// How a link that does not work came to that.
-    fn why_ended(&self, share: &Share) -> &'static str {
+    fn why_ended(share: &Share) -> &'static str {
         if share.revoked_at().is_some() { "taken back" } else { "its time is up" }
     }
 }

@@ -1,7 +1,7 @@
 //! Links by which guests see a dashboard: making one, taking it back, and those that someone oversees.
 
 use askama::Template;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use super::super::Answer;
@@ -87,11 +87,13 @@ pub async fn add(
         NotShared::Passphrase => "passphrase",
         _ => "label",
     };
-    let share = ShareState {
-        problems: Problems::one(field, problem),
-        label: shown_again(&form.label),
-        days: shown_again(&form.days),
-    };
+    let mut problems = Problems::one(field, problem);
+    // It is not sent back to the page, and must not get lost without a word.
+    if field != "passphrase" && !invitation.passphrase.expose_secret().is_empty() {
+        problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
+    }
+    let share =
+        ShareState { problems, label: shown_again(&form.label), days: shown_again(&form.days) };
     wrong(&context, &me, standing, Forms { share, ..Forms::default() }).await
 }
 

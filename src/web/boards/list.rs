@@ -12,6 +12,7 @@ use super::{address, cost, kind_title};
 use crate::auth::Action;
 use crate::boards::Standing;
 use crate::clock::UnixTime;
+use crate::domain::BoardId;
 
 #[derive(Template)]
 #[template(path = "boards/list.html")]
@@ -36,6 +37,7 @@ struct Shelves {
 
 /// A dashboard in the list.
 struct Row {
+    id: BoardId,
     href: String,
     title: String,
     kind: &'static str,
@@ -80,6 +82,7 @@ fn row(standing: Standing, is_mine: bool, spots: &[Spot]) -> Row {
     let spot = spots.iter().find(|spot| is_mine && spot.cluster.id == board.cluster_id);
     let places = board.places();
     Row {
+        id: board.id,
         href: address(board.id),
         kind: kind_title(&board),
         cost: spot.and_then(|spot| cost::of(&board, &spot.place)).unwrap_or_default(),

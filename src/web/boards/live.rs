@@ -22,17 +22,27 @@ const DAY: i64 = 86_400;
 
 /// What the part says.
 pub struct Live {
+    /// Its address.
     pub href: String,
+    /// What it is called.
     pub title: String,
+    /// `TensorBoard` or `MLflow`.
     pub kind: &'static str,
+    /// The cluster's name.
     pub cluster: String,
+    /// The cluster's short name.
     pub slug: String,
     /// Whose; empty for one's own.
     pub owner: String,
+    /// The group that sees it; empty: none.
     pub group: String,
+    /// What it shows.
     pub places: Vec<String>,
+    /// Its state in a word or two.
     pub glance: Glance,
+    /// The same in sentences.
     pub words: Words,
+    /// The way to it, while it is on its way.
     pub steps: Vec<Step>,
     /// When its job may start.
     pub start: Option<UnixTime>,
@@ -50,9 +60,11 @@ pub struct Live {
     pub job: String,
     /// The form that makes another one like it.
     pub another: String,
+    /// What one can do.
     pub buttons: Buttons,
     /// What a colleague may do, in words.
     pub wake_words: String,
+    /// How often colleagues may start it in a day.
     pub wakes_per_day: i64,
     /// Whether it changes by itself soon.
     pub is_moving: bool,
@@ -64,11 +76,17 @@ pub struct Live {
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
 pub struct Buttons {
+    /// Open it.
     pub open: bool,
+    /// Connect to its cluster.
     pub connect: bool,
+    /// Let a follow-up take over.
     pub extend: bool,
+    /// Stop it.
     pub stop: bool,
+    /// Start it again.
     pub start: bool,
+    /// Start a colleague's.
     pub wake: bool,
 }
 

@@ -13,7 +13,7 @@ use super::super::{Answer, assets};
 use super::where_to::{self, Ground, NotHere};
 use super::{address, cost, fault, minute_choices};
 use crate::auth::Action;
-use crate::boards::wishes::MOST_PLACES;
+use crate::boards::wish::MOST_PLACES;
 use crate::boards::{Kind, NotDone, Wish};
 use crate::error::AppError;
 
@@ -122,14 +122,12 @@ pub async fn post(context: Context, me: Me, Form(fields): Form<Fields>) -> Answe
     let mut problems = Problems::default();
     let minutes = minutes(&asked, spot, &mut problems);
     let account = account(&asked, spot, &mut problems);
-    // A folder may be named by a variable; one that is not known stays as it is and is refused as no full path.
-    let full = |place: &String| ground.names.full(place).unwrap_or_else(|| place.clone());
     let wish = Wish {
         person: me.0.person.id,
         cluster: spot.cluster.id,
         kind: asked.kind,
         title: asked.title.clone(),
-        places: asked.places.iter().map(full).collect(),
+        places: full(&asked.places, &ground),
         minutes,
         account,
         form: asked.nonce.clone(),
@@ -154,6 +152,22 @@ fn problem(error: NotDone, problems: &mut Problems) -> Result<(), AppError> {
     };
     problems.add(field, error);
     Ok(())
+}
+
+/// The full paths, each once. One that begins with a variable that is not known stays as it is, and is refused.
+fn full(places: &[String], ground: &Ground) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for place in places {
+        let path = ground.names.full(place).unwrap_or_else(|| place.clone());
+        let path = match path.trim_end_matches('/') {
+            "" => path,
+            bare => bare.to_owned(),
+        };
+        if !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 fn minutes(asked: &Asked, spot: &Spot, problems: &mut Problems) -> u32 {
@@ -244,7 +258,7 @@ fn found_address(spot: &Spot, asked: &Asked) -> String {
 fn accounts(spot: &Spot, chosen: &str) -> Vec<(String, String, bool)> {
     let all = &spot.place.accounts;
     let is_required = spot.place.site.jobs.account_required;
-    if all.len() < 2 && !(is_required && !all.is_empty()) {
+    if all.is_empty() || (all.len() == 1 && !is_required) {
         return Vec::new();
     }
     let mut options: Vec<(String, String, bool)> =

@@ -47,6 +47,8 @@ pub struct Words {
     pub text: String,
     /// What a program said, as it came.
     pub said: String,
+    /// Whether that was Slurm.
+    pub is_slurm: bool,
 }
 
 /// A step on the way to a dashboard.
@@ -121,7 +123,7 @@ fn all_words(standing: &Standing, look: Look<'_>) -> Words {
         tone,
         title: title.to_owned(),
         text,
-        said: String::new(),
+        ..Words::default()
     };
     let phase = phase(standing);
     if look.is_down && !matches!(phase, Phase::Never | Phase::Over) {
@@ -167,7 +169,7 @@ fn all_words(standing: &Standing, look: Look<'_>) -> Words {
                 "This takes a few seconds as a rule. If it stays like this, stop it and start it again.".to_owned(),
             )
         },
-        Phase::Ready => say("ok", "Ready", ready(standing)),
+        Phase::Ready => say("ok", "It is ready", ready(standing)),
         Phase::Stopping => say(
             "info",
             "Stopping",
@@ -268,13 +270,16 @@ fn ended(standing: &Standing, run: &Run, look: Look<'_>) -> Words {
         "failed" => (
             "danger",
             "It could not be started",
-            "Its job ended before there was anything to see. What it said last, and its output, mostly tell why.".to_owned(),
+            match run.message.trim() {
+                "" => "Its job ended before there was anything to see. Its output mostly tells why.".to_owned(),
+                said => said.to_owned(),
+            },
         ),
         _ => ("info", "It has ended", "Start it again to see it.".to_owned()),
     };
     let is_told = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
     let said = if is_told { run.message.clone() } else { String::new() };
-    Words { tone, title: title.to_owned(), text, said }
+    Words { tone, title: title.to_owned(), text, said, is_slurm: run.end == "refused" }
 }
 
 /// The way to it, while it is on its way.

@@ -14,7 +14,7 @@ use super::{base, check};
 use crate::app::{App, AppState};
 use crate::boards::{Kind, NoEntry, Pass, Standing, Who};
 use crate::clock::UnixTime;
-use crate::store::boards::runs::State as Run;
+use crate::store::boards::runs::{Run as RunRow, State as Run};
 
 /// A sentence and what to do.
 pub struct Words {
@@ -57,6 +57,8 @@ struct Locked<'a> {
 struct BoardPage {
     look: Look,
     base: String,
+    /// Where inside the dashboard one begins.
+    begin: &'static str,
     bar: Bar,
     resting: Option<Resting>,
 }
@@ -122,7 +124,18 @@ pub async fn get(
     };
     let resting = (!standing.is_live).then(|| resting(&standing));
     let bar = bar_of(&app, &pass, &standing);
-    page(StatusCode::OK, &BoardPage { look: Look::new(), base: base(&pass.word), bar, resting })
+    let begin = begin(&pass);
+    let look = Look::new();
+    page(StatusCode::OK, &BoardPage { look, base: base(&pass.word), begin, bar, resting })
+}
+
+/// Of the two kinds, one greets with its pages for language models; people here have trained something and look for
+/// their runs.
+fn begin(pass: &Pass) -> &'static str {
+    match pass.board.kind.parse() {
+        Ok(Kind::Mlflow) => "#/experiments?workflowType=machine_learning",
+        _ => "",
+    }
 }
 
 /// What the bar asks now and then: whether anything has changed.
@@ -161,7 +174,7 @@ fn key(standing: &Standing) -> String {
 }
 
 fn ends(standing: &Standing) -> Option<UnixTime> {
-    standing.run.as_ref().filter(|run| run.state != Run::Over).and_then(|run| run.ends_at())
+    standing.run.as_ref().filter(|run| run.state != Run::Over).and_then(RunRow::ends_at)
 }
 
 fn bar_of(app: &App, pass: &Pass, standing: &Standing) -> Bar {
@@ -207,7 +220,7 @@ fn resting(standing: &Standing) -> Resting {
                 "{} can start it again; it then appears here by itself.",
                 standing.board.owner_name
             ),
-            since: run.and_then(|run| run.over_at()),
+            since: run.and_then(RunRow::over_at),
             is_coming: false,
         },
     }

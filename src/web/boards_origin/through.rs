@@ -1,12 +1,14 @@
-//! Requests that go through to a dashboard: the same guard for plain ones and WebSockets, then `proxy`.
+//! Requests that go through to a dashboard: the same guard for plain ones and for upgrades, then `proxy`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use http_body::Body as _;
+use http_body_util::Limited;
 
 use super::super::layers::is_from;
 use super::super::visitor::visitor;
@@ -14,6 +16,34 @@ use super::{Foreign, base, check};
 use crate::app::AppState;
 use crate::boards::{Kind, NoEntry, Who, allowed};
 use crate::proxy::{self, Failure, Passage, clean_path};
+
+/// Largest request of someone who only reads: a search.
+const LARGEST_SEARCH: usize = 1024 * 1024;
+/// What comes back from a dashboard and is passed on; everything else is left out.
+const PASSED_ON: &[&str] = &[
+    "accept-ranges",
+    "cache-control",
+    "connection",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-range",
+    "content-security-policy",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "location",
+    "retry-after",
+    "sec-websocket-accept",
+    "sec-websocket-extensions",
+    "sec-websocket-protocol",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+];
 
 /// What a dashboard is asked as: it believes to be on its own machine.
 const HOST: &str = "localhost";
@@ -45,7 +75,8 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
     let Some(path_and_query) = clean_path(rest).map(Cow::into_owned) else {
         return refuse(StatusCode::BAD_REQUEST, MALFORMED);
     };
-    if pass.who != Who::Owner {
+    let is_reader = pass.who != Who::Owner;
+    if is_reader {
         let path = path_and_query.split('?').next().unwrap_or_default();
         let kind = pass.board.kind.parse::<Kind>();
         let method = request.method().as_str();
@@ -59,8 +90,17 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_RUNNING);
     };
     app.boards.touch(live.run);
-    let guard = Arc::new(app.boards.stream(&pass));
-    let (parts, body) = request.into_parts();
+    let guard = app.boards.stream(&pass);
+    // Readers leave places free for its owner, and each of them for the others.
+    let places = if is_reader { live.room_for_reader(&guard).await } else { Some(Vec::new()) };
+    let Some(places) = places else { return failed(Failure::Busy) };
+    let (parts, mut body) = request.into_parts();
+    if is_reader {
+        if body.size_hint().lower() > u64::try_from(LARGEST_SEARCH).unwrap_or(u64::MAX) {
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE);
+        }
+        body = Body::new(Limited::new(body, LARGEST_SEARCH));
+    }
     let passage = Passage {
         path_and_query,
         host: HOST.to_owned(),
@@ -68,7 +108,7 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
         origin: here.to_string(),
         client: visitor(&parts, &app.config.proxy.trusted).address,
         until: guard.cut().clone(),
-        held: Some(guard),
+        held: Some(Arc::new((guard, places))),
     };
     match proxy::pass(&live.upstream, passage, Request::from_parts(parts, body)).await {
         Ok(answer) => foreign(answer.map(Body::new)),
@@ -91,11 +131,35 @@ fn names_origin(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bool {
     origins.next().is_none() && first.is_some_and(is_ours)
 }
 
-/// Nobody in between may keep what was for one browser.
+/// Only what is known to be harmless; and nobody in between may keep what was for one browser.
 fn foreign(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
+    let unknown: Vec<HeaderName> =
+        headers.keys().filter(|name| !PASSED_ON.contains(&name.as_str())).cloned().collect();
+    for name in unknown {
+        headers.remove(name);
+    }
+    let reports = |value: &HeaderValue| {
+        value.to_str().map_or(true, |text| text.to_ascii_lowercase().contains("report"))
+    };
+    if headers.get_all(header::CONTENT_SECURITY_POLICY).iter().any(reports) {
+        headers.remove(header::CONTENT_SECURITY_POLICY);
+    }
     let kept = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
-    let kept = kept.map(|text| text.replace("public", "private").replace("s-maxage", "x-s-maxage"));
+    let kept = kept.map(|text| {
+        let parts = text.split(',').map(|part| part.trim().to_ascii_lowercase());
+        let is_ours = |part: &String| {
+            !part.is_empty()
+                && part != "public"
+                && part != "private"
+                && !part.starts_with("s-maxage")
+        };
+        ["private".to_owned()]
+            .into_iter()
+            .chain(parts.filter(is_ours))
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
     let value = kept.and_then(|text| HeaderValue::from_str(&text).ok());
     headers.insert(
         header::CACHE_CONTROL,
@@ -110,6 +174,7 @@ const BUSY: &str = "The portal is busy. Try again in a minute.\n";
 const ELSEWHERE: &str = "This request came from another site, so it was not passed on.\n";
 const MALFORMED: &str = "This address cannot be passed on.\n";
 const READ_ONLY: &str = "This dashboard is shown to you for reading only.\n";
+const TOO_LARGE: &str = "This request is larger than anything that readers need to ask.\n";
 const NOT_RUNNING: &str = "This dashboard is not running, or cannot be reached at the moment.\n";
 
 fn failed(failure: Failure) -> Response {

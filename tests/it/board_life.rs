@@ -1,0 +1,203 @@
+//! The life of a dashboard on the real cluster: connections that break, portals that are restarted, jobs that end
+//! otherwise than planned, follow-ups, and dashboards that nobody looks at.
+
+use std::time::Duration;
+
+use portolan::boards::Kind;
+use portolan::store::boards::runs::State;
+
+use crate::board_access::{
+    OWNER, actor, come_in, guest, link, opened, standing, stopped, ticket, wait_for, wish,
+};
+use crate::queue::{cancel, connected};
+use crate::support::app::hurry;
+use crate::support::cluster::Cluster;
+use crate::support::program::signal_pid;
+use crate::support::{Client, TestApp};
+
+/// Asks until a page answers as wanted.
+async fn until(browser: &Client, path: &str, status: u16) {
+    for _ in 0..600 {
+        if browser.get(path).await.status == status {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{path} never gave {status}");
+}
+
+/// A portal that is stopped and started again finds its dashboards; whoever looked goes on looking.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_portal_adopts_what_runs() {
+    let (mut portal, _, owner) = connected(OWNER).await;
+    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let browser = guest(&portal);
+    let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
+    let visitor = guest(&portal);
+    let shared = come_in(&visitor, &link(&portal, id, "").await).await;
+    let job = standing(&portal, id).await.run.unwrap().job;
+    portal.restart().await;
+    wait_for(&portal, id, "live again", |now| now.is_live).await;
+    for (who, place) in [(&browser, &place), (&visitor, &shared)] {
+        until(who, &format!("{place}app/data/runs"), 200).await;
+    }
+    assert_eq!(standing(&portal, id).await.run.unwrap().job, job, "the same job");
+    stopped(&portal, id).await;
+}
+
+/// When the connection breaks, the page says so; when it is back, so is the dashboard.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dashboard_comes_back_with_the_connection() {
+    let (portal, _, owner) = connected(OWNER).await;
+    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let browser = guest(&portal);
+    let place = come_in(&browser, &link(&portal, id, "").await).await;
+    let master = portal.line(OWNER, "key").await.master().pid();
+    signal_pid(u32::try_from(master).unwrap(), "KILL");
+    wait_for(&portal, id, "not to be reached", |now| !now.is_live).await;
+    let page = browser.get(&place).await;
+    assert!(page.text().contains("cannot be reached at the moment"), "{}", page.text());
+    assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 503);
+    owner.connect("key").await;
+    wait_for(&portal, id, "reached again", |now| now.is_live).await;
+    until(&browser, &format!("{place}app/data/runs"), 200).await;
+    stopped(&portal, id).await;
+    let page = browser.get(&place).await;
+    assert!(page.text().contains("is not running"), "{}", page.text());
+    assert!(page.text().contains("It ended"), "and says since when: {}", page.text());
+}
+
+/// Whatever ends its job, the dashboard says how it ended and can be started again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
+    let (portal, _, _owner) = connected(OWNER).await;
+    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let job = standing(&portal, id).await.run.unwrap().job.unwrap().to_string();
+    cancel(OWNER, &job);
+    let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
+    assert_eq!(over.run.unwrap().end, "cancelled");
+    assert!(!over.is_live);
+    // Twice is one too many: the second wish is refused, and nothing is started twice.
+    let actor = actor(&portal, OWNER).await;
+    portal.app.boards.start(&actor, id).await.unwrap();
+    assert!(portal.app.boards.start(&actor, id).await.is_err());
+    let again = wait_for(&portal, id, "ready", |now| now.is_live || !now.is_open()).await;
+    let run = again.run.unwrap();
+    assert_eq!(run.state, State::Ready, "{run:#?}");
+    assert_ne!(run.job.unwrap().to_string(), job);
+    stopped(&portal, id).await;
+}
+
+/// The same form sent twice is one dashboard and one job; stopped before it was a job, it never becomes one.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_started_twice() {
+    let (portal, _, _owner) = connected(OWNER).await;
+    let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let actor = actor(&portal, OWNER).await;
+    let boards = &portal.app.boards;
+    let (one, two) = tokio::join!(boards.open(&actor, &wish), boards.open(&actor, &wish));
+    assert_eq!(one.unwrap(), two.unwrap());
+    let list = portal.app.boards.list(&viewer(&portal).await).await.unwrap();
+    assert_eq!(list.len(), 1);
+    let id = list[0].board.id;
+    boards.stop(&actor, id).await.unwrap();
+    let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
+    assert_eq!(over.run.unwrap().end, "stopped");
+}
+
+async fn viewer(portal: &TestApp) -> portolan::auth::Viewer {
+    let person = portolan::domain::PersonId(portal.person_id(OWNER).await);
+    let mut db = portal.app.store.read().await.unwrap();
+    portal.app.auth.viewer(&mut db, person).await.unwrap().unwrap()
+}
+
+/// A follow-up waits in the queue for its time, takes over when it is ready, and what it follows is ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follow_up_takes_over() {
+    let (portal, _, owner) = connected(OWNER).await;
+    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let browser = guest(&portal);
+    let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
+    let actor = actor(&portal, OWNER).await;
+    portal.app.boards.extend(&actor, id).await.unwrap();
+    assert!(portal.app.boards.extend(&actor, id).await.is_err(), "one follow-up at a time");
+    let now = wait_for(&portal, id, "followed", |now| {
+        now.next.as_ref().is_some_and(|next| next.job.is_some() && next.state == State::Waiting)
+    })
+    .await;
+    let (run, next) = (now.run.unwrap(), now.next.unwrap());
+    let begins = next.begin_at().unwrap();
+    assert_eq!(run.ends_at().unwrap().since(begins), 180, "three minutes before the end");
+    // Its time has come earlier than planned: Slurm lets people move it.
+    let job = next.job.unwrap().to_string();
+    let done = Cluster::get().script(&[
+        "exec",
+        "--as",
+        OWNER,
+        "scontrol",
+        "update",
+        &format!("jobid={job}"),
+        "starttime=now",
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    let taken = wait_for(&portal, id, "taken over", |now| {
+        now.is_live && now.run.as_ref().is_some_and(|now| now.id == next.id)
+    })
+    .await;
+    assert!(taken.next.is_none());
+    until(&browser, &format!("{place}app/data/runs"), 200).await;
+    let first = {
+        let portal = &portal;
+        let mut ended = None;
+        for _ in 0..600 {
+            let mut db = portal.app.store.read().await.unwrap();
+            let now = portolan::store::boards::runs::get(&mut db, run.id).await.unwrap().unwrap();
+            drop(db);
+            if now.state == State::Over {
+                ended = Some(now);
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        ended.expect("the first run ends")
+    };
+    assert_eq!(first.end, "replaced");
+    stopped(&portal, id).await;
+}
+
+/// One that nobody looks at is stopped, and its owner is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_dashboard_is_stopped_with_notice() {
+    let portal = TestApp::start_at(portolan::clock::Clock::system(), |config| {
+        hurry(config);
+        config.boards.idle_minutes = 0;
+    })
+    .await;
+    let admin = portal.set_up("ada").await;
+    let owner = portal.member(&admin, OWNER).await;
+    portal.add_cluster("key").await;
+    owner.prepare("key", OWNER).await;
+    owner.connect("key").await;
+    let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = portal.app.boards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
+    let run = over.run.unwrap();
+    assert_eq!(run.end, "idle", "{run:#?}");
+    assert!(run.ready_at().is_some());
+    let notices = owner.get("/notices").await;
+    assert!(notices.text().contains("nobody had looked at this dashboard"), "{}", notices.text());
+    assert!(notices.text().contains(&format!("/boards/{id}")), "{}", notices.text());
+}
+
+/// What cannot be shown says why: a folder that is not there, a project that may not pay.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_slurm_refuses_is_said() {
+    let (portal, _, _owner) = connected(OWNER).await;
+    let mut wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    wish.account = "no-such-project".to_owned();
+    let id = portal.app.boards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
+    let run = over.run.unwrap();
+    assert_eq!(run.end, "refused");
+    assert!(run.message.contains("ccount"), "Slurm's words are kept: {}", run.message);
+}

@@ -1,0 +1,197 @@
+//! The pages of dashboards in a real browser, wide and on a phone, with a cluster behind them.
+
+use super::{EVIL, Run};
+use crate::accessibility::audit;
+use crate::folders::{Folder, with_alice};
+use crate::queue::{cancel, connected, submit};
+use crate::support::TestApp;
+use crate::support::app::START;
+use crate::support::browser::Browser;
+use crate::support::server::wait_until;
+
+/// Looks at the page that is open. A phone makes a page that is too wide smaller, so its width tells.
+async fn look(browser: &Browser, place: &str) {
+    let too_wide = "return innerWidth - Math.max(screen.width, outerWidth)";
+    let too_wide = browser.run(too_wide).await.as_i64().unwrap();
+    assert!(too_wide <= 0, "{place} is wider than the screen by {too_wide}");
+    audit(browser, place).await;
+}
+
+/// A name that breaks careless layouts.
+const LONG: &str = "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaft/schafers";
+
+/// Dashboards in many states, and what the page says of each.
+async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
+    let run = |state| Run { state, started_at: Some(START.0), ..Run::default() };
+    let waiting = Run { state: "waiting", ..Run::default() };
+    let preparing = Run {
+        message: "Making the environment: installing tensorboard 2.21.0 with pip.",
+        ..run("starting")
+    };
+    let starting = Run { message: "Starting the board.", ..run("starting") };
+    let reaching = Run {
+        message: "The sign-in host could not reach the dashboard on the node n1.",
+        ..run("ready")
+    };
+    let stopping = Run { stop: "person", ..run("ready") };
+    let refused = Run {
+        state: "over",
+        end: "refused",
+        message: "sbatch: error: Invalid account or account/partition combination specified",
+        ..Run::default()
+    };
+    let mut boards = Vec::new();
+    let path = format!("/scratch/alice/{}", LONG.repeat(3));
+    for (title, run, words) in [
+        ("Waiting", waiting, "Waiting in the queue"),
+        (LONG, preparing, "Preparing the environment"),
+        ("Starting", starting, "It is ready in a moment."),
+        ("Reaching", reaching, "the portal is connecting to it"),
+        ("Stopping", stopping, "Its job is being ended."),
+        (EVIL, refused, "Slurm did not take its job"),
+    ] {
+        let board = portal.put_board("alice", title, &["/scratch/alice/runs", &path]).await;
+        portal.put_run(board, run).await;
+        boards.push((board, words));
+    }
+    boards
+}
+
+async fn audit_all(width: u32) {
+    let (portal, _admin, alice) = with_alice().await;
+    let logs =
+        Folder::new("alice", "mkdir -p runs/a runs/b; touch runs/{a,b}/events.out.tfevents.1.x");
+    let page = alice.get(&format!("/clusters/key/folders?path={}", logs.path)).await;
+    let here = page.attribute("a[href^='/boards/new']", "href");
+    assert_eq!(
+        alice.get(&here).await.attribute("#f-place", "value"),
+        logs.path.replace("/scratch/alice", "$SCRATCH")
+    );
+    let boards = fill(&portal).await;
+    let last = boards.last().unwrap().0;
+    for label in ["Prof. Smith", LONG] {
+        let form = [("label", label), ("days", "7"), ("passphrase", "")];
+        assert_eq!(alice.post(&format!("/boards/{last}/links"), &form).await.status, 303);
+    }
+    let browser = Browser::open(&portal.url, width).await;
+    browser.sign_in("alice").await;
+    browser.go("/boards").await;
+    browser.wait_for_text("Waiting").await;
+    look(&browser, "/boards").await;
+    for (board, words) in &boards {
+        browser.go(&format!("/boards/{board}")).await;
+        browser.wait_for_text(words).await;
+        look(&browser, words).await;
+    }
+    browser.go(&format!("/boards/{last}?do=share")).await;
+    browser.press("Make a link").await;
+    browser.wait_for_text("There is a problem").await;
+    look(&browser, "a link without a label").await;
+    browser.fill("label", "A reviewer").await;
+    browser.press("Make a link").await;
+    browser.wait_for_text("It is shown only now").await;
+    look(&browser, "a link").await;
+
+    browser.go("/boards/new?place=/scratch/alice/other").await;
+    browser.wait_for_text(&format!("{}/runs", logs.path)).await;
+    look(&browser, "/boards/new").await;
+    browser.run("[...document.querySelectorAll('#board-found input')].find((one) => one.value.startsWith('/scratch/alice/folders-')).click()").await;
+    browser.press("Add another folder").await;
+    let script = "return document.activeElement.id";
+    wait_until("the new field is in focus", async || browser.run(script).await == "f-place-3")
+        .await;
+    browser.run("document.querySelector('#f-kind-mlflow').click()").await;
+    let script = "return document.querySelectorAll('[name=add]').length";
+    wait_until("the form fits MLflow", async || browser.run(script).await == 0).await;
+    // Other tests may have left runs of MLflow there, or not.
+    let script = "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
+    wait_until("the search has ended", async || browser.run(script).await == true).await;
+    look(&browser, "/boards/new for MLflow").await;
+    browser.press("Open the dashboard").await;
+    browser.wait_for_text("MLflow shows one tracking folder").await;
+    look(&browser, "a dashboard that cannot be").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_readable_on_a_desk() {
+    audit_all(1280).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_readable_on_a_phone() {
+    audit_all(390).await;
+}
+
+/// Says that it is being prepared, waits for a word, and then answers as a dashboard does, as far as the first greeting.
+const BOARD: &str = r#"
+import hashlib, hmac, json, os, secrets, socket, time
+
+def tell(**what):
+    with open("state.new", "w") as file:
+        json.dump(dict(what, at=int(time.time())), file)
+    os.replace("state.new", "state.json")
+
+tell(stage="preparing", message="Making the environment.")
+while not os.path.exists("go"):
+    time.sleep(0.1)
+secret = secrets.token_bytes(32)
+door = socket.create_server(("0.0.0.0", 0))
+tell(stage="ready", message="", port=door.getsockname()[1], secret=secret.hex())
+while True:
+    guest, _ = door.accept()
+    theirs = guest.makefile("rb").readline().split()[1]
+    ours = secrets.token_hex(32).encode()
+    proof = hmac.new(secret, b"board" + theirs + ours, hashlib.sha256).hexdigest()
+    guest.sendall(ours + b" " + proof.encode() + b"\n")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_becomes_ready_while_someone_looks() {
+    let (portal, _admin, dave) = connected("dave").await;
+    let folder = Folder::new("dave", &format!("cat >board.py <<'END'\n{BOARD}\nEND"));
+    let script = format!("cd {} && exec python3 board.py", folder.path);
+    let job = submit("dave", &script, &["-o", "/dev/null", "-t", "5", "-n", "1"]);
+    let board = portal.put_board("dave", "Curves", &["/scratch/dave/runs"]).await;
+    let number = Some(job.parse().unwrap());
+    portal
+        .put_run(board, Run { state: "waiting", number, folder: &folder.path, ..Run::default() })
+        .await;
+    let path = format!("/boards/{board}");
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("dave").await;
+    browser.go(&path).await;
+    browser.wait_for_text("Making the environment.").await;
+    assert_eq!(dave.get(&format!("{path}/open")).await.location(), path, "not yet");
+
+    folder.tell(&format!("touch {}/go", folder.path));
+    browser.wait_for_text("Open TensorBoard").await;
+    let focus = "return document.activeElement.innerText.trim()";
+    let focus = browser.run(focus).await;
+    assert!(focus.as_str().unwrap().starts_with("Open TensorBoard"), "{focus}");
+    let said = "return document.querySelector('#announcer').textContent";
+    wait_until("it is said aloud", async || browser.run(said).await == "It is ready").await;
+    look(&browser, "a dashboard that is ready").await;
+    let link = browser.find("[data-board-ready]").await;
+    assert_eq!(link.attr("rel").await.unwrap().as_deref(), Some("noopener"));
+    assert_eq!(link.attr("target").await.unwrap().as_deref(), Some("_blank"));
+    let entered = dave.get(&format!("{path}/open")).await;
+    assert_eq!(entered.status, 303);
+    let ticket = entered.location().strip_prefix(&format!("{}/enter/", portal.boards_url));
+    assert!(ticket.is_some_and(|ticket| ticket.len() >= 22), "{}", entered.location());
+    let again = dave.get(&format!("{path}/open")).await;
+    assert_ne!(again.location(), entered.location(), "each time a new ticket");
+    let list = dave.get("/boards").await;
+    assert!(list.select_text(".board-row").contains("Open"), "{}", list.text());
+
+    let page = dave.get(&format!("/jobs/key/{job}")).await;
+    let there = page.attribute("#job-live a[href^='/boards/new']", "href");
+    assert_eq!(there, "/boards/new?cluster=key", "what it wrote is searched for there");
+
+    // Someone who works elsewhere on the page is left alone; the state is renewed all the same.
+    browser.run("document.querySelector('#f-label').focus()").await;
+    cancel("dave", &job);
+    browser.wait_for_text("Its job was cancelled on the cluster").await;
+    assert_eq!(browser.run("return document.activeElement.id").await, "f-label");
+    browser.close().await;
+}

@@ -1,0 +1,143 @@
+//! The form of a new dashboard: what it offers, what it refuses, and that it makes one and not two.
+
+use super::{EVIL, wish};
+use crate::support::TestApp;
+
+#[tokio::test]
+async fn a_dashboard_is_asked_for_once() {
+    let (portal, _admin, max) = TestApp::with_member("max").await;
+    let page = max.get("/boards").await;
+    assert!(page.text().contains("Open your first dashboard"));
+    let page = max.get("/boards/new").await;
+    assert!(page.text().contains("No cluster yet") && page.select_all("#new-board").is_empty());
+    portal.give_ground(&max, "max").await;
+
+    let page = max.get("/boards/new?cluster=key&kind=mlflow&place=/scratch/max/mlruns").await;
+    assert_eq!(page.attribute("#f-kind-mlflow", "checked"), "");
+    assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/mlruns");
+    assert_eq!(page.attribute("[name=account] option[selected]", "value"), "");
+    assert_eq!(page.attribute("[name=minutes] option[selected]", "value"), "60");
+    assert!(page.select_text(".board-cost").contains("It costs about"));
+    assert!(page.text().contains("You are not connected"));
+    let nonce = page.attribute("[name=form]", "value");
+
+    let form = [
+        ("form", nonce.as_str()),
+        ("kind", "tensorboard"),
+        ("cluster", "key"),
+        ("place", "$SCRATCH/runs"),
+        ("place", ""),
+        ("place", "/scratch/max/runs/"),
+        ("place", " ~/it's; $(id) `id` "),
+        ("minutes", "120"),
+        ("account", "def-two"),
+        ("title", "Curves"),
+    ];
+    let made = max.post("/boards", &form).await;
+    assert_eq!((made.status, made.location()), (303, "/boards/1"), "{}", made.text());
+    let again = max.post("/boards", &form).await;
+    assert_eq!(again.location(), "/boards/1", "a double click");
+    let page = max.get("/boards/1").await;
+    assert_eq!(page.select_text("h1"), "Curves");
+    assert_eq!(
+        page.select_all(".board-list li"),
+        ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]
+    );
+    let list = max.get("/boards").await;
+    assert!(list.select_text(".board-row").contains("TensorBoard on"), "{}", list.text());
+    assert!(list.select_text(".board-row").contains("and 1 more"));
+
+    let page = max.get("/boards/new?cluster=key&place=/scratch/max/runs").await;
+    let recent = page.select_all(".board-offer li");
+    assert!(recent.contains(&"/home/max/it's; $(id) `id`".to_owned()), "{recent:?}");
+    assert_eq!(page.attribute(".board-offer input[checked]", "value"), "/scratch/max/runs");
+    assert_eq!(page.attribute("#f-place", "value"), "", "what is ticked is not typed as well");
+    let log = max.get("/account/activity").await;
+    assert!(log.text().contains("Curves"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_said_at_its_field() {
+    let (portal, _admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let long = "x".repeat(81);
+    let deep = format!("/{}", "x".repeat(2000));
+    for (changes, field, problem) in [
+        (vec![("place", "")], "place", "Choose at least one folder."),
+        (vec![("place", "runs")], "place", "not the full path"),
+        (vec![("place", "$NOWHERE/runs")], "place", "not the full path"),
+        (vec![("place", "/scratch/../etc")], "place", "not the full path"),
+        (vec![("place", "/a\nb")], "place", "not the full path"),
+        (vec![("place", &deep)], "place", "not the full path"),
+        (vec![("minutes", "0")], "minutes", "Choose one of the times offered."),
+        (vec![("minutes", "99999")], "minutes", "Choose one of the times offered."),
+        (vec![("minutes", "soon")], "minutes", "Choose one of the times offered."),
+        (vec![("account", "def-others")], "account", "Choose one of your projects."),
+        (vec![("title", &long)], "title", "Use at most 80 characters."),
+        (vec![("title", "a\u{202e}b")], "title", "invisible"),
+        (vec![("cluster", "nowhere")], "cluster", "Choose one of your clusters."),
+    ] {
+        let page = max.post("/boards", &wish(&changes)).await;
+        assert_eq!(page.status, 422, "{changes:?}");
+        let summary = page.select_text(".error-summary");
+        assert!(summary.contains(problem), "{changes:?}: {summary}");
+        let href = page.attribute(".error-summary a", "href");
+        assert_eq!(href, format!("#f-{field}"), "{changes:?}");
+        assert_eq!(page.select_all(&href).len(), 1, "the summary leads to the field {field}");
+    }
+    let mut two = wish(&[("kind", "mlflow")]);
+    two.push(("place", "/scratch/max/other"));
+    let page = max.post("/boards", &two).await;
+    assert!(page.select_text(".error-summary").contains("one tracking folder"), "{}", page.text());
+    let mut many = wish(&[]);
+    let paths: Vec<String> = (0..40).map(|number| format!("/runs/{number}")).collect();
+    many.extend(paths.iter().map(|path| ("place", path.as_str())));
+    let page = max.post("/boards", &many).await;
+    assert!(page.select_text(".error-summary").contains("twelve"), "{}", page.text());
+    assert_eq!(max.post("/boards", &wish(&[("form", " ")])).await.status, 400);
+    let no_path = EVIL.trim_start_matches('/');
+    let page = max.post("/boards", &wish(&[("title", EVIL), ("place", no_path)])).await;
+    assert_eq!((page.status, page.select_all("#evil").len()), (422, 0));
+    assert_eq!(page.attribute("#f-place", "value"), no_path, "what was typed stays");
+    assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
+}
+
+/// Without script, one more field and another choice are a way to the server and back; nothing is made by it.
+#[tokio::test]
+async fn the_form_can_be_looked_at_again() {
+    let (portal, admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let page = max.post("/boards", &wish(&[("add", "yes"), ("title", "Mine")])).await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/runs");
+    assert_eq!(page.attribute("#f-place-2", "value"), "");
+    assert_eq!(page.attribute("[name=title]", "value"), "Mine");
+    assert_eq!(page.attribute("[name=form]", "value"), "0123456789abcdef");
+    let page = max.post("/boards", &wish(&[("look", "yes"), ("kind", "mlflow")])).await;
+    assert!(page.select_all("[name=add]").is_empty(), "MLflow shows one at a time");
+    assert_eq!(page.attribute("[data-pick]", "data-pick-kind"), "any");
+    assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
+
+    // Nothing is known of this person there, and of that cluster nothing but that it exists.
+    let page = admin.get("/boards/new").await;
+    assert!(page.select_text("#not-here").contains("You have no way in there yet."));
+    admin.name_user("key", "ada").await;
+    let page = admin.get("/boards/new").await;
+    assert!(page.text().contains("Connect once first"), "{}", page.text());
+    let page = admin.post("/boards", &wish(&[("place", "/home/ada/runs")])).await;
+    assert_eq!(page.status, 422);
+    assert!(page.select_text(".error-summary").contains("Connect to it first"));
+}
+
+#[tokio::test]
+async fn what_could_be_shown_is_asked_of_ones_own_connection_only() {
+    let (portal, admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let page = max.get("/boards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("There is no connection to the cluster."), "{}", page.text());
+    for path in ["/boards/found", "/boards/found?cluster=key&kind=x", "/boards/found?kind=mlflow"] {
+        assert_eq!(max.get(path).await.status, 404, "{path}");
+    }
+    assert_eq!(admin.get("/boards/found?cluster=key&kind=mlflow").await.status, 404);
+}

@@ -1,0 +1,145 @@
+//! Links for guests: made, shown once, kept as hashes only, taken back by those who may.
+
+use super::{EVIL, Run};
+use crate::support::needles::{Needle, in_files};
+use crate::support::{Client, Page, TestApp};
+
+const PASSPHRASE: &str = "gulls above the fish market";
+
+struct World {
+    portal: TestApp,
+    admin: Client,
+    max: Client,
+    board: i64,
+}
+
+async fn world() -> World {
+    let (portal, admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let board = portal.put_board("max", EVIL, &["/scratch/max/runs"]).await;
+    portal.put_run(board, Run { state: "over", end: "time", ..Run::default() }).await;
+    World { portal, admin, max, board }
+}
+
+impl World {
+    async fn share(&self, label: &str, passphrase: &str) -> Page {
+        let form = [("label", label), ("days", "7"), ("passphrase", passphrase)];
+        self.max.post_and_follow(&format!("/boards/{}/links", self.board), &form).await
+    }
+}
+
+#[tokio::test]
+async fn a_link_is_shown_once_and_never_kept() {
+    let world = world().await;
+    let World { portal, max, board, .. } = &world;
+    let page = world.share(EVIL, PASSPHRASE).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    let link = page.select_text("main > .alert code");
+    let token = link.strip_prefix(&format!("{}/s/", portal.boards_url)).expect("on its own origin");
+    assert!(token.len() >= 22, "128 bits at least: {token}");
+    assert_eq!(page.attribute("main > .alert [data-copy]", "data-copy"), link);
+    assert!(page.select_all("#evil").is_empty());
+    let path = format!("/boards/{board}");
+    for path in [path.as_str(), "/boards", "/account/activity"] {
+        assert!(!max.get(path).await.text().contains(token), "{path}");
+    }
+    let page = max.get(&path).await;
+    let row = page.select_text("[aria-labelledby=links-title] .row");
+    assert!(row.contains(EVIL) && row.contains("opened never"), "{row}");
+    assert!(row.contains("with a passphrase") && row.contains("23 Nov 2026"), "{row}");
+    let needles = [
+        Needle::new("the link", token),
+        Needle::new("the passphrase", PASSPHRASE),
+        Needle::new("the label, to see that the search finds anything", EVIL),
+    ];
+    let found = in_files(&portal.app.config.data_dir, &needles);
+    assert!(found.iter().all(|one| one.starts_with("the label")), "{found:#?}");
+    assert!(!found.is_empty());
+
+    portal.clock.advance(8 * 86_400);
+    assert_eq!(max.sign_in("max", crate::support::PASSWORD).await.status, 303);
+    let page = max.get(&path).await;
+    assert!(page.text().contains("There is none. Nobody outside"), "{}", page.text());
+    assert!(page.select_text("#ended-links").contains("its time is up"));
+}
+
+#[tokio::test]
+async fn a_link_needs_a_label_a_time_and_no_short_passphrase() {
+    let world = world().await;
+    let World { portal, max, board, .. } = &world;
+    let path = format!("/boards/{board}/links");
+    for (field, value, problem) in [
+        ("label", "", "Enter a name."),
+        ("label", "a\u{202e}", "invisible"),
+        ("days", "0", "Choose between 1 and 90 days."),
+        ("days", "91", "Choose between 1 and 90 days."),
+        ("days", "-1", "Choose between 1 and 90 days."),
+        ("days", "week", "Choose between 1 and 90 days."),
+        ("passphrase", "short", "at least 8 characters"),
+    ] {
+        let mut form = vec![("label", EVIL), ("days", "30"), ("passphrase", PASSPHRASE)];
+        form.retain(|(known, _)| *known != field);
+        form.push((field, value));
+        let page = max.post(&path, &form).await;
+        assert_eq!(page.status, 422, "{field}={value}");
+        assert!(page.select_text(".error-summary").contains(problem), "{field}={value}");
+        assert!(!page.text().contains(PASSPHRASE), "a passphrase is not shown again");
+        if field != "label" {
+            assert_eq!(page.attribute("#f-label", "value"), EVIL);
+        }
+        assert!(page.select_all("#evil").is_empty());
+    }
+    assert_eq!(max.post(&path, &[("label", "x")]).await.status, 400);
+    assert!(portal.boards_as_stored().await.ends_with("[]"));
+}
+
+/// Owners, those who lead their group and administrators take links back; for others there is none.
+#[tokio::test]
+async fn links_are_overseen() {
+    let world = world().await;
+    let World { portal, admin, max, .. } = &world;
+    let lab = portal.group(admin, "Smith Lab").await;
+    let other = portal.group(admin, "Jones Lab").await;
+    let pia = portal.join(&portal.invite(admin, lab, "pi").await, "pia").await;
+    let otto = portal.join(&portal.invite(admin, other, "pi").await, "otto").await;
+    let mia = portal.member(admin, "mia").await;
+    for label in ["one", "two", "three", "four"] {
+        world.share(label, "").await;
+    }
+    assert!(max.get("/boards").await.select_all("a[href='/boards/links']").is_empty());
+    assert_eq!(max.get("/boards/links").await.status, 403);
+    assert_eq!(mia.get("/boards/links").await.status, 403);
+    let none = otto.get("/boards/links").await;
+    assert!(none.status == 200 && none.text().contains("No link works"));
+    assert_eq!(pia.get("/boards").await.select_all("a[href='/boards/links']").len(), 1);
+    for (who, name) in [(&pia, "pia"), (admin, "ada")] {
+        let page = who.get("/boards/links").await;
+        assert_eq!(page.select_all("tbody tr").len(), 4, "{name}");
+        assert!(page.select_text("tbody").contains(EVIL) && page.select_all("#evil").is_empty());
+        assert_eq!(who.get("/boards/1").await.status, 404, "{name} sees links, not results");
+    }
+    let before = portal.boards_as_stored().await;
+    for (who, name) in [(&otto, "otto"), (&mia, "mia")] {
+        for id in ["1", "999", "x", "-1"] {
+            let path = format!("/boards/links/{id}/revoke");
+            assert_eq!(who.post(&path, &[]).await.status, 404, "{name}: {id}");
+        }
+    }
+    assert_eq!(portal.boards_as_stored().await, before);
+    for (who, id, to) in [
+        (max, 1, "/boards/1"),
+        (&pia, 2, "/boards/links"),
+        (admin, 3, "/boards/links"),
+        (max, 3, "/boards/1"),
+    ] {
+        let page = who.post(&format!("/boards/links/{id}/revoke"), &[]).await;
+        assert_eq!((page.status, page.location()), (303, to), "{id}");
+    }
+    let page = max.get("/boards/1").await;
+    assert!(page.text().contains("The link no longer works"));
+    assert_eq!(page.select_all("[aria-labelledby=links-title] .row").len(), 1, "one is left");
+    assert_eq!(page.select_all("#ended-links .row").len(), 3);
+    assert_eq!(pia.get("/boards/links").await.select_all("tbody tr").len(), 1);
+    let log = admin.get("/activity").await;
+    assert!(log.text().contains("pia") && log.text().contains("two"), "it is recorded");
+}

@@ -1,0 +1,129 @@
+//! The page of a dashboard in each of its states, in words.
+
+use super::{EVIL, Run, buttons, says, wish};
+use crate::support::app::START;
+use crate::support::{Client, TestApp};
+
+async fn with_board() -> (TestApp, Client, i64) {
+    let (portal, _admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let board = portal.put_board("max", EVIL, &[EVIL, "/scratch/max/runs"]).await;
+    (portal, max, board)
+}
+
+#[tokio::test]
+async fn every_end_is_told_with_what_to_do() {
+    let (portal, max, board) = with_board().await;
+    let path = format!("/boards/{board}");
+    assert!(says(&max.get(&path).await).contains("It was never started"));
+    for (end, words) in [
+        ("time", "It ran for the 1 h that were asked for."),
+        ("stopped", "You stopped it"),
+        ("idle", "nobody looked at it"),
+        ("replaced", "A follow-up took its place"),
+        ("cancelled", "Its job was cancelled on the cluster"),
+        ("node", "The machine that it ran on failed"),
+        ("memory", "It ran out of memory"),
+        ("failed", "It could not be started"),
+        ("refused", "Slurm did not take its job"),
+        ("not-sent", "Its job was not handed over"),
+        ("gone", "Its job is not known any more"),
+        ("something new", "It has ended"),
+    ] {
+        let message = "sbatch: error: <i id=evil>Invalid account</i>";
+        portal.put_run(board, Run { state: "over", end, message, ..Run::default() }).await;
+        let page = max.get(&path).await;
+        assert!(says(&page).contains(words), "{end}: {}", says(&page));
+        assert_eq!(buttons(&page), ["Start again", "Change and start anew"], "{end}");
+        let said = page.select_all("#board-said .said");
+        let is_raw = ["failed", "refused", "not-sent"].contains(&end);
+        assert_eq!(said, if is_raw { vec![message.to_owned()] } else { vec![] }, "{end}");
+        assert!(page.select_all("#evil").is_empty(), "{end}");
+        assert_eq!(page.select_text("h1"), EVIL);
+        let job = format!("/jobs/key/{}", 4711);
+        assert!(page.text().contains(&job), "{end}");
+        assert_eq!(max.get(&format!("{path}/part")).await.select_text("h1"), EVIL);
+    }
+    let run = Run { state: "over", end: "failed", ready_at: Some(START.0), ..Run::default() };
+    portal.put_run(board, run).await;
+    assert!(says(&max.get(&path).await).contains("It broke off"));
+    let list = max.get("/boards").await;
+    assert_eq!(list.select_text(".board-row .badge"), "Failed");
+    assert!(list.select_text(".board-row").contains("Start again"));
+    assert!(list.select_all("#evil").is_empty());
+    let another = max.get(&path).await.attribute(".board-actions > a", "href");
+    let form = max.get(&another).await;
+    assert_eq!(form.select_all(".board-offer input[checked]").len(), 2, "{another}");
+}
+
+/// Nobody is connected in these tests: the page says so, and that it comes back.
+#[tokio::test]
+async fn without_a_connection_it_says_what_goes_on() {
+    let (portal, max, board) = with_board().await;
+    let path = format!("/boards/{board}");
+    for state in ["waiting", "starting", "ready"] {
+        let started_at = Some(START.0).filter(|_| state != "waiting");
+        portal.put_run(board, Run { state, started_at, ..Run::default() }).await;
+        let page = max.get(&path).await;
+        assert!(says(&page).contains("It comes back here by itself when you connect."), "{state}");
+        let expected: &[&str] = if state == "waiting" {
+            &["Connect", "Stop…"]
+        } else {
+            &["Connect", "Prolong", "Stop…"]
+        };
+        assert_eq!(buttons(&page), expected, "{state}");
+        let opened = max.get(&format!("{path}/open")).await;
+        assert_eq!((opened.status, opened.location()), (303, path.as_str()), "{state}");
+        assert!(max.get(&path).await.text().contains("It cannot be opened yet."));
+    }
+    let page = max.get(&format!("{path}?do=stop")).await;
+    assert_eq!(page.attribute("#board-stop", "open"), "");
+    assert_eq!(page.attribute("#board-stop button", "autofocus"), "");
+    let page = max.get(&format!("{path}?do=extend")).await;
+    assert_eq!(page.attribute("form[action$='/extend'] button", "autofocus"), "");
+    let page = max.get(&format!("{path}?do=share")).await;
+    assert_eq!(page.attribute("#f-label", "autofocus"), "");
+    assert!(max.get(&format!("{path}?do=%3Cb%3E")).await.select_all("[autofocus]").is_empty());
+}
+
+#[tokio::test]
+async fn starting_prolonging_and_stopping() {
+    let (portal, max, board) = with_board().await;
+    let path = format!("/boards/{board}");
+    let follow = async |verb: &str| {
+        let page = max.post_and_follow(&format!("{path}/{verb}"), &[]).await;
+        let flash = page.select_all("main > .alert");
+        flash.into_iter().next().unwrap_or_default()
+    };
+    assert!(follow("extend").await.contains("nothing to prolong or stop"));
+    assert!(follow("stop").await.contains("nothing to prolong or stop"));
+    let run = Run { state: "ready", started_at: Some(START.0), ..Run::default() };
+    portal.put_run(board, run).await;
+    assert!(follow("start").await.contains("on its way already"));
+    assert!(follow("extend").await.contains("A follow-up is asked for."));
+    assert!(follow("extend").await.contains("A follow-up is on its way already."));
+    assert!(!buttons(&max.get(&path).await).contains(&"Prolong".to_owned()));
+    assert_eq!(follow("stop").await, "");
+    let mut db = portal.app.store.read().await.unwrap();
+    let stops: Vec<String> =
+        sqlx::query_scalar("SELECT stop FROM board_runs").fetch_all(&mut *db).await.unwrap();
+    assert_eq!(stops, ["person", "person"]);
+    drop(db);
+    assert!(follow("remove").await.contains("The dashboard is deleted"));
+    assert_eq!(max.get(&path).await.status, 404);
+    assert_eq!(max.post(&format!("{path}/start"), &[]).await.status, 404);
+    assert!(!max.get("/boards").await.text().contains("board-row"));
+}
+
+/// The first run waits for its connection, as every job does.
+#[tokio::test]
+async fn a_new_one_waits_for_the_connection() {
+    let (portal, _admin, max) = TestApp::with_member("max").await;
+    portal.give_ground(&max, "max").await;
+    let made = max.post("/boards", &wish(&[])).await;
+    let page = max.get(made.location()).await;
+    assert!(says(&page).contains("Waiting for the connection"), "{}", says(&page));
+    assert_eq!(buttons(&page), ["Connect", "Stop…"]);
+    assert_eq!(page.select_text("h1"), "max/runs");
+    assert!(page.attribute("#board-live", "hx-trigger").contains("sse:boards"));
+}

@@ -1,0 +1,162 @@
+//! Dashboards in a real browser, with a real TensorBoard and a real MLflow: from the training to the curve, to a link
+//! for someone without an account, to the moment the link is taken back.
+
+use std::time::Duration;
+
+use fantoccini::Locator;
+use portolan::domain::BoardId;
+
+use crate::board_access::{OWNER, stopped};
+use crate::queue::connected;
+use crate::support::browser::Browser;
+use crate::support::cluster::Cluster;
+use crate::support::server::wait_until;
+use crate::support::{Client, TestApp};
+
+/// Runs the training script that the cluster ships, as a job, and waits for its end.
+fn train() {
+    let script = "cd ~/examples && sbatch --wait --time=5 train.sh --epochs 10";
+    let done = Cluster::get().script(&["exec", "--as", OWNER, "bash", "-lc", script]);
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// Asks for a dashboard of a folder through the pages, and waits on its page until it is ready.
+async fn open_board(browser: &Browser, kind: &str, place: &str) -> BoardId {
+    browser.go(&format!("/boards/new?kind={kind}")).await;
+    let field = browser.find("#f-place").await;
+    field.clear().await.unwrap();
+    field.send_keys(place).await.unwrap();
+    browser.press("Open the dashboard").await;
+    // The first one makes the environment.
+    let ready = Locator::Css("[data-board-ready]");
+    let waited = browser.window.wait().at_most(Duration::from_mins(4)).for_element(ready).await;
+    assert!(waited.is_ok(), "{}", browser.text().await);
+    let path = browser.path().await;
+    BoardId(path.strip_prefix("/boards/").unwrap().parse().unwrap())
+}
+
+/// Waits until the dashboard inside the frame says something, with the curves that a script finds.
+async fn wait_in_frame(browser: &Browser, what: &str, script: &str) {
+    browser.find("iframe.board-frame").await;
+    let inside = format!(
+        "const frame = document.querySelector('iframe.board-frame'); \
+         const page = frame && frame.contentDocument; if (!page || !page.body) return false; {script}"
+    );
+    wait_until(what, async || browser.run(&inside).await.as_bool() == Some(true)).await;
+}
+
+/// A line that was really drawn: its path or its pixels are there.
+const CURVE: &str = "const card = [...page.querySelectorAll('scalar-card')].find(card => card.innerText.includes('accuracy')); \
+    if (!card) { page.querySelector('app-header-reload button')?.click(); return false; } \
+    const drawn = card.querySelector('line-chart svg path[d]'); \
+    if (drawn && drawn.getAttribute('d').length > 20) return true; \
+    const canvas = card.querySelector('line-chart canvas'); \
+    return Boolean(canvas) && canvas.width > 0 && card.innerText.includes('0.9');";
+/// MLflow's drawing of a figure over the steps of a run.
+const MLFLOW_CURVE: &str = "const lines = page.querySelectorAll('.js-plotly-plot .scatterlayer path.js-line'); \
+    return [...lines].some(line => (line.getAttribute('d') || '').length > 20) && page.body.innerText.includes('accuracy');";
+
+/// Makes a link on the dashboard's page and gives it.
+async fn share(browser: &Browser, id: BoardId, label: &str) -> String {
+    browser.go(&format!("/boards/{id}?do=share")).await;
+    browser.fill("label", label).await;
+    browser.press("Make a link").await;
+    browser.wait_for_text("The link is ready").await;
+    let link = browser.run("return document.querySelector('.alert code').innerText").await;
+    link.as_str().unwrap().trim().to_owned()
+}
+
+/// Someone without an account opens a link, sees the same, and nothing else; then the link is taken back.
+async fn guest_sees(portal: &TestApp, owner: &Browser, id: BoardId, home: &str, script: &str) {
+    let link = share(owner, id, "Prof. Example").await;
+    assert!(link.starts_with(&format!("{}/s/", portal.boards_url)), "{link}");
+    let guest = Browser::open(&portal.boards_url, 1280).await;
+    guest.window.goto(&link).await.unwrap();
+    let place = guest.path().await;
+    assert!(place.starts_with("/b/"), "the secret has left the address: {place}");
+    if !home.is_empty() {
+        guest.go(&format!("{place}{home}")).await;
+        guest.window.refresh().await.unwrap();
+    }
+    wait_in_frame(&guest, "the guest sees the same", script).await;
+    let text = guest.text().await;
+    assert!(text.contains("Shared by") && text.contains("for reading only"), "{text}");
+    assert!(!text.contains("Prolong"), "{text}");
+    // Neither the portal nor another dashboard.
+    guest.window.goto(&portal.url).await.unwrap();
+    assert_eq!(guest.path().await, "/sign-in");
+    let another = place.replace("/b/", "/b/x");
+    guest.go(&another).await;
+    guest.wait_for_text("not open to you").await;
+    guest.go(&place).await;
+    guest.find("iframe.board-frame").await;
+    // Taken back: shut out, also by the page that is open.
+    owner.go(&format!("/boards/{id}")).await;
+    owner.press("Take back…").await;
+    owner.press("Take it back").await;
+    owner.wait_for_text("There is none").await;
+    wait_until("the open page is shut out", async || {
+        guest.run("document.dispatchEvent(new Event('visibilitychange'))").await;
+        guest.text().await.contains("not open to you")
+    })
+    .await;
+    guest.window.goto(&link).await.unwrap();
+    guest.wait_for_text("This link was taken back").await;
+    guest.close().await;
+}
+
+async fn owner_of(portal: &TestApp, _signed_in: &Client) -> Browser {
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in(OWNER).await;
+    browser
+}
+
+/// TensorBoard, from the training script that everyone has to a link for a professor.
+#[tokio::test(flavor = "multi_thread")]
+async fn curves_are_drawn_shared_and_taken_back() {
+    train();
+    let (portal, _, owner) = connected(OWNER).await;
+    let browser = owner_of(&portal, &owner).await;
+    let id = open_board(&browser, "tensorboard", "$SCRATCH/runs").await;
+    browser.go(&format!("/boards/{id}/open")).await;
+    wait_in_frame(&browser, "a curve is drawn", CURVE).await;
+    let bar = browser.text().await;
+    for words in ["TensorBoard", "Runs until", "Prolong", "Share", "Stop"] {
+        assert!(bar.contains(words), "the bar says {words}: {bar}");
+    }
+    guest_sees(&portal, &browser, id, "", CURVE).await;
+    browser.close().await;
+    stopped(&portal, id).await;
+}
+
+/// The same with MLflow.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_mlflow_are_listed_shared_and_taken_back() {
+    train();
+    let (portal, _, owner) = connected(OWNER).await;
+    let browser = owner_of(&portal, &owner).await;
+    let id = open_board(&browser, "mlflow", "$SCRATCH/mlruns").await;
+    browser.go(&format!("/boards/{id}/open")).await;
+    let follow = |link: &str| {
+        format!(
+            "const link = [...page.querySelectorAll('a')].find(link => /{link}/.test(link.getAttribute('href') || '')); \
+             if (!link) return false; link.click(); return true;"
+        )
+    };
+    wait_in_frame(&browser, "an experiment", "return page.body.innerText.includes('moons');").await;
+    let runs = "frame.contentWindow.location.hash = '#/experiments/1/runs?workflowType=machine_learning'; return true;";
+    wait_in_frame(&browser, "its runs", runs).await;
+    wait_in_frame(&browser, "its run", &follow("runs[/][0-9a-f]{32}")).await;
+    wait_in_frame(&browser, "its figures", &follow("model-metrics")).await;
+    wait_in_frame(&browser, "a curve of MLflow is drawn", MLFLOW_CURVE).await;
+    let mut hash = String::new();
+    wait_until("the place inside is kept in the address", async || {
+        let now = browser.run("return location.hash").await;
+        now.as_str().unwrap_or_default().clone_into(&mut hash);
+        hash.contains("model-metrics")
+    })
+    .await;
+    guest_sees(&portal, &browser, id, &hash, MLFLOW_CURVE).await;
+    browser.close().await;
+    stopped(&portal, id).await;
+}
