@@ -208,6 +208,11 @@ impl Actor {
         Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
     }
 
+    /// The portal itself, for what someone wanted before; that was decided and recorded then.
+    pub fn portal() -> Self {
+        Self { id: None, name: "portal".into(), address: String::new() }
+    }
+
     /// Whoever may run commands on the portal's machine.
     pub fn command_line() -> Self {
         Self { id: None, name: "command line".into(), address: String::new() }

@@ -16,12 +16,11 @@ impl Boards {
     pub(super) async fn hand_over(&self, board: &Board, run: &Run) -> Result<(), StoreError> {
         let order = match self.order(board, run).await? {
             Ok(order) => order,
-            Err(problem) => return self.give_up(board, run, &problem).await,
+            Err(problem) => return self.end(board, run, "not-sent", &problem).await,
         };
         // It runs as its owner, who wanted it or allowed others to want it; that was decided and recorded before.
-        let actor = Actor { id: None, name: "portal".into(), address: String::new() };
         let parts = &self.0.parts;
-        match parts.submissions.submit(&actor, order).await {
+        match parts.submissions.submit(&Actor::portal(), order).await {
             Ok(id) => {
                 let mut tx = parts.store.write().await?;
                 runs::note_submission(&mut tx, run.id, id).await?;
@@ -30,16 +29,8 @@ impl Boards {
                 Ok(())
             }
             Err(NotTaken::Store(error)) => Err(error),
-            Err(problem) => self.give_up(board, run, &problem.to_string()).await,
+            Err(problem) => self.end(board, run, "not-sent", &problem.to_string()).await,
         }
-    }
-
-    async fn give_up(&self, board: &Board, run: &Run, problem: &str) -> Result<(), StoreError> {
-        let mut tx = self.0.parts.store.write().await?;
-        runs::note_over(&mut tx, run.id, "not-sent", problem, self.0.parts.clock.now()).await?;
-        store::commit(tx).await?;
-        self.changed(board.id);
-        Ok(())
     }
 
     async fn order(&self, board: &Board, run: &Run) -> Result<Result<Order, String>, StoreError> {

@@ -329,7 +329,7 @@ impl Boards {
             entry.cancel = Some(now);
         }
         self.set_unreachable(board, run).await;
-        let actor = Actor { id: None, name: "portal".into(), address: String::new() };
+        let actor = Actor::portal();
         let target = vec![Target { id: JobId::whole(number), tasks: None }];
         let queues = &self.0.parts.queues;
         let asked = queues.act(queue_of(board), &actor, Verb::Cancel, target, &board.cluster).await;
@@ -364,7 +364,8 @@ impl Boards {
         self.end(board, run, end, &run.message).await
     }
 
-    async fn end(
+    /// It has ended, or never began.
+    pub(super) async fn end(
         &self,
         board: &Board,
         run: &Run,

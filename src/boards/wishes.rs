@@ -116,7 +116,7 @@ impl Boards {
         Ok(id)
     }
 
-    /// Starts one again, or for a colleague who allowed it.
+    /// Starts one again.
     pub async fn start(&self, actor: &Actor, id: BoardId) -> Result<(), NotDone> {
         let mut tx = self.0.parts.store.write().await?;
         let board = self.managed(&mut tx, actor, id).await?;
