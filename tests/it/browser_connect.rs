@@ -9,6 +9,7 @@ use portolan::sites::{Name, Site};
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::program::Installation;
+use crate::support::server::wait_until;
 use crate::support::{PASSWORD, TestApp};
 
 /// A host key that no host has.
@@ -121,8 +122,11 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     member.name_user("codes", "asmith").await;
     member.press("Connect").await;
     member.wait_for_text("Enter your one-time code").await;
-    let focused = member.run("return document.activeElement.id").await;
-    assert_eq!(focused, "f-answer", "the code can be typed at once");
+    // A moment after the words are there.
+    wait_until("the code can be typed at once", async || {
+        member.run("return document.activeElement.id").await == "f-answer"
+    })
+    .await;
     member.answer("000000").await;
     member.wait_for_text("The cluster asks again").await;
     member.answer(&cluster.code("asmith")).await;

@@ -117,7 +117,7 @@ impl Browser {
         let found = self
             .window
             .wait()
-            .at_most(Duration::from_secs(20))
+            .at_most(Duration::from_mins(1))
             .for_element(Locator::XPath(&path))
             .await;
         assert!(found.is_ok(), "the page never said '{words}': {}", self.text().await);

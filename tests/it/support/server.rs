@@ -250,9 +250,9 @@ pub fn connections_to(port: u16) -> usize {
     rows.filter(|row| row[1].ends_with(&port) && row[3] == ESTABLISHED).count()
 }
 
-/// Waits until something is so.
+/// Waits until something is so, long enough for a large page on a machine that is busy with other tests.
 pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..1200 {
+    for _ in 0..4800 {
         if holds().await {
             return;
         }
