@@ -1,8 +1,12 @@
 //! Where "now" comes from. Everything that needs the time takes a [`Clock`], so that tests can move it.
 
+mod day;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+pub use self::day::{Day, Month};
 
 /// A moment in whole seconds since 1970, as the database keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

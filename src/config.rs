@@ -11,11 +11,13 @@ mod keys;
 mod pace;
 mod public_url;
 mod submit_pace;
+mod usage_pace;
 
 pub use keys::KEYS;
 pub use pace::Pace;
 pub use public_url::PublicUrl;
 pub use submit_pace::SubmitPace;
+pub use usage_pace::UsagePace;
 
 /// All settings, with every default filled in.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,6 +36,9 @@ pub struct Config {
     /// How submissions are handed over and looked for. Not a setting: tests hurry.
     #[serde(skip)]
     pub submit_pace: SubmitPace,
+    /// How gently the use of groups is read. Not a setting: tests hurry.
+    #[serde(skip)]
+    pub usage_pace: UsagePace,
     /// The portal itself.
     pub portal: Origin,
     /// The separate origin on which dashboards are shown.
@@ -146,6 +151,7 @@ impl Default for Config {
             program: this_program(),
             pace: Pace::default(),
             submit_pace: SubmitPace::default(),
+            usage_pace: UsagePace::default(),
             portal: Origin::local("localhost", 8080),
             boards: BoardsOrigin::local("127.0.0.1", 8081),
             metrics: Metrics { listen: loopback(8082) },

@@ -78,6 +78,14 @@ id!(
     /// A link by which guests see a dashboard.
     ShareId
 );
+id!(
+    /// What one person has read of one account's use.
+    BookId
+);
+id!(
+    /// What was granted to an account of a group.
+    AllocationId
+);
 
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -36,5 +36,6 @@ pub mod slurm;
 pub mod ssh;
 pub mod store;
 pub mod telemetry;
+pub mod usage;
 pub mod vault;
 pub mod web;

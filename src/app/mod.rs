@@ -23,6 +23,7 @@ use crate::jobs::webhook::{self, Webhooks};
 use crate::jobs::{Kitchen, Outputs, Papers, Past, Queues, Submissions, submissions};
 use crate::sites::Site;
 use crate::store::{Cache, Store};
+use crate::usage::{self, Usage};
 use crate::vault::Vault;
 use crate::{entropy, housekeeping, telemetry, web};
 
@@ -77,6 +78,8 @@ pub struct App {
     pub boards: Boards,
     /// What dashboards could show.
     pub found_boards: FoundBoards,
+    /// What groups used.
+    pub usage: Usage,
     /// What was read for jobs' own pages.
     pub papers: Papers,
     /// What earlier runs used.
@@ -171,6 +174,16 @@ impl App {
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
+        let usage = Usage::new(usage::Parts {
+            auth: auth.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            lines: lines.clone(),
+            bell: bell.clone(),
+            pace: config.usage_pace.clone(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        });
         let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
         let past = Past::new(store.clone(), lines.clone());
         let outputs = Outputs::new(clock.clone(), lines.clone());
@@ -189,6 +202,7 @@ impl App {
             submissions,
             boards,
             found_boards: FoundBoards::default(),
+            usage,
             papers,
             past,
             outputs,
@@ -261,6 +275,7 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
     app.tasks.spawn(app.submissions.clone().keep());
     app.tasks.spawn(app.boards.clone().keep());
+    app.tasks.spawn(app.usage.clone().keep());
     app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [

@@ -64,6 +64,12 @@ pub enum Action {
     ShowBoard(Whose, GroupId),
     /// The links to dashboards of a group's people, and taking them back.
     OverseeBoards(GroupId),
+    /// What a group used in all, and what one used oneself.
+    SeeUsage(GroupId),
+    /// What each person of a group used.
+    SeePeoplesUsage(GroupId),
+    /// Saying which accounts are a group's, and what was granted to them; reports.
+    ManageUsage(GroupId),
 }
 
 /// The answer was no.
@@ -109,6 +115,11 @@ impl Viewer {
             }
             Action::ShowBoard(whose, group) => self.is_owner(whose) && self.is_in(group),
             Action::OverseeBoards(group) => self.is_admin || self.role_in(group) == Some(Role::Pi),
+            // Whoever administers the portal sees nobody's work by that.
+            Action::SeeUsage(group) => self.is_in(group),
+            Action::SeePeoplesUsage(group) | Action::ManageUsage(group) => {
+                self.role_in(group) == Some(Role::Pi)
+            }
             Action::SeeRecipeFiles
             | Action::ManagePeople
             | Action::ManageClusters
@@ -202,6 +213,9 @@ mod tests {
             (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
             (SeeRecipeFiles, /*            */ [true, false, false, false, false]),
             (Action::OverseeBoards(LAB), /**/ [true, true, false, false, false]),
+            (Action::SeeUsage(LAB), /*     */ [false, true, true, false, false]),
+            (Action::SeePeoplesUsage(LAB), [false, true, false, false, false]),
+            (Action::ManageUsage(LAB), /*  */ [false, true, false, false, false]),
         ];
         for (action, expected) in table {
             let decided: Vec<bool> =

@@ -18,6 +18,7 @@ pub mod output;
 pub mod past_use;
 pub mod queue;
 pub mod submit;
+pub mod usage;
 pub mod wrapper;
 
 pub use attempt::{Attempt, Progress, Purpose};

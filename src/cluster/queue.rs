@@ -177,7 +177,7 @@ impl Told {
 }
 
 /// What a program said instead of its answer, bounded.
-fn complaint(part: &Output) -> String {
+pub(super) fn complaint(part: &Output) -> String {
     let said = part.complaint();
     let said = if said.trim().is_empty() { part.text() } else { said };
     crate::slurm::text::plain(&said.replace('\n', " "), 400)

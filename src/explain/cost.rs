@@ -6,6 +6,7 @@ mod price;
 #[cfg(test)]
 mod tests;
 
+pub use self::price::reference_units;
 use self::price::{Price, float, price};
 use super::sizes::{self, count};
 use super::sorts;

@@ -4,6 +4,7 @@
 //! that Slurm does: a job that was held from the beginning is not listed by time before it is released, only by its
 //! number; and of a job that was put back into the queue only the last run is listed.
 
+pub mod spent;
 mod steps;
 
 use memchr::memmem;

@@ -9,6 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Sqlite, SqlitePool};
 
 pub mod activity;
+pub mod allocations;
 pub mod backup;
 pub mod boards;
 mod cache;
@@ -27,6 +28,7 @@ pub mod recovery_codes;
 pub mod sealed;
 pub mod sessions;
 pub mod submissions;
+pub mod usage;
 pub mod webhooks;
 
 use cache::Revisions;

@@ -100,6 +100,13 @@ fn nothing_points_back() {
                 "sites", "slurm", "ssh", "store",
             ],
         ),
+        (
+            "usage",
+            &[
+                "auth", "clock", "cluster", "config", "domain", "explain", "jobs", "sites",
+                "slurm", "ssh", "store",
+            ],
+        ),
         ("recipes", &["sites", "slurm"]),
         ("explain", &["clock", "logs", "recipes", "sites", "slurm"]),
         ("auth", &["clock", "domain", "entropy", "config", "store", "vault"]),
@@ -116,7 +123,7 @@ fn nothing_points_back() {
             &[
                 "app", "auth", "boards", "clock", "cluster", "config", "domain", "entropy",
                 "error", "explain", "health", "jobs", "logs", "probe", "proxy", "recipes", "sites",
-                "slurm", "ssh", "store", "vault",
+                "slurm", "ssh", "store", "usage", "vault",
             ],
         ),
         (
@@ -132,6 +139,7 @@ fn nothing_points_back() {
                 "recipes",
                 "sites",
                 "store",
+                "usage",
                 "vault",
                 "telemetry",
                 "housekeeping",

@@ -270,3 +270,18 @@ fn cores_of_node(request: &Request, place: &Place) -> Option<u64> {
 pub(super) const fn float(number: u64) -> f64 {
     number as f64
 }
+
+/// Reference units of a job that has these GPUs: by them, or by cores or memory where it has more than go with them.
+/// Nothing if it is not known what such a GPU counts.
+pub fn reference_units(
+    site: &Site,
+    model: &str,
+    gpus: u64,
+    cores: u64,
+    memory_mb: u64,
+) -> Option<f64> {
+    let by_gpus = float(gpus) * factor(site, Per::Gpu, &[model])?;
+    let Some((cores_of_unit, gib_of_unit)) = bundle(site, model) else { return Some(by_gpus) };
+    let by_memory = float(memory_mb) / 1024.0 / gib_of_unit;
+    Some(by_gpus.max(float(cores) / cores_of_unit).max(by_memory))
+}

@@ -65,8 +65,9 @@ pub fn read_steps(answer: &[u8], nonce: &str) -> Option<Usage> {
     found.map(Totals::usage)
 }
 
+/// What the steps of one job add up to.
 #[derive(Default)]
-struct Totals {
+pub(super) struct Totals {
     job: String,
     usage: Usage,
     cpu_of_steps: Option<u64>,
@@ -76,11 +77,15 @@ struct Totals {
 }
 
 impl Totals {
-    fn new(job: &str) -> Self {
+    pub(super) fn new(job: &str) -> Self {
         Self { job: job.to_owned(), ..Self::default() }
     }
 
-    fn add(&mut self, step: &str, fields: &[&str; STEP_FIELD_COUNT]) {
+    pub(super) fn is_of(&self, job: &str) -> bool {
+        self.job == job
+    }
+
+    pub(super) fn add(&mut self, step: &str, fields: &[&str; STEP_FIELD_COUNT]) {
         let [_, _, elapsed, cpu, rss, tasks, average, most] = *fields;
         let (cpu, rss, tasks) = (seconds(cpu), bytes_mb(rss), small(tasks));
         let usage = &mut self.usage;
@@ -106,7 +111,7 @@ impl Totals {
         }
     }
 
-    fn usage(self) -> Usage {
+    pub(super) fn usage(self) -> Usage {
         let mut usage = self.usage;
         usage.cpu_s = usage.cpu_s.or(self.cpu_of_steps);
         if usage.max_rss_mb.is_none() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portolan::app::{App, AppState, Listeners, serve};
 use portolan::clock::{Clock, UnixTime};
-use portolan::config::{BoardsOrigin, Config, Origin, Pace, Proxy, SubmitPace};
+use portolan::config::{BoardsOrigin, Config, Origin, Pace, Proxy, SubmitPace, UsagePace};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -56,6 +56,7 @@ impl TestApp {
             boards: BoardsOrigin::local("127.0.0.1", boards),
             proxy: Proxy::default(),
             pace: Pace { is_on: false, ..Pace::default() },
+            usage_pace: UsagePace { is_on: false, ..UsagePace::default() },
             // ssh starts the program to ask questions; this process is the test.
             program: super::program::PROGRAM.into(),
             ..Config::default()
@@ -231,6 +232,13 @@ pub fn hurry(config: &mut Config) {
         apart: Duration::from_millis(500),
         retry: Duration::from_millis(200),
         ..SubmitPace::default()
+    };
+    config.usage_pace = UsagePace {
+        is_on: true,
+        tick: Duration::from_millis(50),
+        between: Duration::ZERO,
+        idle: Duration::from_millis(500),
+        after_failure: Duration::from_millis(500),
     };
     config.pace = Pace {
         is_on: true,

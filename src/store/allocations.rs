@@ -1,0 +1,165 @@
+//! Tables `group_accounts` and `allocations`: which accounts are a group's, and what was granted to them.
+
+use super::{Connection, Result};
+use crate::clock::{Day, UnixTime};
+use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
+
+/// An account of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, sqlx::FromRow)]
+pub struct GroupAccount {
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub group_id: GroupId,
+    /// Where.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    /// The name that people submit with.
+    pub account: String,
+}
+
+/// What was granted.
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+pub struct Allocation {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: AllocationId,
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub group_id: GroupId,
+    /// Where.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    /// To which account.
+    pub account: String,
+    /// In what: a word of `usage::Unit`.
+    pub unit: String,
+    /// How much, in the whole period.
+    pub amount: f64,
+    begins_on: i64,
+    ends_on: i64,
+}
+
+impl Allocation {
+    /// The first day of the period.
+    pub const fn begins(&self) -> Day {
+        Day(self.begins_on)
+    }
+
+    /// The last day of the period.
+    pub const fn ends(&self) -> Day {
+        Day(self.ends_on)
+    }
+}
+
+/// What is to be granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAllocation {
+    /// Whose.
+    pub group: GroupId,
+    /// Where.
+    pub cluster: ClusterId,
+    /// To which account.
+    pub account: String,
+    /// In what.
+    pub unit: &'static str,
+    /// How much.
+    pub amount: f64,
+    /// From this day …
+    pub begins: Day,
+    /// … to this one.
+    pub ends: Day,
+}
+
+/// The accounts of a group.
+pub async fn accounts(db: &mut Connection, group: GroupId) -> Result<Vec<GroupAccount>> {
+    Ok(sqlx::query_as(
+        "SELECT group_id, cluster_id, account FROM group_accounts WHERE group_id = $1 ORDER BY cluster_id, account",
+    )
+    .bind(group.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// The accounts of all groups that a person belongs to, and whether they lead the group.
+pub async fn accounts_of_person(
+    db: &mut Connection,
+    person: PersonId,
+) -> Result<Vec<(GroupAccount, bool)>> {
+    let rows: Vec<(i64, i64, String, bool)> = sqlx::query_as(
+        "SELECT a.group_id, a.cluster_id, a.account, m.role = 'pi' FROM group_accounts a
+         JOIN memberships m ON m.group_id = a.group_id WHERE m.person_id = $1 ORDER BY a.cluster_id, a.account",
+    )
+    .bind(person.0)
+    .fetch_all(db)
+    .await?;
+    let account = |(group, cluster, account, leads)| {
+        let cluster_id = ClusterId(cluster);
+        (GroupAccount { group_id: GroupId(group), cluster_id, account }, leads)
+    };
+    Ok(rows.into_iter().map(account).collect())
+}
+
+/// Replaces the accounts of a group on one cluster.
+pub async fn set_accounts(
+    db: &mut Connection,
+    group: GroupId,
+    cluster: ClusterId,
+    accounts: &[String],
+) -> Result<()> {
+    sqlx::query("DELETE FROM group_accounts WHERE group_id = $1 AND cluster_id = $2")
+        .bind(group.0)
+        .bind(cluster.0)
+        .execute(&mut *db)
+        .await?;
+    for account in accounts {
+        sqlx::query(
+            "INSERT INTO group_accounts (group_id, cluster_id, account) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        )
+        .bind(group.0)
+        .bind(cluster.0)
+        .bind(account)
+        .execute(&mut *db)
+        .await?;
+    }
+    Ok(())
+}
+
+/// What was granted to a group, the latest period first.
+pub async fn of_group(db: &mut Connection, group: GroupId) -> Result<Vec<Allocation>> {
+    Ok(sqlx::query_as(
+        "SELECT id, group_id, cluster_id, account, unit, amount, begins_on, ends_on FROM allocations
+         WHERE group_id = $1 ORDER BY begins_on DESC, id",
+    )
+    .bind(group.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Adds one.
+pub async fn add(db: &mut Connection, new: &NewAllocation, now: UnixTime) -> Result<AllocationId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO allocations (group_id, cluster_id, account, unit, amount, begins_on, ends_on, set_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+    )
+    .bind(new.group.0)
+    .bind(new.cluster.0)
+    .bind(&new.account)
+    .bind(new.unit)
+    .bind(new.amount)
+    .bind(new.begins.0)
+    .bind(new.ends.0)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(AllocationId(id))
+}
+
+/// Takes one away. False if the group has none of this number.
+pub async fn remove(db: &mut Connection, group: GroupId, id: AllocationId) -> Result<bool> {
+    let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")
+        .bind(id.0)
+        .bind(group.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}

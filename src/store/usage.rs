@@ -1,0 +1,213 @@
+//! Tables `usage_books`, `usage_days`, `usage_names`: what people have read of accounts, and how far.
+
+pub mod jobs;
+pub mod rolls;
+
+use std::collections::HashMap;
+
+use super::{Connection, Result};
+use crate::clock::{Day, UnixTime};
+use crate::domain::{BookId, ClusterId, PersonId};
+
+/// What one person has read of one account.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Book {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: BookId,
+    /// Who reads.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// Where.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    /// Of which account, as Slurm names it.
+    pub account: String,
+    /// Whether names of others are kept.
+    pub has_names: bool,
+    /// When someone last wanted to see it.
+    #[sqlx(try_from = "i64")]
+    pub looked_at: UnixTime,
+    /// Why the last try to read gave nothing; empty if it did not fail.
+    pub problem: String,
+}
+
+/// A day that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadDay {
+    /// Which.
+    pub day: Day,
+    /// When.
+    pub read_at: UnixTime,
+    /// Whether it is never asked again.
+    pub is_final: bool,
+    /// Whether there was more than could be read.
+    pub is_cut: bool,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, person_id, cluster_id, account, has_names, looked_at, problem FROM usage_books ",
+            $rest
+        )
+    };
+}
+
+/// The books of a person on a cluster.
+pub async fn books(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<Vec<Book>> {
+    Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"))
+        .bind(person.0)
+        .bind(cluster.0)
+        .fetch_all(db)
+        .await?)
+}
+
+/// The books that someone wanted to see since a moment.
+pub async fn looked_at(db: &mut Connection, since: UnixTime) -> Result<Vec<Book>> {
+    Ok(sqlx::query_as(select!("WHERE looked_at >= $1 ORDER BY person_id, cluster_id, account"))
+        .bind(since.0)
+        .fetch_all(db)
+        .await?)
+}
+
+/// Opens a book, or notes that it is wanted again. One with other names than wanted begins anew.
+pub async fn want(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+    account: &str,
+    has_names: bool,
+    now: UnixTime,
+) -> Result<BookId> {
+    sqlx::query(
+        "DELETE FROM usage_books WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(account)
+    .bind(has_names)
+    .execute(&mut *db)
+    .await?;
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO usage_books (person_id, cluster_id, account, has_names, looked_at) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET looked_at = $5 RETURNING id",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(account)
+    .bind(has_names)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(BookId(id))
+}
+
+/// Forgets a book with all that is in it.
+pub async fn forget(db: &mut Connection, book: BookId) -> Result<()> {
+    sqlx::query("DELETE FROM usage_books WHERE id = $1").bind(book.0).execute(db).await?;
+    Ok(())
+}
+
+/// Notes why reading gave nothing; empty: it went well.
+pub async fn note_problem(db: &mut Connection, book: BookId, problem: &str) -> Result<()> {
+    sqlx::query("UPDATE usage_books SET problem = $2 WHERE id = $1 AND problem <> $2")
+        .bind(book.0)
+        .bind(problem)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// The days of a book that were read, from one on, in their order.
+pub async fn days(db: &mut Connection, book: BookId, from: Day) -> Result<Vec<ReadDay>> {
+    let rows: Vec<(i64, i64, bool, bool)> = sqlx::query_as(
+        "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE book_id = $1 AND day >= $2 ORDER BY day",
+    )
+    .bind(book.0)
+    .bind(from.0)
+    .fetch_all(db)
+    .await?;
+    let day = |(day, read_at, is_final, is_cut)| ReadDay {
+        day: Day(day),
+        read_at: UnixTime(read_at),
+        is_final,
+        is_cut,
+    };
+    Ok(rows.into_iter().map(day).collect())
+}
+
+/// Notes that a day was read; what was known of it before is dropped. The new rows follow in the same transaction.
+pub async fn begin_day(db: &mut Connection, book: BookId, read: ReadDay) -> Result<()> {
+    for sql in [
+        "DELETE FROM usage_rolls WHERE book_id = $1 AND day = $2",
+        "DELETE FROM usage_jobs WHERE book_id = $1 AND day = $2",
+    ] {
+        sqlx::query(sql).bind(book.0).bind(read.day.0).execute(&mut *db).await?;
+    }
+    sqlx::query(
+        "INSERT INTO usage_days (book_id, day, read_at, is_final, is_cut) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (book_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5",
+    )
+    .bind(book.0)
+    .bind(read.day.0)
+    .bind(read.read_at.0)
+    .bind(read.is_final)
+    .bind(read.is_cut)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Forgets days before one: figures are kept for some years, not for ever.
+pub async fn sweep(db: &mut Connection, before: Day) -> Result<()> {
+    for sql in [
+        "DELETE FROM usage_rolls WHERE day < $1",
+        "DELETE FROM usage_jobs WHERE day < $1",
+        "DELETE FROM usage_days WHERE day < $1",
+    ] {
+        sqlx::query(sql).bind(before.0).execute(&mut *db).await?;
+    }
+    Ok(())
+}
+
+/// The numbers of names, each written down if it is new. An empty name is 0.
+pub async fn intern<'a>(
+    db: &mut Connection,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<HashMap<&'a str, i64>> {
+    let mut known: HashMap<&str, i64> = HashMap::from([("", 0)]);
+    for name in names {
+        if known.contains_key(name) {
+            continue;
+        }
+        let id: i64 = sqlx::query_scalar(
+            "INSERT INTO usage_names (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = name RETURNING id",
+        )
+        .bind(name)
+        .fetch_one(&mut *db)
+        .await?;
+        known.insert(name, id);
+    }
+    Ok(known)
+}
+
+/// Names by their numbers.
+pub async fn names(db: &mut Connection, book: BookId) -> Result<HashMap<i64, String>> {
+    let rows: Vec<(i64, String)> = sqlx::query_as(
+        "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_rolls WHERE book_id = $1
+         UNION SELECT kind_id FROM usage_rolls WHERE book_id = $1)",
+    )
+    .bind(book.0)
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Whether a book is still there.
+pub async fn exists(db: &mut Connection, book: BookId) -> Result<bool> {
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_books WHERE id = $1)")
+        .bind(book.0)
+        .fetch_one(db)
+        .await?)
+}

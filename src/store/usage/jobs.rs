@@ -1,0 +1,113 @@
+//! Table `usage_jobs`: the jobs behind the sums, a row for each day on which a job ran.
+
+use super::super::{Connection, Result};
+use crate::clock::Day;
+use crate::domain::BookId;
+
+/// A row: numbers only; the room of usage gives them their meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct Row {
+    /// Which day; the last one where several are told together.
+    pub day: i64,
+    /// Slurm's own number.
+    pub raw: i64,
+    /// When this run began.
+    pub start_at: i64,
+    /// Its number.
+    pub number: i64,
+    /// Which task; -1 for none.
+    pub task: i64,
+    /// Whose: a number of `usage_names`.
+    pub user_id: i64,
+    /// Of what sort, likewise.
+    pub kind_id: i64,
+    /// How it ended.
+    pub state: i64,
+    /// Seconds on this day, or on all days that are told together.
+    pub seconds: i64,
+    /// Seconds in all, so far.
+    pub elapsed_s: i64,
+    /// Seconds it had waited.
+    pub wait_s: i64,
+    /// Cores.
+    pub cores: i64,
+    /// Memory.
+    pub memory_mb: i64,
+    /// GPUs by model.
+    pub gpus: String,
+    /// Processor time used; -1: not measured.
+    pub cpu_s: i64,
+    /// The most memory held; -1: not measured.
+    pub rss_mb: i64,
+}
+
+/// Which jobs are looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// From this day …
+    pub from: Day,
+    /// … to this one.
+    pub until: Day,
+    /// Of one person.
+    pub user: Option<String>,
+    /// Of one sort.
+    pub kind: Option<String>,
+    /// With these ends, as numbers; empty: all.
+    pub states: Vec<i64>,
+    /// No more than this.
+    pub most: i64,
+}
+
+/// Adds a row.
+pub async fn add(db: &mut Connection, book: BookId, row: &Row) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO usage_jobs (book_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
+                                 wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    )
+    .bind(book.0)
+    .bind(row.day)
+    .bind(row.raw)
+    .bind(row.start_at)
+    .bind(row.number)
+    .bind(row.task)
+    .bind(row.user_id)
+    .bind(row.kind_id)
+    .bind(row.state)
+    .bind(row.seconds)
+    .bind(row.elapsed_s)
+    .bind(row.wait_s)
+    .bind(row.cores)
+    .bind(row.memory_mb)
+    .bind(&row.gpus)
+    .bind(row.cpu_s)
+    .bind(row.rss_mb)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The jobs of a book, each once with its seconds in the whole time, those that held most first.
+pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Row>> {
+    // The last day's row knows how it ended: with max(day), SQLite takes the other columns from that row.
+    let states = serde_json::to_string(&filter.states).unwrap_or_default();
+    Ok(sqlx::query_as(
+        "SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state, sum(seconds) AS seconds,
+                elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
+         FROM usage_jobs WHERE book_id = $1 AND day BETWEEN $2 AND $3
+           AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
+           AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
+         GROUP BY raw, start_at
+         HAVING $6 = '[]' OR state IN (SELECT value FROM json_each($6))
+         ORDER BY sum(seconds) * cores DESC, raw LIMIT $7",
+    )
+    .bind(book.0)
+    .bind(filter.from.0)
+    .bind(filter.until.0)
+    .bind(&filter.user)
+    .bind(&filter.kind)
+    .bind(states)
+    .bind(filter.most)
+    .fetch_all(db)
+    .await?)
+}

@@ -1,0 +1,157 @@
+//! What is known of groups' use, for those who look at it: opened, kept in memory while wanted, told when it changes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::due::DEPTH;
+use super::ledger::Ledger;
+use crate::auth::Auth;
+use crate::clock::{Clock, Day};
+use crate::cluster::Lines;
+use crate::config::UsagePace;
+use crate::domain::{BookId, ClusterId, GroupId, PersonId};
+use crate::jobs::notices::Bell;
+use crate::store::{self, Cache, Store, StoreError};
+
+/// A ledger that nobody looked at for this long leaves the memory.
+const KEPT_FOR: Duration = Duration::from_mins(30);
+
+/// Who reads where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reader {
+    /// Who.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+}
+
+/// When a reader was served, and is next.
+pub(super) struct Turn {
+    pub(super) served: Instant,
+    pub(super) due: Instant,
+    pub(super) failures: u32,
+}
+
+/// What it is made of.
+pub struct Parts {
+    /// Rights.
+    pub auth: Auth,
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Connections.
+    pub lines: Lines,
+    /// Rings when someone is to be told something.
+    pub bell: Bell,
+    /// How gently is read.
+    pub pace: UsagePace,
+    /// The end.
+    pub stop: CancellationToken,
+    /// Background work.
+    pub tasks: TaskTracker,
+}
+
+/// What groups used.
+#[derive(Clone)]
+pub struct Usage(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) parts: Parts,
+    pub(super) ledgers: Mutex<HashMap<BookId, Known>>,
+    /// Clusters on which something is being read.
+    pub(super) busy: Mutex<HashSet<ClusterId>>,
+    pub(super) turns: Mutex<HashMap<Reader, Turn>>,
+    /// How far east clusters' clocks are, in seconds.
+    pub(super) east: Mutex<HashMap<ClusterId, i64>>,
+    /// What views are made of, until anything is written.
+    pub(super) grounds: Cache<(PersonId, GroupId), super::view::Ground>,
+    /// When it was last written down that someone looks.
+    pub(super) looks: Mutex<HashMap<(PersonId, GroupId), Instant>>,
+    /// Held while a ledger is read from the database.
+    reading: tokio::sync::Mutex<()>,
+    pub(super) wake: Notify,
+    changes: broadcast::Sender<Reader>,
+}
+
+pub(super) struct Known {
+    pub(super) ledger: Arc<Ledger>,
+    looked: Instant,
+}
+
+impl Usage {
+    /// Nothing is in memory yet.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            ledgers: Mutex::default(),
+            busy: Mutex::default(),
+            turns: Mutex::default(),
+            east: Mutex::default(),
+            grounds: Cache::new(200),
+            looks: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
+            wake: Notify::new(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// Tells for whom something was read.
+    pub fn watch(&self) -> broadcast::Receiver<Reader> {
+        self.0.changes.subscribe()
+    }
+
+    pub(super) fn tell(&self, reader: Reader) {
+        // Nobody may be looking.
+        let _ = self.0.changes.send(reader);
+    }
+
+    /// Reads on at once, if anything is to be read.
+    pub fn hurry(&self, reader: Reader) {
+        if let Some(turn) = lock(&self.0.turns).get_mut(&reader).filter(|turn| turn.failures == 0) {
+            turn.due = Instant::now();
+        }
+        self.0.wake.notify_one();
+    }
+
+    /// What is known of an account, from memory or from the database.
+    pub async fn ledger(&self, book: BookId) -> Result<Arc<Ledger>, StoreError> {
+        if let Some(known) = self.known(book) {
+            return Ok(known);
+        }
+        // After a start many pages ask at once: one of them reads.
+        let _turn = self.0.reading.lock().await;
+        if let Some(known) = self.known(book) {
+            return Ok(known);
+        }
+        let today = Day::of(self.0.parts.clock.now());
+        // A year, and some days more: allocations begin at the first of a month.
+        let from = today.plus(-DEPTH - 35);
+        let mut db = self.0.parts.store.read().await?;
+        let days = store::usage::days(&mut db, book, from).await?;
+        let names = store::usage::names(&mut db, book).await?;
+        let rows = store::usage::rolls::between(&mut db, book, from, today.plus(2)).await?;
+        drop(db);
+        let ledger = Arc::new(Ledger::of(&days, rows, &names));
+        let mut ledgers = lock(&self.0.ledgers);
+        ledgers.retain(|_, known| known.looked.elapsed() < KEPT_FOR);
+        ledgers.insert(book, Known { ledger: ledger.clone(), looked: Instant::now() });
+        Ok(ledger)
+    }
+
+    fn known(&self, book: BookId) -> Option<Arc<Ledger>> {
+        let mut ledgers = lock(&self.0.ledgers);
+        let known = ledgers.get_mut(&book)?;
+        known.looked = Instant::now();
+        Some(known.ledger.clone())
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,68 @@
+//! Which day is read next. Pure.
+
+use super::ledger::Ledger;
+use crate::clock::{Day, UnixTime};
+
+/// A day that was read this long after its end is never asked again: late ends and corrections have arrived by then.
+pub const SETTLED_AFTER: i64 = 2 * 86_400;
+/// Days that may still change are asked again after this long, in seconds.
+const AGAIN_AFTER: i64 = 3 * 3600;
+/// Today, while someone looks.
+const TODAY_AFTER: i64 = 10 * 60;
+/// A year is read, and the month it began in.
+pub const DEPTH: i64 = 366;
+
+/// The next day to read of an account, the latest first; none if all is as fresh as it needs to be.
+pub fn next_day(ledger: &Ledger, today: Day, now: UnixTime, is_looked_at: bool) -> Option<Day> {
+    (0..DEPTH)
+        .map(|back| today.plus(-back))
+        .find(|day| is_due(ledger, *day, today, now, is_looked_at))
+}
+
+/// Whether a day of an account is to be read.
+pub fn is_due(ledger: &Ledger, day: Day, today: Day, now: UnixTime, is_looked_at: bool) -> bool {
+    let Some(page) = ledger.pages.get(&day) else { return true };
+    if page.is_final {
+        return false;
+    }
+    let age = now.since(page.read_at);
+    let again = if day >= today && is_looked_at { TODAY_AFTER } else { AGAIN_AFTER };
+    age >= again
+}
+
+/// How far a ledger goes: days that were read, of those that are wanted.
+pub fn progress(ledger: &Ledger, today: Day) -> (i64, i64) {
+    let from = today.plus(1 - DEPTH);
+    let read = ledger.pages.range(from..=today).count();
+    (i64::try_from(read).unwrap_or(DEPTH).min(DEPTH), DEPTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::usage::ReadDay;
+    use crate::usage::tally::Sheet;
+
+    #[test]
+    fn the_latest_first_and_nothing_twice() {
+        let (today, now) = (Day(20_000), UnixTime(20_000 * 86_400 + 5000));
+        let mut ledger = Ledger::default();
+        let mut order = Vec::new();
+        while let Some(day) = next_day(&ledger, today, now, true) {
+            order.push(day);
+            let until = day.plus(1).start();
+            let is_final = now.since(until) >= SETTLED_AFTER;
+            let read = ReadDay { day, read_at: now, is_final, is_cut: false };
+            ledger = ledger.with(read, &Sheet::default());
+        }
+        assert_eq!(order.len(), usize::try_from(DEPTH).unwrap());
+        assert_eq!((order[0], order[1]), (today, today.plus(-1)));
+        assert_eq!(progress(&ledger, today), (DEPTH, DEPTH));
+        let later = now.plus(TODAY_AFTER);
+        assert_eq!(next_day(&ledger, today, later, true), Some(today));
+        assert_eq!(next_day(&ledger, today, later, false), None);
+        let much_later = now.plus(AGAIN_AFTER);
+        assert!(is_due(&ledger, today.plus(-1), today, much_later, false));
+        assert!(!is_due(&ledger, today.plus(-4), today, much_later, true), "settled");
+    }
+}

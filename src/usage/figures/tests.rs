@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::clock::UnixTime;
+use crate::cluster::Learnt;
+use crate::domain::GroupId;
+use crate::store::usage::ReadDay;
+use crate::usage::Ledger;
+use crate::usage::tally::Sheet;
+use crate::usage::view::{Facts, Person};
+
+const TODAY: Day = Day(20_773);
+
+fn sums(hours: u64, jobs: u64) -> Sums {
+    Sums { core_s: hours * 3600, jobs, done: jobs, ..Sums::default() }
+}
+
+fn ledger(days: &[(i64, &[(&str, &str, u64)])]) -> Arc<Ledger> {
+    let mut ledger = Ledger::default();
+    for (back, rolls) in days {
+        let rolls = rolls
+            .iter()
+            .map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
+        let sheet = Sheet { rolls: rolls.collect(), jobs: Vec::new() };
+        let day = TODAY.plus(-back);
+        let read = ReadDay { day, read_at: UnixTime(1), is_final: true, is_cut: false };
+        ledger = ledger.with(read, &sheet);
+    }
+    Arc::new(ledger)
+}
+
+fn view(leads: bool, ledger: Arc<Ledger>) -> View {
+    let site = crate::sites::presets()[0].clone();
+    let facts = Facts {
+        cluster: ClusterId(1),
+        slug: "key".into(),
+        title: "Harbour".into(),
+        account: "def-smith".into(),
+        slurm_names: vec!["def-smith".into()],
+        site: Arc::new(site),
+        learnt: Arc::new(Learnt::default()),
+        own_user: Some("alice".into()),
+        books: Vec::new(),
+    };
+    let account = AccountView {
+        facts: Arc::new(facts),
+        ledgers: vec![ledger],
+        is_connected: true,
+        today: TODAY,
+        progress: (1, 1),
+        problem: String::new(),
+        read_at: None,
+    };
+    let person = |id: i64, name: &str| Person { id: PersonId(id), name: name.into() };
+    let people = HashMap::from([
+        ((ClusterId(1), "alice".to_owned()), person(1, "Alice")),
+        ((ClusterId(1), "bob".to_owned()), person(2, "Bob")),
+        ((ClusterId(2), "gone".to_owned()), person(2, "Bob")),
+    ]);
+    View {
+        group: GroupId(1),
+        leads,
+        me: PersonId(1),
+        accounts: vec![account],
+        people: Arc::new(people),
+    }
+}
+
+fn choice(from: i64, step: Step) -> Choice {
+    Choice { from: TODAY.plus(-from), until: TODAY, step, measure: Measure::Cores, account: None }
+}
+
+#[test]
+fn by_person_sort_and_day() {
+    let days: &[(i64, &[(&str, &str, u64)])] = &[
+        (0, &[("alice", "train", 1), ("bob", "fit", 5)]),
+        (1, &[("gone", "fit", 2)]),
+        (9, &[("alice", "train", 100)]),
+    ];
+    let view = view(true, ledger(days));
+    let week = figures(&view, &choice(6, Step::Day));
+    assert_eq!(week.totals.core_s, 8 * 3600);
+    let names: Vec<_> =
+        week.members.iter().map(|one| (one.name.as_str(), one.is_in_group)).collect();
+    assert_eq!(
+        names,
+        [("Bob", true), ("gone", false), ("Alice", true)],
+        "a name elsewhere is no one here"
+    );
+    assert_eq!(week.members[2].colour, Some(0), "the colour is that of all that is known");
+    assert_eq!(week.kinds[0].name, "fit");
+    assert_eq!((week.bars.len(), week.missing), (7, 5));
+    assert!((week.bars[6].total - 6.0).abs() < 1e-9 && (week.bars[6].parts[0] - 5.0).abs() < 1e-9);
+    let all = figures(&view, &choice(30, Step::Month));
+    assert_eq!(all.bars.len(), 2);
+    assert_eq!(all.totals.core_s, 108 * 3600);
+    assert_eq!(
+        figures(&view, &choice(9, Step::Week)).bars.len(),
+        3,
+        "a Saturday, a week, a Monday"
+    );
+    let none = Choice { account: Some(("key".into(), "rrg-x".into())), ..choice(9, Step::Day) };
+    assert!(figures(&view, &none).totals.is_empty());
+}
+
+#[test]
+fn members_see_themselves_and_one_sum() {
+    // Even where names were kept, since they once led the group.
+    let days: &[(i64, &[(&str, &str, u64)])] =
+        &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
+    let week = figures(&view(false, ledger(days)), &choice(6, Step::Day));
+    let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["Everybody else", "You"]);
+    assert_eq!(week.members[0].sums.core_s, 7 * 3600);
+}
+
+#[test]
+fn odd_choices_are_survived() {
+    let view = view(true, ledger(&[]));
+    let backwards = Choice { from: TODAY, until: TODAY.plus(-5), ..choice(0, Step::Day) };
+    assert!(figures(&view, &backwards).bars.is_empty());
+    assert_eq!(figures(&view, &choice(5000, Step::Day)).bars.len(), MOST_BARS);
+}

@@ -1,0 +1,165 @@
+//! Where an allocation is heading: what was used, and a range for its end from how much the weeks differ. Pure.
+
+use crate::clock::Day;
+
+/// Weeks that are looked back at.
+const WEEKS: i64 = 8;
+/// With fewer whole weeks than this, nothing is foretold.
+const LEAST_WEEKS: usize = 3;
+
+/// Where an allocation is heading. All amounts are hours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// What was granted.
+    pub granted: f64,
+    /// What was used since the period began.
+    pub used: f64,
+    /// The part of the period that is over, from 0 to 1.
+    pub elapsed: f64,
+    /// What will have been used at its end, if the coming weeks are like the quieter and the busier of the last ones;
+    /// none if too little is known, or if it has ended.
+    pub at_end: Option<(f64, f64)>,
+    /// When it is used up, at the earliest and at the latest; none for a day that does not come within the period.
+    pub runs_out: (Option<Day>, Option<Day>),
+    /// What was used up to the end of each day, from the first to the last that is known.
+    pub line: Vec<(Day, f64)>,
+}
+
+impl Forecast {
+    /// What is left; below zero if more was used than granted.
+    pub fn left(&self) -> f64 {
+        self.granted - self.used
+    }
+
+    /// The part that was used, from 0; more than 1 if more was used than granted.
+    pub fn part(&self) -> f64 {
+        if self.granted > 0.0 { self.used / self.granted } else { 0.0 }
+    }
+}
+
+/// Foretells. `hours`: what was used on each day, in the order of days; days that are not there used nothing.
+pub fn forecast(
+    hours: &[(Day, f64)],
+    granted: f64,
+    begins: Day,
+    ends: Day,
+    today: Day,
+) -> Forecast {
+    let inside = |day: &Day| *day >= begins && *day <= ends.min(today);
+    let mut line = Vec::new();
+    let mut used = 0.0;
+    for (day, amount) in hours.iter().filter(|(day, _)| inside(day)) {
+        used += amount;
+        line.push((*day, used));
+    }
+    let length = (ends.0 - begins.0 + 1).max(1);
+    let over = (today.0 - begins.0).clamp(0, length);
+    let elapsed = float(over) / float(length);
+    let left_days = (ends.0 - today.0).max(0);
+    let weeks = weeks(hours, today);
+    let mut forecast =
+        Forecast { granted, used, elapsed, at_end: None, runs_out: (None, None), line };
+    if left_days == 0 || weeks.len() < LEAST_WEEKS {
+        return forecast;
+    }
+    // The fifth of the weeks that were quietest and the fifth that were busiest are left out.
+    let cut = weeks.len() / 5;
+    let (quiet, busy) = (weeks[cut] / 7.0, weeks[weeks.len() - 1 - cut] / 7.0);
+    forecast.at_end = Some((used + quiet * float(left_days), used + busy * float(left_days)));
+    let out = |a_day: f64| {
+        let left = granted - used;
+        if left <= 0.0 || a_day <= 0.0 {
+            return None;
+        }
+        let days = (left / a_day).ceil();
+        (days <= float(left_days)).then(|| today.plus(whole(days)))
+    };
+    forecast.runs_out = (out(busy), out(quiet));
+    forecast
+}
+
+/// What was used in each of the last whole weeks up to yesterday, sorted. Weeks before the first use do not count.
+fn weeks(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
+    let Some(first) = hours.iter().find(|(_, amount)| *amount > 0.0).map(|(day, _)| *day) else {
+        return Vec::new();
+    };
+    let mut weeks: Vec<f64> = (0..WEEKS)
+        .map(|back| (today.plus(-7 * (back + 1)), today.plus(-7 * back - 1)))
+        .take_while(|(from, _)| *from >= first)
+        .map(|(from, until)| {
+            hours.iter().filter(|(day, _)| (from..=until).contains(day)).map(|one| one.1).sum()
+        })
+        .collect();
+    weeks.sort_by(f64::total_cmp);
+    weeks
+}
+
+#[expect(clippy::cast_precision_loss, reason = "days")]
+fn float(days: i64) -> f64 {
+    days as f64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounded before")]
+fn whole(days: f64) -> i64 {
+    days.clamp(0.0, 100_000.0) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TODAY: Day = Day(20_000);
+
+    fn days(count: i64, hours: impl Fn(i64) -> f64) -> Vec<(Day, f64)> {
+        (0..count).rev().map(|back| (TODAY.plus(-back), hours(back))).collect()
+    }
+
+    #[test]
+    fn even_use_goes_on_evenly() {
+        let found = forecast(&days(60, |_| 10.0), 1000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        assert!((found.used - 500.0).abs() < 1e-9);
+        assert!((found.elapsed - 0.49).abs() < 1e-9);
+        let (low, high) = found.at_end.unwrap();
+        assert!((low - 1000.0).abs() < 1e-6 && (high - 1000.0).abs() < 1e-6);
+        assert_eq!(found.line.len(), 50);
+        let fast = forecast(&days(60, |_| 10.0), 700.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        assert_eq!(fast.runs_out, (Some(TODAY.plus(20)), Some(TODAY.plus(20))));
+    }
+
+    #[test]
+    fn uneven_use_gives_a_range() {
+        let uneven = days(60, |back| if back / 7 % 2 == 0 { 20.0 } else { 0.0 });
+        let found = forecast(&uneven, 5000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        let (low, high) = found.at_end.unwrap();
+        assert!(low < high, "{low} {high}");
+    }
+
+    #[test]
+    fn too_little_and_too_late() {
+        let begins = TODAY.plus(-30);
+        let young = forecast(&days(10, |_| 1.0), 100.0, begins, TODAY.plus(10), TODAY);
+        assert_eq!((young.at_end, young.runs_out), (None, (None, None)));
+        let over = forecast(&days(40, |_| 1.0), 20.0, begins, TODAY.plus(-1), TODAY);
+        assert_eq!(over.at_end, None);
+        assert!((over.elapsed - 1.0).abs() < 1e-9 && over.left() < 0.0 && over.part() > 1.0);
+        let ahead = forecast(&days(40, |_| 1.0), 20.0, TODAY.plus(5), TODAY.plus(50), TODAY);
+        assert!(ahead.used.abs() < 1e-9 && ahead.elapsed.abs() < 1e-9);
+        assert!(forecast(&[], 0.0, TODAY, TODAY, TODAY).part().abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_are_survived(
+            hours in proptest::collection::vec((19_900_i64..20_010, 0.0_f64..1e9), 0..90),
+            granted in 0.0_f64..1e12, begins in 19_800_i64..20_100, length in 0_i64..400,
+        ) {
+            let mut hours: Vec<(Day, f64)> = hours.into_iter().map(|(day, h)| (Day(day), h)).collect();
+            hours.sort_by_key(|one| one.0);
+            let found = forecast(&hours, granted, Day(begins), Day(begins + length), TODAY);
+            prop_assert!(found.at_end.is_none_or(|(low, high)| low <= high + 1e-3 && low >= found.used - 1e-3));
+            prop_assert!((0.0..=1.0).contains(&found.elapsed));
+        }
+    }
+}

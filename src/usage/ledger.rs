@@ -1,0 +1,201 @@
+//! What is known of one account's use, in memory: sums by day, person and sort of job.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::sums::Sums;
+use super::tally::Sheet;
+use super::waits::Waits;
+use crate::clock::{Day, UnixTime};
+use crate::store::usage::ReadDay;
+use crate::store::usage::rolls::Row;
+
+/// What one person of one sort of job came to on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roll {
+    /// Their name on the cluster; empty for others without a name.
+    pub user: Arc<str>,
+    /// The sort of job.
+    pub kind: Arc<str>,
+    /// The sums.
+    pub sums: Sums,
+}
+
+/// A day that was read.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// When.
+    pub read_at: UnixTime,
+    /// Whether it is never asked again.
+    pub is_final: bool,
+    /// Whether there was more than could be read.
+    pub is_cut: bool,
+    /// What was on it.
+    pub rolls: Arc<[Roll]>,
+}
+
+/// All days that were read of an account.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    /// By day.
+    pub pages: BTreeMap<Day, Page>,
+}
+
+impl Ledger {
+    /// Puts together what the database has.
+    pub fn of(days: &[ReadDay], rows: Vec<Row>, names: &HashMap<i64, String>) -> Self {
+        let names: HashMap<i64, Arc<str>> =
+            names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
+        let nobody: Arc<str> = Arc::from("");
+        let name = |id: i64| names.get(&id).unwrap_or(&nobody).clone();
+        let mut rolls: BTreeMap<Day, Vec<Roll>> = BTreeMap::new();
+        for row in rows {
+            let (user, kind) = (name(row.user_id), name(row.kind_id));
+            rolls.entry(Day(row.day)).or_default().push(Roll { user, kind, sums: sums_of(row) });
+        }
+        let page = |day: &ReadDay| {
+            let rolls = rolls.remove(&day.day).unwrap_or_default().into();
+            let (read_at, is_final, is_cut) = (day.read_at, day.is_final, day.is_cut);
+            (day.day, Page { read_at, is_final, is_cut, rolls })
+        };
+        Self { pages: days.iter().map(page).collect() }
+    }
+
+    /// The same with one day read anew.
+    #[must_use]
+    pub fn with(&self, read: ReadDay, sheet: &Sheet) -> Self {
+        let mut pages = self.pages.clone();
+        let roll = |(user, kind, sums): &(String, String, Sums)| Roll {
+            user: Arc::from(user.as_str()),
+            kind: Arc::from(kind.as_str()),
+            sums: sums.clone(),
+        };
+        let rolls = sheet.rolls.iter().map(roll).collect();
+        let (read_at, is_final, is_cut) = (read.read_at, read.is_final, read.is_cut);
+        pages.insert(read.day, Page { read_at, is_final, is_cut, rolls });
+        Self { pages }
+    }
+
+    /// What was on the days from one to another, both included.
+    pub fn between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &Roll)> {
+        let days = if from <= until { Some(self.pages.range(from..=until)) } else { None };
+        days.into_iter()
+            .flatten()
+            .flat_map(|(day, page)| page.rolls.iter().map(|roll| (*day, roll)))
+    }
+}
+
+fn sums_of(row: Row) -> Sums {
+    let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+    Sums {
+        core_s: whole(row.core_s),
+        site_ms: whole(row.site_ms),
+        gpu_s: whole(row.gpu_s),
+        gpus: read_gpus(&row.gpus),
+        jobs: whole(row.jobs),
+        done: whole(row.done),
+        failed: whole(row.failed),
+        timed_out: whole(row.timed_out),
+        memory_out: whole(row.memory_out),
+        cancelled: whole(row.cancelled),
+        held_core_s: whole(row.held_core_s),
+        used_core_s: whole(row.used_core_s),
+        held_mb_s: whole(row.held_mb_s),
+        used_mb_s: whole(row.used_mb_s),
+        held_gpu_s: whole(row.held_gpu_s),
+        used_gpu_s: whole(row.used_gpu_s),
+        lost_core_s: whole(row.lost_core_s),
+        lost_gpu_s: whole(row.lost_gpu_s),
+        spare_core_s: whole(row.spare_core_s),
+        spare_mb_s: whole(row.spare_mb_s),
+        waits: Waits::read(&row.waits),
+    }
+}
+
+/// Sums as a row of the database.
+pub fn row_of(day: Day, user_id: i64, kind_id: i64, sums: &Sums) -> Row {
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    Row {
+        day: day.0,
+        user_id,
+        kind_id,
+        core_s: whole(sums.core_s),
+        site_ms: whole(sums.site_ms),
+        gpu_s: whole(sums.gpu_s),
+        gpus: write_gpus(&sums.gpus),
+        jobs: whole(sums.jobs),
+        done: whole(sums.done),
+        failed: whole(sums.failed),
+        timed_out: whole(sums.timed_out),
+        memory_out: whole(sums.memory_out),
+        cancelled: whole(sums.cancelled),
+        held_core_s: whole(sums.held_core_s),
+        used_core_s: whole(sums.used_core_s),
+        held_mb_s: whole(sums.held_mb_s),
+        used_mb_s: whole(sums.used_mb_s),
+        held_gpu_s: whole(sums.held_gpu_s),
+        used_gpu_s: whole(sums.used_gpu_s),
+        lost_core_s: whole(sums.lost_core_s),
+        lost_gpu_s: whole(sums.lost_gpu_s),
+        spare_core_s: whole(sums.spare_core_s),
+        spare_mb_s: whole(sums.spare_mb_s),
+        waits: sums.waits.to_string(),
+    }
+}
+
+/// `v100:3600,t4:20`; names of models hold neither colons at their end nor commas.
+fn write_gpus(gpus: &[(String, u64)]) -> String {
+    gpus.iter().map(|(model, seconds)| format!("{model}:{seconds}")).collect::<Vec<_>>().join(",")
+}
+
+fn read_gpus(text: &str) -> Vec<(String, u64)> {
+    let one = |piece: &str| {
+        let (model, seconds) = piece.rsplit_once(':')?;
+        Some((model.to_owned(), seconds.parse().ok()?))
+    };
+    text.split(',').filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_come_back_from_the_database() {
+        let mut sums = Sums {
+            core_s: 1,
+            site_ms: 2,
+            gpu_s: 30,
+            jobs: 4,
+            done: 1,
+            failed: 1,
+            timed_out: 1,
+            memory_out: 1,
+            cancelled: 5,
+            held_core_s: 6,
+            used_core_s: 7,
+            held_mb_s: 8,
+            used_mb_s: 9,
+            held_gpu_s: 10,
+            used_gpu_s: 11,
+            lost_core_s: 12,
+            lost_gpu_s: 13,
+            spare_core_s: 14,
+            spare_mb_s: 15,
+            ..Sums::default()
+        };
+        sums.add_gpus("", 10);
+        sums.add_gpus("a100_1g.5gb", 20);
+        sums.waits.count(500);
+        assert_eq!(sums_of(row_of(Day(3), 1, 2, &sums)), sums);
+        let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
+        let day = ReadDay { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
+        let ledger = Ledger::of(&[day], vec![row_of(Day(3), 1, 2, &sums)], &names);
+        let all: Vec<_> = ledger.between(Day(0), Day(9)).collect();
+        assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
+        assert_eq!(ledger.between(Day(4), Day(9)).count(), 0);
+        assert_eq!(ledger.between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
+        let again = ledger.with(day, &Sheet::default());
+        assert_eq!(again.between(Day(0), Day(9)).count(), 0);
+    }
+}

@@ -1,0 +1,23 @@
+//! What a group's allocation went into. Figures are read over the viewer's own connection, a day at a time, counted
+//! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
+
+mod desk;
+mod due;
+pub mod figures;
+mod forecast;
+mod ledger;
+mod read;
+mod sums;
+pub mod tally;
+pub mod units;
+mod view;
+mod waits;
+
+pub use desk::{Parts, Reader, Usage};
+pub use forecast::{Forecast, forecast};
+pub use ledger::{Ledger, Roll};
+pub use read::write_sheet;
+pub use sums::{Outcome, Sums, hours};
+pub use units::{Measure, SiteUnit, Unit};
+pub use view::{AccountView, Facts, Person, View};
+pub use waits::Waits;

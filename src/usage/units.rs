@@ -1,0 +1,186 @@
+//! In what use is counted: hours of cores and GPUs everywhere, and the site's own unit where it has one.
+
+use crate::explain::cost::reference_units;
+use crate::sites::Site;
+use crate::slurm::accounting::spent::Spent;
+
+/// Hours in a year, as the centres count them.
+pub const HOURS_OF_YEAR: f64 = 8760.0;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    /// Cores.
+    Cores,
+    /// GPUs of any model.
+    Gpus,
+    /// The site's own unit.
+    Site,
+}
+
+impl Measure {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Cores, Self::Gpus, Self::Site];
+
+    /// The word in addresses.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cores => "cores",
+            Self::Gpus => "gpus",
+            Self::Site => "site",
+        }
+    }
+
+    /// The one behind a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// What was used of it, in hours.
+    pub fn hours(self, sums: &super::Sums) -> f64 {
+        match self {
+            Self::Cores => super::hours(sums.core_s),
+            Self::Gpus => super::hours(sums.gpu_s),
+            Self::Site => super::hours(sums.site_ms) / 1000.0,
+        }
+    }
+}
+
+/// In what an allocation is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// What is counted.
+    pub measure: Measure,
+    /// Whether years are told instead of hours.
+    pub in_years: bool,
+}
+
+impl Unit {
+    /// All.
+    pub const ALL: [Self; 6] = [
+        Self { measure: Measure::Cores, in_years: false },
+        Self { measure: Measure::Cores, in_years: true },
+        Self { measure: Measure::Gpus, in_years: false },
+        Self { measure: Measure::Gpus, in_years: true },
+        Self { measure: Measure::Site, in_years: false },
+        Self { measure: Measure::Site, in_years: true },
+    ];
+
+    /// The word in the database and in forms.
+    pub const fn word(self) -> &'static str {
+        match (self.measure, self.in_years) {
+            (Measure::Cores, false) => "core-hours",
+            (Measure::Cores, true) => "core-years",
+            (Measure::Gpus, false) => "gpu-hours",
+            (Measure::Gpus, true) => "gpu-years",
+            (Measure::Site, false) => "site-hours",
+            (Measure::Site, true) => "site-years",
+        }
+    }
+
+    /// The one behind a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// An amount of it, in hours.
+    pub fn in_hours(self, amount: f64) -> f64 {
+        if self.in_years { amount * HOURS_OF_YEAR } else { amount }
+    }
+
+    /// Hours as an amount of it.
+    pub fn from_hours(self, hours: f64) -> f64 {
+        if self.in_years { hours / HOURS_OF_YEAR } else { hours }
+    }
+}
+
+/// The unit that a site has besides cores and GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SiteUnit {
+    /// What Slurm bills, weighed by the site.
+    Billing,
+    /// Reference GPU units.
+    ReferenceGpus,
+}
+
+impl SiteUnit {
+    /// That of a site; none where cores or GPUs are what it counts.
+    pub fn of(site: &Site) -> Option<Self> {
+        let name = site.units.name.as_deref().unwrap_or_default();
+        if name.contains("RGU") {
+            Some(Self::ReferenceGpus)
+        } else if name.contains("illing") {
+            Some(Self::Billing)
+        } else {
+            None
+        }
+    }
+
+    /// For people, before `hours` or `years`.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Billing => "billing",
+            Self::ReferenceGpus => "RGU",
+        }
+    }
+
+    /// Thousandths of a unit for a second of a job.
+    pub fn rate(self, site: &Site, run: &Spent) -> u64 {
+        match self {
+            Self::Billing => run.billing.saturating_mul(1000),
+            Self::ReferenceGpus => {
+                let of_model = |gpus: &crate::slurm::gres::Gpus| {
+                    let model = gpus.model.as_deref().unwrap_or_default();
+                    let count = u64::from(gpus.count);
+                    reference_units(site, model, count, u64::from(run.cores), run.memory_mb)
+                };
+                let units: f64 = run.gpus.iter().filter_map(of_model).sum();
+                thousandths(units)
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+fn thousandths(units: f64) -> u64 {
+    (units.clamp(0.0, 1e12) * 1000.0).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::gres::Gpus;
+
+    #[test]
+    fn words_come_back() {
+        for unit in Unit::ALL {
+            assert_eq!(Unit::from_word(unit.word()), Some(unit));
+            assert!((unit.from_hours(unit.in_hours(3.0)) - 3.0).abs() < 1e-9);
+        }
+        for measure in Measure::ALL {
+            assert_eq!(Measure::from_word(measure.word()), Some(measure));
+        }
+    }
+
+    #[test]
+    fn units_of_sites() {
+        let site = |name: &str| {
+            crate::sites::presets().iter().find(|site| site.name.as_str() == name).unwrap().clone()
+        };
+        let (fir, saga, demo) = (site("fir"), site("saga"), site("demo"));
+        let run = Spent {
+            cores: 12,
+            memory_mb: 1024,
+            billing: 40,
+            gpus: vec![Gpus { model: Some("h100".into()), count: 1 }],
+            ..Spent::default()
+        };
+        assert_eq!(SiteUnit::of(&demo), None);
+        assert_eq!(SiteUnit::of(&saga).unwrap().rate(&saga, &run), 40_000);
+        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &run), 12_200);
+        let greedy = Spent { cores: 24, ..run.clone() };
+        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &greedy), 24_400, "cores of two GPUs");
+        let unknown = Spent { gpus: vec![Gpus { model: None, count: 1 }], ..run };
+        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &unknown), 0, "not made up");
+    }
+}

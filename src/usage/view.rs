@@ -1,0 +1,282 @@
+//! What one person may see of one group's use: its accounts, and what they themselves have read of each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::desk::{Reader, Usage, lock};
+use super::due;
+use super::ledger::Ledger;
+use super::units::SiteUnit;
+use crate::auth::{Action, Viewer};
+use crate::clock::{Day, UnixTime};
+use crate::cluster::{Known, Learnt};
+use crate::domain::{ClusterId, GroupId, LineRole, PersonId};
+use crate::sites::Site;
+use crate::store::lines::LineKey;
+use crate::store::usage::Book;
+use crate::store::{self, Connection, StoreError};
+
+/// That someone looks is written down at most this often.
+const NOTE_EVERY: Duration = Duration::from_mins(5);
+
+/// A group's use, as one person sees it.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Whose.
+    pub group: GroupId,
+    /// Whether names of others may be shown.
+    pub leads: bool,
+    /// Who looks.
+    pub me: PersonId,
+    /// Its accounts, by cluster and name.
+    pub accounts: Vec<AccountView>,
+    /// Who is who: people of the group by their names on clusters, as those clusters told them.
+    pub people: Arc<HashMap<(ClusterId, String), Person>>,
+}
+
+/// Someone of the group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// Who.
+    pub id: PersonId,
+    /// As others read it.
+    pub name: String,
+}
+
+/// One account of the group.
+#[derive(Debug, Clone)]
+pub struct AccountView {
+    /// What does not change from day to day.
+    pub facts: Arc<Facts>,
+    /// What was read, for each name that Slurm has behind the account.
+    pub ledgers: Vec<Arc<Ledger>>,
+    /// Whether there is a connection now.
+    pub is_connected: bool,
+    /// Which day it is there.
+    pub today: Day,
+    /// Days that were read, of those that are wanted.
+    pub progress: (i64, i64),
+    /// Why the last try to read gave nothing, in words; empty if it went well.
+    pub problem: String,
+    /// When something was last read.
+    pub read_at: Option<UnixTime>,
+}
+
+/// What is known of an account.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Where.
+    pub cluster: ClusterId,
+    /// The cluster's short name.
+    pub slug: String,
+    /// The cluster's name.
+    pub title: String,
+    /// The name that people submit with.
+    pub account: String,
+    /// What Slurm has behind it.
+    pub slurm_names: Vec<String>,
+    /// What the cluster is like.
+    pub site: Arc<Site>,
+    /// What the viewer's connection learnt there.
+    pub learnt: Arc<Learnt>,
+    /// The viewer's own name there; none if they were never connected.
+    pub own_user: Option<String>,
+    /// The books, by Slurm's names.
+    pub books: Vec<Book>,
+}
+
+impl Facts {
+    /// The site's own unit.
+    pub fn unit(&self) -> Option<SiteUnit> {
+        SiteUnit::of(&self.site)
+    }
+}
+
+/// What is read from the database for a view.
+pub struct Ground {
+    facts: Vec<Arc<Facts>>,
+    people: Arc<HashMap<(ClusterId, String), Person>>,
+}
+
+impl Usage {
+    /// A group's use, for someone who looks at it now: it is kept fresh from here on. Nothing is asked of a cluster
+    /// for it.
+    pub async fn look(&self, viewer: &Viewer, group: GroupId) -> Result<View, StoreError> {
+        let ground = self.ground_of(viewer, group).await?;
+        let ground = if self.note_look(viewer, group, &ground).await? {
+            // Books may have been opened.
+            self.ground_of(viewer, group).await?
+        } else {
+            ground
+        };
+        self.view(viewer, group, &ground).await
+    }
+
+    async fn ground_of(&self, viewer: &Viewer, group: GroupId) -> Result<Arc<Ground>, StoreError> {
+        let store = &self.0.parts.store;
+        let key = (viewer.id, group);
+        self.0
+            .grounds
+            .get(store, &key, async || {
+                let mut db = store.read().await?;
+                ground(&mut db, viewer.id, group).await
+            })
+            .await
+    }
+
+    async fn view(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        ground: &Ground,
+    ) -> Result<View, StoreError> {
+        let now = self.0.parts.clock.now();
+        let mut accounts = Vec::new();
+        for facts in &ground.facts {
+            let mut ledgers = Vec::new();
+            for book in &facts.books {
+                ledgers.push(self.ledger(book.id).await?);
+            }
+            let today = self.today(facts.cluster, now);
+            let reader = Reader { person: viewer.id, cluster: facts.cluster };
+            let least = ledgers.iter().map(|ledger| due::progress(ledger, today)).min();
+            let read_at =
+                |ledger: &Arc<Ledger>| ledger.pages.values().map(|page| page.read_at).max();
+            accounts.push(AccountView {
+                is_connected: self.0.parts.lines.line(reader.line()).is_ok(),
+                today,
+                progress: least.unwrap_or((0, due::DEPTH)),
+                problem: facts
+                    .books
+                    .iter()
+                    .map(|book| book.problem.clone())
+                    .max()
+                    .unwrap_or_default(),
+                read_at: ledgers.iter().filter_map(read_at).max(),
+                facts: facts.clone(),
+                ledgers,
+            });
+        }
+        Ok(View {
+            group,
+            leads: viewer.may(Action::SeePeoplesUsage(group)).is_ok(),
+            me: viewer.id,
+            accounts,
+            people: ground.people.clone(),
+        })
+    }
+
+    /// Notes that someone looks. True if that was written down.
+    async fn note_look(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        ground: &Ground,
+    ) -> Result<bool, StoreError> {
+        let key = (viewer.id, group);
+        let all_open = ground
+            .facts
+            .iter()
+            .all(|facts| facts.own_user.is_none() || facts.books.len() == facts.slurm_names.len());
+        let noted = lock(&self.0.looks).get(&key).is_some_and(|at| at.elapsed() < NOTE_EVERY);
+        if noted && all_open {
+            return Ok(false);
+        }
+        lock(&self.0.looks).insert(key, Instant::now());
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        let leads = leads(&mut tx, viewer.id).await?;
+        for facts in ground.facts.iter().filter(|facts| facts.own_user.is_some()) {
+            // Names are kept for those who lead any of the groups that share the account.
+            let has_names = leads.contains(&(facts.cluster, facts.account.clone()));
+            for name in &facts.slurm_names {
+                store::usage::want(&mut tx, viewer.id, facts.cluster, name, has_names, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        for facts in &ground.facts {
+            self.hurry(Reader { person: viewer.id, cluster: facts.cluster });
+        }
+        Ok(true)
+    }
+}
+
+/// The accounts of groups that someone leads.
+async fn leads(
+    db: &mut Connection,
+    person: PersonId,
+) -> Result<Vec<(ClusterId, String)>, StoreError> {
+    let all = store::allocations::accounts_of_person(db, person).await?;
+    let led = all.into_iter().filter(|(_, leads)| *leads);
+    Ok(led.map(|(one, _)| (one.cluster_id, one.account)).collect())
+}
+
+async fn ground(
+    db: &mut Connection,
+    viewer: PersonId,
+    group: GroupId,
+) -> Result<Ground, StoreError> {
+    let mut facts = Vec::new();
+    let mut sites: HashMap<ClusterId, (Known, Arc<Site>)> = HashMap::new();
+    for one in store::allocations::accounts(db, group).await? {
+        let cluster = one.cluster_id;
+        if let std::collections::hash_map::Entry::Vacant(place) = sites.entry(cluster) {
+            let Some(row) = store::clusters::get(db, cluster).await? else { continue };
+            let known = Known::of(db, row).await?;
+            let site = Arc::new(known.site.clone());
+            place.insert((known, site));
+        }
+        let Some((known, site)) = sites.get(&cluster) else { continue };
+        let key = LineKey { person: viewer, cluster, role: LineRole::Login };
+        let line = store::lines::get(db, key).await?;
+        let learnt: Learnt = line
+            .as_ref()
+            .and_then(|line| serde_json::from_str(&line.learnt).ok())
+            .unwrap_or_default();
+        let slurm_names = slurm_names(&learnt, &one.account);
+        let books = store::usage::books(db, viewer, cluster).await?;
+        facts.push(Arc::new(Facts {
+            cluster,
+            slug: known.row.slug.clone(),
+            title: known.row.title.clone(),
+            books: books.into_iter().filter(|book| slurm_names.contains(&book.account)).collect(),
+            account: one.account,
+            slurm_names,
+            site: site.clone(),
+            own_user: learnt.user.clone(),
+            learnt: Arc::new(learnt),
+        }));
+    }
+    facts.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
+    let people = Arc::new(people(db, group, &sites).await?);
+    Ok(Ground { facts, people })
+}
+
+/// What Slurm has behind an account. One that the viewer cannot use themselves goes by its own name.
+fn slurm_names(learnt: &Learnt, account: &str) -> Vec<String> {
+    let known = learnt.accounts.iter().find(|one| one.name == account);
+    let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
+    names.unwrap_or_else(|| vec![account.to_owned()])
+}
+
+/// Who is who on the clusters. Only names that the clusters themselves have told count: anyone can type any name.
+async fn people(
+    db: &mut Connection,
+    group: GroupId,
+    clusters: &HashMap<ClusterId, (Known, Arc<Site>)>,
+) -> Result<HashMap<(ClusterId, String), Person>, StoreError> {
+    let mut people = HashMap::new();
+    for member in store::groups::members(db, group).await? {
+        for line in store::lines::of_person(db, member.person_id).await? {
+            if !clusters.contains_key(&line.cluster_id) {
+                continue;
+            }
+            let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let Some(user) = learnt.user else { continue };
+            let person = Person { id: member.person_id, name: member.display_name.clone() };
+            people.insert((line.cluster_id, user), person);
+        }
+    }
+    Ok(people)
+}
