@@ -15,6 +15,8 @@ pub struct UsagePace {
     pub idle: Duration,
     /// After the first failure; doubled after each further one, up to thirty-twofold.
     pub after_failure: Duration,
+    /// How many days back is read: a year.
+    pub days: i64,
 }
 
 impl Default for UsagePace {
@@ -25,6 +27,7 @@ impl Default for UsagePace {
             between: Duration::from_secs(5),
             idle: Duration::from_mins(1),
             after_failure: Duration::from_secs(30),
+            days: 366,
         }
     }
 }

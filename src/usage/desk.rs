@@ -8,7 +8,6 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::due::DEPTH;
 use super::ledger::Ledger;
 use crate::auth::Auth;
 use crate::clock::{Clock, Day};
@@ -131,7 +130,7 @@ impl Usage {
         }
         let today = Day::of(self.0.parts.clock.now());
         // A year, and some days more: allocations begin at the first of a month.
-        let from = today.plus(-DEPTH - 35);
+        let from = today.plus(-self.0.parts.pace.days - 35);
         let mut db = self.0.parts.store.read().await?;
         let days = store::usage::days(&mut db, book, from).await?;
         let names = store::usage::names(&mut db, book).await?;

@@ -9,12 +9,15 @@ pub const SETTLED_AFTER: i64 = 2 * 86_400;
 const AGAIN_AFTER: i64 = 3 * 3600;
 /// Today, while someone looks.
 const TODAY_AFTER: i64 = 10 * 60;
-/// A year is read, and the month it began in.
-pub const DEPTH: i64 = 366;
-
 /// The next day to read of an account, the latest first; none if all is as fresh as it needs to be.
-pub fn next_day(ledger: &Ledger, today: Day, now: UnixTime, is_looked_at: bool) -> Option<Day> {
-    (0..DEPTH)
+pub fn next_day(
+    ledger: &Ledger,
+    depth: i64,
+    today: Day,
+    now: UnixTime,
+    is_looked_at: bool,
+) -> Option<Day> {
+    (0..depth)
         .map(|back| today.plus(-back))
         .find(|day| is_due(ledger, *day, today, now, is_looked_at))
 }
@@ -31,10 +34,10 @@ pub fn is_due(ledger: &Ledger, day: Day, today: Day, now: UnixTime, is_looked_at
 }
 
 /// How far a ledger goes: days that were read, of those that are wanted.
-pub fn progress(ledger: &Ledger, today: Day) -> (i64, i64) {
-    let from = today.plus(1 - DEPTH);
+pub fn progress(ledger: &Ledger, depth: i64, today: Day) -> (i64, i64) {
+    let from = today.plus(1 - depth);
     let read = ledger.pages.range(from..=today).count();
-    (i64::try_from(read).unwrap_or(DEPTH).min(DEPTH), DEPTH)
+    (i64::try_from(read).unwrap_or(depth).min(depth), depth)
 }
 
 #[cfg(test)]
@@ -48,19 +51,19 @@ mod tests {
         let (today, now) = (Day(20_000), UnixTime(20_000 * 86_400 + 5000));
         let mut ledger = Ledger::default();
         let mut order = Vec::new();
-        while let Some(day) = next_day(&ledger, today, now, true) {
+        while let Some(day) = next_day(&ledger, 366, today, now, true) {
             order.push(day);
             let until = day.plus(1).start();
             let is_final = now.since(until) >= SETTLED_AFTER;
             let read = ReadDay { day, read_at: now, is_final, is_cut: false };
             ledger = ledger.with(read, &Sheet::default());
         }
-        assert_eq!(order.len(), usize::try_from(DEPTH).unwrap());
+        assert_eq!(order.len(), 366);
         assert_eq!((order[0], order[1]), (today, today.plus(-1)));
-        assert_eq!(progress(&ledger, today), (DEPTH, DEPTH));
+        assert_eq!(progress(&ledger, 366, today), (366, 366));
         let later = now.plus(TODAY_AFTER);
-        assert_eq!(next_day(&ledger, today, later, true), Some(today));
-        assert_eq!(next_day(&ledger, today, later, false), None);
+        assert_eq!(next_day(&ledger, 366, today, later, true), Some(today));
+        assert_eq!(next_day(&ledger, 366, today, later, false), None);
         let much_later = now.plus(AGAIN_AFTER);
         assert!(is_due(&ledger, today.plus(-1), today, much_later, false));
         assert!(!is_due(&ledger, today.plus(-4), today, much_later, true), "settled");

@@ -119,8 +119,9 @@ impl Usage {
         let now = parts.clock.now();
         let today = self.today(reader.cluster, now);
         let looks = |book: &Book| now.since(book.looked_at) < LOOKS_FOR;
-        let next =
-            |(book, ledger): &(Book, Arc<Ledger>)| due::next_day(ledger, today, now, looks(book));
+        let next = |(book, ledger): &(Book, Arc<Ledger>)| {
+            due::next_day(ledger, parts.pace.days, today, now, looks(book))
+        };
         let Some(day) = ground.books.iter().filter_map(next).max() else { return Ok(false) };
         let books: Vec<&(Book, Arc<Ledger>)> = ground
             .books

@@ -13,6 +13,7 @@ use crate::clock::{Day, UnixTime};
 use crate::cluster::{Known, Learnt};
 use crate::domain::{ClusterId, GroupId, LineRole, PersonId};
 use crate::sites::Site;
+use crate::slurm::accounting::spent::can_be_asked;
 use crate::store::lines::LineKey;
 use crate::store::usage::Book;
 use crate::store::{self, Connection, StoreError};
@@ -82,6 +83,8 @@ pub struct Facts {
     pub learnt: Arc<Learnt>,
     /// The viewer's own name there; none if they were never connected.
     pub own_user: Option<String>,
+    /// Whether the viewer leads any of the groups that share the account: then names are kept for them.
+    pub wants_names: bool,
     /// The books, by Slurm's names.
     pub books: Vec<Book>,
 }
@@ -131,7 +134,7 @@ impl Usage {
         group: GroupId,
         ground: &Ground,
     ) -> Result<View, StoreError> {
-        let now = self.0.parts.clock.now();
+        let (now, depth) = (self.0.parts.clock.now(), self.0.parts.pace.days);
         let mut accounts = Vec::new();
         for facts in &ground.facts {
             let mut ledgers = Vec::new();
@@ -140,13 +143,13 @@ impl Usage {
             }
             let today = self.today(facts.cluster, now);
             let reader = Reader { person: viewer.id, cluster: facts.cluster };
-            let least = ledgers.iter().map(|ledger| due::progress(ledger, today)).min();
+            let least = ledgers.iter().map(|ledger| due::progress(ledger, depth, today)).min();
             let read_at =
                 |ledger: &Arc<Ledger>| ledger.pages.values().map(|page| page.read_at).max();
             accounts.push(AccountView {
                 is_connected: self.0.parts.lines.line(reader.line()).is_ok(),
                 today,
-                progress: least.unwrap_or((0, due::DEPTH)),
+                progress: least.unwrap_or((0, depth)),
                 problem: facts
                     .books
                     .iter()
@@ -175,10 +178,12 @@ impl Usage {
         ground: &Ground,
     ) -> Result<bool, StoreError> {
         let key = (viewer.id, group);
-        let all_open = ground
-            .facts
-            .iter()
-            .all(|facts| facts.own_user.is_none() || facts.books.len() == facts.slurm_names.len());
+        let is_open = |facts: &Arc<Facts>| {
+            facts.own_user.is_none()
+                || (facts.books.len() == facts.slurm_names.len()
+                    && facts.books.iter().all(|book| book.has_names == facts.wants_names))
+        };
+        let all_open = ground.facts.iter().all(is_open);
         let noted = lock(&self.0.looks).get(&key).is_some_and(|at| at.elapsed() < NOTE_EVERY);
         if noted && all_open {
             return Ok(false);
@@ -186,12 +191,10 @@ impl Usage {
         lock(&self.0.looks).insert(key, Instant::now());
         let now = self.0.parts.clock.now();
         let mut tx = self.0.parts.store.write().await?;
-        let leads = leads(&mut tx, viewer.id).await?;
         for facts in ground.facts.iter().filter(|facts| facts.own_user.is_some()) {
-            // Names are kept for those who lead any of the groups that share the account.
-            let has_names = leads.contains(&(facts.cluster, facts.account.clone()));
-            for name in &facts.slurm_names {
-                store::usage::want(&mut tx, viewer.id, facts.cluster, name, has_names, now).await?;
+            let (cluster, names) = (facts.cluster, facts.wants_names);
+            for account in &facts.slurm_names {
+                store::usage::want(&mut tx, viewer.id, cluster, account, names, now).await?;
             }
         }
         store::commit(tx).await?;
@@ -217,6 +220,7 @@ async fn ground(
     viewer: PersonId,
     group: GroupId,
 ) -> Result<Ground, StoreError> {
+    let led = leads(db, viewer).await?;
     let mut facts = Vec::new();
     let mut sites: HashMap<ClusterId, (Known, Arc<Site>)> = HashMap::new();
     for one in store::allocations::accounts(db, group).await? {
@@ -241,6 +245,7 @@ async fn ground(
             slug: known.row.slug.clone(),
             title: known.row.title.clone(),
             books: books.into_iter().filter(|book| slurm_names.contains(&book.account)).collect(),
+            wants_names: led.contains(&(cluster, one.account.clone())),
             account: one.account,
             slurm_names,
             site: site.clone(),
@@ -257,7 +262,8 @@ async fn ground(
 fn slurm_names(learnt: &Learnt, account: &str) -> Vec<String> {
     let known = learnt.accounts.iter().find(|one| one.name == account);
     let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
-    names.unwrap_or_else(|| vec![account.to_owned()])
+    let names = names.unwrap_or_else(|| vec![account.to_owned()]);
+    names.into_iter().filter(|name| can_be_asked(name)).collect()
 }
 
 /// Who is who on the clusters. Only names that the clusters themselves have told count: anyone can type any name.

@@ -6,13 +6,13 @@ use crate::support::TestApp;
 use crate::support::server::Server;
 
 /// A server whose people use a configuration of Slurm that the test can break.
-fn with_own_slurm_conf() -> Server {
+pub fn with_own_slurm_conf() -> Server {
     let server = Server::with("SetEnv SLURM_CONF=@DIR@/slurm.conf");
     mend(&server);
     server
 }
 
-fn mend(server: &Server) {
+pub fn mend(server: &Server) {
     server.tell(&format!(
         "cp /etc/slurm/slurm.conf {0}/slurm.conf && chmod 644 {0}/slurm.conf",
         server.inside()
@@ -20,7 +20,7 @@ fn mend(server: &Server) {
 }
 
 /// Points a port of Slurm's configuration at nothing.
-fn spoil(server: &Server, setting: &str) {
+pub fn spoil(server: &Server, setting: &str) {
     server.tell(&format!(
         "sed '/^{setting}=/d' /etc/slurm/slurm.conf > {0}/new && echo {setting}=1 >> {0}/new && mv {0}/new {0}/slurm.conf && chmod 644 {0}/slurm.conf",
         server.inside()

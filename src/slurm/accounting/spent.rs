@@ -62,9 +62,8 @@ pub struct Spent {
 /// The arguments for all runs of some accounts' jobs that were there at some time of a day of the cluster's own
 /// calendar, or of one of several equal parts of it. Nothing if a name is none.
 pub fn args(nonce: &str, accounts: &[String], from: &str, until: &str) -> Option<Vec<String>> {
-    let good = |name: &String| is_name(name) && !name.contains(':');
     let asked = (1..=MOST_ACCOUNTS).contains(&accounts.len());
-    (asked && accounts.iter().all(good)).then_some(())?;
+    (asked && accounts.iter().all(|account| can_be_asked(account))).then_some(())?;
     let delimiter = format!("--delimiter={}", mark(nonce)?);
     let accounts = accounts.join(",");
     // -D: runs before a job was put back count, too. -a: of everybody, as far as the asker may see.
@@ -72,6 +71,11 @@ pub fn args(nonce: &str, accounts: &[String], from: &str, until: &str) -> Option
         "-n", "-p", "-D", "-a", &delimiter, "-A", &accounts, "-S", from, "-E", until, "-o", FIELDS,
     ];
     Some(words.map(str::to_owned).to_vec())
+}
+
+/// Whether this can be the name of an account.
+pub fn can_be_asked(account: &str) -> bool {
+    is_name(account) && !account.contains(':')
 }
 
 /// A moment of a day as `sacct` and `date` read it, in the cluster's own time.

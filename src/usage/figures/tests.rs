@@ -40,6 +40,7 @@ fn view(leads: bool, ledger: Arc<Ledger>) -> View {
         site: Arc::new(site),
         learnt: Arc::new(Learnt::default()),
         own_user: Some("alice".into()),
+        wants_names: leads,
         books: Vec::new(),
     };
     let account = AccountView {

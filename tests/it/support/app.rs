@@ -239,6 +239,7 @@ pub fn hurry(config: &mut Config) {
         between: Duration::ZERO,
         idle: Duration::from_millis(500),
         after_failure: Duration::from_millis(500),
+        days: 33,
     };
     config.pace = Pace {
         is_on: true,

@@ -1,0 +1,258 @@
+//! What a group used, read from the real cluster's accounting: as `sreport` counts it, with each person's own rights,
+//! one command at a time, and never a day twice.
+
+use std::collections::HashMap;
+
+use portolan::auth::Viewer;
+use portolan::clock::Day;
+use portolan::domain::{GroupId, PersonId, Role};
+use portolan::store;
+use portolan::usage::figures::{Choice, Figures, Step, Who, figures};
+use portolan::usage::{Measure, Sums, View};
+
+use crate::queue::{cancel, submit};
+use crate::support::cluster::Cluster;
+use crate::support::server::wait_until;
+use crate::support::{Client, TestApp};
+
+/// Days that tests read, today included (`support/app.rs`).
+const DAYS: i64 = 33;
+
+impl TestApp {
+    /// Someone who leads the lab.
+    pub async fn leader(&self, admin: &Client, name: &str) -> Client {
+        let group = self.group(admin, "Smith Lab").await;
+        let link = self.invite(admin, group, "pi").await;
+        self.join(&link, name).await
+    }
+
+    /// Says which accounts are the lab's.
+    pub async fn set_accounts(&self, slug: &str, accounts: &[&str]) {
+        let cluster = self.cluster_id(slug).await;
+        let accounts: Vec<String> = accounts.iter().map(|one| (*one).to_owned()).collect();
+        let mut tx = self.app.store.write().await.unwrap();
+        store::allocations::set_accounts(&mut tx, GroupId(1), cluster, &accounts).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// The lab's use, as someone sees it.
+    pub async fn use_seen_by(&self, name: &str) -> View {
+        let id = PersonId(self.person_id(name).await);
+        let mut db = self.app.store.read().await.unwrap();
+        let viewer: Viewer = self.app.auth.viewer(&mut db, id).await.unwrap().unwrap();
+        drop(db);
+        self.app.usage.look(&viewer, GroupId(1)).await.unwrap()
+    }
+
+    /// Waits until everything is read for someone.
+    pub async fn all_use_seen_by(&self, name: &str) -> View {
+        wait_until("all days are read", async || {
+            let view = self.use_seen_by(name).await;
+            !view.accounts.is_empty() && view.accounts.iter().all(|one| one.progress.0 == DAYS)
+        })
+        .await;
+        self.use_seen_by(name).await
+    }
+}
+
+/// A portal with the leader of the lab on the cluster connected, and the lab's accounts chosen.
+async fn led() -> (TestApp, Client, Client) {
+    let portal = TestApp::live().await;
+    let admin = portal.set_up("ada").await;
+    let leader = portal.leader(&admin, "asmith").await;
+    portal.add_cluster("key").await;
+    leader.prepare("key", "asmith").await;
+    leader.connect("key").await;
+    portal.set_accounts("key", &["def-smith", "rrg-smith"]).await;
+    (portal, admin, leader)
+}
+
+fn between(view: &View, from: Day, until: Day) -> Figures {
+    let choice = Choice { from, until, step: Step::Day, measure: Measure::Cores, account: None };
+    figures(view, &choice)
+}
+
+/// Seconds by account, user (empty: all) and resource, as `sreport` tells them to someone.
+fn reported(who: &str, from: Day, until: Day) -> HashMap<(String, String, String), u64> {
+    let script = format!(
+        "sreport -n -P -t Seconds cluster AccountUtilizationByUser Start={from}T00:00:00 End={}T00:00:00 \
+         -T cpu,gres/gpu,gres/gpu:t4,gres/gpu:v100,billing",
+        until.plus(1)
+    );
+    let done = Cluster::get().script(&["exec", "--as", who, "bash", "-lc", &script]);
+    assert!(done.status.success(), "{done:?}");
+    let text = String::from_utf8(done.stdout).unwrap();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').collect();
+        let [_, account, user, _, resource, seconds] = cells[..] else { return None };
+        let key = (account.to_owned(), user.to_owned(), resource.to_owned());
+        Some((key, seconds.parse().unwrap()))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// The days that are certainly rolled up: some weeks up to the day before yesterday.
+fn settled(view: &View) -> (Day, Day) {
+    let today = view.accounts[0].today;
+    (today.plus(-28), today.plus(-2))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn totals_equal_those_of_sreport() {
+    let (portal, _, _) = led().await;
+    let view = portal.all_use_seen_by("asmith").await;
+    let (from, until) = settled(&view);
+    let reported = reported("asmith", from, until);
+    let told = |account: &str, user: &str, resource: &str| {
+        let key = (account.to_owned(), user.to_owned(), resource.to_owned());
+        reported.get(&key).copied().unwrap_or(0)
+    };
+    for account in &view.accounts {
+        let name = &account.facts.account;
+        let mut whole = Sums::default();
+        let mut people: HashMap<String, Sums> = HashMap::new();
+        for (_, roll) in account.ledgers.iter().flat_map(|ledger| ledger.between(from, until)) {
+            whole.add(&roll.sums);
+            people.entry(roll.user.to_string()).or_default().add(&roll.sums);
+        }
+        assert!(whole.core_s > 0 && people.len() > 1, "{name} has a history");
+        for (user, sums) in people.into_iter().chain([(String::new(), whole)]) {
+            assert_eq!(sums.core_s, told(name, &user, "cpu"), "{name} {user}");
+            assert_eq!(sums.gpu_s, told(name, &user, "gres/gpu"), "{name} {user}");
+            for (model, seconds) in &sums.gpus {
+                let resource = format!("gres/gpu:{model}");
+                assert_eq!(*seconds, told(name, &user, &resource), "{name} {user} {model}");
+            }
+        }
+    }
+    // What the pages add up is the same.
+    let shown = between(&view, from, until);
+    let both = ["def-smith", "rrg-smith"].map(|account| told(account, "", "cpu"));
+    assert_eq!(shown.totals.core_s, both.iter().sum::<u64>());
+    let sum: f64 = shown.bars.iter().map(|bar| bar.total).sum();
+    assert!((sum - portolan::usage::hours(shown.totals.core_s)).abs() < 0.001);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_sees_themselves_and_the_rest_as_one() {
+    let (portal, admin, _) = led().await;
+    let bob = portal.member(&admin, "bob").await;
+    bob.prepare("key", "bob").await;
+    bob.connect("key").await;
+    let view = portal.all_use_seen_by("bob").await;
+    let (from, until) = settled(&view);
+    let shown = between(&view, from, until);
+    let whose: Vec<&Who> = shown.members.iter().map(|one| &one.who).collect();
+    assert_eq!(whose.len(), 2, "{whose:?}");
+    assert!(whose.contains(&&Who::Others), "{whose:?}");
+    let leaders = portal.all_use_seen_by("asmith").await;
+    assert_eq!(shown.totals.core_s, between(&leaders, from, until).totals.core_s);
+    // Nothing of others is kept for them, not even in the database.
+    let mut db = portal.app.store.read().await.unwrap();
+    let id = portal.person_id("bob").await;
+    let names: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT n.name FROM usage_rolls r JOIN usage_books b ON b.id = r.book_id
+         JOIN usage_names n ON n.id = r.user_id WHERE b.person_id = $1
+         UNION SELECT DISTINCT n.name FROM usage_jobs j JOIN usage_books b ON b.id = j.book_id
+         JOIN usage_names n ON n.id = j.user_id WHERE b.person_id = $1",
+    )
+    .bind(id)
+    .fetch_all(&mut *db)
+    .await
+    .unwrap();
+    drop(db);
+    assert_eq!(names, ["bob"]);
+    // Whoever comes to lead the group reads anew, with names; whoever no longer does, without.
+    for (role, count) in [(Role::Pi, 4), (Role::Member, 2)] {
+        let mut tx = portal.app.store.write().await.unwrap();
+        let now = portal.clock.now();
+        store::groups::put(&mut tx, GroupId(1), PersonId(id), role, now).await.unwrap();
+        store::commit(tx).await.unwrap();
+        let view = portal.all_use_seen_by("bob").await;
+        let members = between(&view, from, until).members.len();
+        assert!(if role == Role::Pi { members >= count } else { members == count }, "{members}");
+    }
+}
+
+/// The days that are settled, and when each was read.
+async fn settled_days(portal: &TestApp) -> Vec<(i64, i64, i64)> {
+    let mut db = portal.app.store.read().await.unwrap();
+    let sql = "SELECT book_id, day, read_at FROM usage_days WHERE is_final = 1";
+    sqlx::query_as(sql).fetch_all(&mut *db).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accounting_that_stops_half_way_is_told_and_nothing_is_read_twice() {
+    let server = crate::queue_faults::with_own_slurm_conf();
+    let portal = TestApp::live().await;
+    let admin = portal.set_up("ada").await;
+    let leader = portal.leader(&admin, "asmith").await;
+    portal.add_server("key", &server).await;
+    leader.prepare_on(&server, "key", "asmith").await;
+    leader.connect("key").await;
+    portal.set_accounts("key", &["def-smith"]).await;
+    let read = async || portal.use_seen_by("asmith").await.accounts[0].progress.0;
+    wait_until("some days are read", async || read().await > 3).await;
+    crate::queue_faults::spoil(&server, "AccountingStoragePort");
+    wait_until("the trouble is told", async || {
+        portal.use_seen_by("asmith").await.accounts[0].problem.contains("did not answer")
+    })
+    .await;
+    assert!(read().await < DAYS, "not all of it");
+    let before = settled_days(&portal).await;
+    crate::queue_faults::mend(&server);
+    let view = portal.all_use_seen_by("asmith").await;
+    assert_eq!(view.accounts[0].problem, "", "well again");
+    let (from, until) = settled(&view);
+    let key = ("def-smith".to_owned(), String::new(), "cpu".to_owned());
+    assert_eq!(between(&view, from, until).totals.core_s, reported("asmith", from, until)[&key]);
+    let after = settled_days(&portal).await;
+    assert!(before.iter().all(|day| after.contains(day)), "what is settled is not read again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_goes_on_where_it_was() {
+    let (mut portal, _, leader) = led().await;
+    let read = async |portal: &TestApp| portal.use_seen_by("asmith").await.accounts[0].progress.0;
+    wait_until("some days are read", async || read(&portal).await > 3).await;
+    portal.restart().await;
+    assert!(read(&portal).await > 3, "what was read is there");
+    let _ = leader.get("/").await;
+    let view = portal.all_use_seen_by("asmith").await;
+    let mut db = portal.app.store.read().await.unwrap();
+    let days: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM usage_days").fetch_one(&mut *db).await.unwrap();
+    drop(db);
+    assert_eq!(days, DAYS * i64::try_from(view.accounts.len()).unwrap(), "each day once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
+    let name = format!("long one {}", std::process::id());
+    let options = ["-A", "def-smith", "-o", "/dev/null", "-t", "6", "-J", &name];
+    let job = submit("asmith", "sleep 300", &options);
+    let ask = ["exec", "--as", "asmith", "sacct", "-n", "-X", "-j", &job, "-o", "State"];
+    wait_until("the accounting knows that it runs", async || {
+        let said = Cluster::get().script(&ask).stdout;
+        String::from_utf8(said).unwrap().contains("RUNNING")
+    })
+    .await;
+    let (portal, _, _) = led().await;
+    let odd = ["x; touch oops", "-A root", "nobody-has-this"];
+    portal.set_accounts("key", &["def-smith", odd[0], odd[1], odd[2]]).await;
+    let mut today = Figures::default();
+    wait_until("today is read", async || {
+        let view = portal.use_seen_by("asmith").await;
+        let day = view.accounts[0].today;
+        today = between(&view, day, day);
+        !today.kinds.is_empty()
+    })
+    .await;
+    cancel("asmith", &job);
+    let mine = today.kinds.iter().find(|kind| kind.name == "long one #").expect("the running job");
+    assert!(mine.sums.core_s > 0 && mine.sums.jobs == 0, "{mine:?}");
+    let view = portal.use_seen_by("asmith").await;
+    for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.facts.account)) {
+        assert_eq!((account.read_at, account.ledgers.len()), (None, 0));
+    }
+}
