@@ -4,15 +4,16 @@
 use std::collections::HashMap;
 
 use portolan::auth::Viewer;
-use portolan::clock::Day;
+use portolan::clock::{Clock, Day};
 use portolan::domain::{GroupId, PersonId, Role};
 use portolan::store;
 use portolan::usage::figures::{Choice, Figures, Step, Who, figures};
 use portolan::usage::{Measure, Sums, View};
 
 use crate::queue::{cancel, submit};
+use crate::support::app::hurry;
 use crate::support::cluster::Cluster;
-use crate::support::server::wait_until;
+use crate::support::server::{Server, wait_until};
 use crate::support::{Client, TestApp};
 
 /// Days that tests read, today included (`support/app.rs`).
@@ -255,4 +256,47 @@ async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
     for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.facts.account)) {
         assert_eq!((account.read_at, account.ledgers.len()), (None, 0));
     }
+}
+
+/// Reading costs one command a day, and one after the other, whoever else reads. A year of 366 days is then less than 400.
+#[tokio::test(flavor = "multi_thread")]
+async fn history_is_one_command_a_day_and_never_two_at_once() {
+    let server = Server::start();
+    let mut portal = TestApp::start_at(Clock::system(), |config| {
+        hurry(config);
+        config.usage_pace.days = 100;
+        // Nothing else is asked meanwhile.
+        config.pace.is_on = false;
+    })
+    .await;
+    let admin = portal.set_up("ada").await;
+    let leader = portal.leader(&admin, "asmith").await;
+    let bob = portal.member(&admin, "bob").await;
+    let mut site = server.site("key");
+    site.limits.calls_per_minute = 600;
+    portal.add_pinned(&site, &server.pins()).await;
+    for (who, name) in [(&leader, "asmith"), (&bob, "bob")] {
+        who.prepare_on(&server, "key", name).await;
+        who.connect("key").await;
+    }
+    let before = server.log();
+    portal.set_accounts("key", &["def-smith", "rrg-smith"]).await;
+    // Another reader waits for their turn on the same cluster.
+    portal.use_seen_by("bob").await;
+    wait_until("a hundred days are read", async || {
+        portal.use_seen_by("asmith").await.accounts[0].progress == (100, 100)
+    })
+    .await;
+    portal.stop().await;
+    let log = server.log();
+    let log = log.strip_prefix(&before).expect("the log only grows");
+    let asked = log.matches("Starting session: command for asmith").count();
+    assert!((100..=109).contains(&asked), "{asked} commands");
+    let (mut open, mut most) = (0, 0);
+    for line in log.lines() {
+        open += i32::from(line.contains("Starting session: command for"));
+        open -= i32::from(line.contains("Close session:"));
+        most = most.max(open);
+    }
+    assert_eq!(most, 1, "one at a time");
 }
