@@ -16,7 +16,7 @@ use axum_extra::extract::cookie::{Cookie, SameSite};
 use super::assets;
 use super::cookies::Sent;
 use crate::app::{App, AppState};
-use crate::boards::entry::Entered;
+use crate::auth::shares::Entered;
 use crate::boards::{NoEntry, Pass};
 use crate::probe::BOARDS_MARK;
 

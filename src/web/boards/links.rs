@@ -79,7 +79,7 @@ pub async fn add(
             let label = form.label.trim().to_owned();
             return once::redirect(context, &me, &address(id), &Shown { link, label });
         }
-        Err(NotShared::NotDone(error)) => return Err(fault(error)),
+        Err(NotShared::Auth(error)) => return Err(fault(error.into())),
         Err(error) => error,
     };
     let field = match &problem {

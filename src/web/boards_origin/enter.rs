@@ -13,10 +13,9 @@ use super::super::visitor::visitor;
 use super::look::{self, Words};
 use super::{base, check, cookie, is_word};
 use crate::app::{App, AppState};
+use crate::auth::shares::{Entered, Shut};
 use crate::auth::{AuthError, Visitor};
 use crate::boards::NoEntry;
-use crate::boards::entry::Entered;
-use crate::boards::shares::Shut;
 
 /// Someone of the portal comes with a ticket, which works once and for a minute.
 pub async fn by_ticket(
