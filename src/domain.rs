@@ -86,6 +86,14 @@ id!(
     /// What was granted to an account of a group.
     AllocationId
 );
+id!(
+    /// A report of a group that was frozen.
+    ReportId
+);
+id!(
+    /// A link by which guests see a report.
+    ReportLinkId
+);
 
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

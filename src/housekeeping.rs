@@ -15,7 +15,10 @@ const NOTICES_KEPT_FOR: i64 = 90 * 86_400;
 /// Jobs that are over are kept for this many seconds after their end: a year.
 const JOBS_KEPT_FOR: i64 = 366 * 86_400;
 
-/// Dashboards that were deleted are kept for this many seconds: a day, until their jobs are long over.
+/// What leaders were told about their groups is known for this many seconds: longer than any allocation lasts.
+const TOLD_KEPT_FOR: i64 = 3 * 366 * 86_400;
+
+/// Dashboards and reports that were deleted are kept for this many seconds: a day, until their jobs are long over.
 const BOARDS_KEPT_FOR: i64 = 86_400;
 
 /// Runs until the portal stops.
@@ -44,6 +47,9 @@ pub async fn tidy(app: &AppState) {
             + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?
             + store::recipes::forget_ownerless(&mut tx).await?
             + store::boards::accesses::sweep(&mut tx, now).await?
+            + store::reports::links::sweep(&mut tx, now).await?
+            + store::reports::forget_removed(&mut tx, now.plus(-BOARDS_KEPT_FOR)).await?
+            + store::usage_alerts::sweep(&mut tx, now.plus(-TOLD_KEPT_FOR)).await?
             + store::boards::forget_removed(&mut tx, now.plus(-BOARDS_KEPT_FOR)).await?;
         store::commit(tx).await?;
         if entries > 0 {

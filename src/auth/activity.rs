@@ -167,6 +167,18 @@ events! {
     BoardUnshared = "board.unshared", "Took back a link to a dashboard";
     /// A link to a dashboard was opened.
     BoardVisited = "board.visited", "A link to a dashboard was opened";
+    /// A report of a group was frozen.
+    ReportFrozen = "report.frozen", "Froze a report of a group";
+    /// A report of a group was deleted.
+    ReportRemoved = "report.removed", "Deleted a report of a group";
+    /// A link to a report was made.
+    ReportShared = "report.shared", "Made a link to a report";
+    /// A link to a report was taken back.
+    ReportUnshared = "report.unshared", "Took back a link to a report";
+    /// A link to a report was opened.
+    ReportVisited = "report.visited", "A link to a report was opened";
+    /// What a group's leader is told was changed.
+    UsageAlertsSet = "usage.alerts", "Changed what to be told about a group's use";
     /// The address for notices was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.

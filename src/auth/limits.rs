@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
+use super::shares::GuestLink;
 use crate::clock::UnixTime;
 
 /// What is counted.
@@ -28,14 +29,14 @@ pub enum Bucket {
     Confirmation(i64),
     /// Keys that someone brings along; opening one may take seconds.
     Import(i64),
-    /// Links to dashboards that do not exist, from one address. Sign-ins have a bucket of their own.
+    /// Links for guests that do not exist, from one address. Sign-ins have a bucket of their own.
     Link(IpAddr),
-    /// Openings of one link to a dashboard, from one address.
-    Opening(i64, IpAddr),
-    /// Passphrases for one link to a dashboard, from one address.
-    PassphraseFrom(i64, IpAddr),
-    /// Passphrases for one link to a dashboard, from anywhere.
-    Passphrase(i64),
+    /// Openings of one link for guests, from one address.
+    Opening(GuestLink, IpAddr),
+    /// Passphrases for one link for guests, from one address.
+    PassphraseFrom(GuestLink, IpAddr),
+    /// Passphrases for one link for guests, from anywhere.
+    Passphrase(GuestLink),
 }
 
 impl Bucket {

@@ -25,7 +25,7 @@ pub mod policy;
 mod rotation;
 pub mod second_factor;
 pub mod sessions;
-mod shares;
+pub mod shares;
 pub mod sign_in;
 pub mod token;
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desk::{Boards, Standing, Stream, lock, whose};
 use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::shares::{Entered, GuestLink};
 use crate::auth::token::{self, Token};
 use crate::auth::{Action, AuthError, Viewer, Visitor};
 use crate::clock::UnixTime;
@@ -36,17 +37,6 @@ struct Ticket {
     board: BoardId,
     session: SessionId,
     until: UnixTime,
-}
-
-/// A browser that was let in.
-#[derive(Debug)]
-pub struct Entered {
-    /// The word in its address.
-    pub word: String,
-    /// Its cookie.
-    pub cookie: Token,
-    /// For how many seconds.
-    pub seconds: i64,
 }
 
 /// Who looks.
@@ -254,8 +244,9 @@ impl Boards {
     ) -> Result<bool, AuthError> {
         let Who::Guest(share) = &pass.who else { return Ok(false) };
         let parts = &self.0.parts;
+        let link = GuestLink::Board(share.id);
         let is_right =
-            parts.auth.check_passphrase(share.id, &share.passphrase, passphrase, visitor).await?;
+            parts.auth.check_passphrase(link, &share.passphrase, passphrase, visitor).await?;
         if is_right {
             let mut tx = parts.store.write().await?;
             accesses::unlock(&mut tx, &pass.word).await?;

@@ -1,96 +1,17 @@
 //! Links by which guests see one dashboard: made, opened, counted, taken back.
 
-use secrecy::{ExposeSecret as _, SecretString};
-
 use super::desk::{Boards, whose};
-use super::entry::Entered;
 use super::wishes::{NotDone, found};
 use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::shares::{Entered, GuestLink, MOST_OPEN};
+pub use crate::auth::shares::{Invitation, NotShared, Shut, USUAL_DAYS};
 use crate::auth::token::{self, Token};
 use crate::auth::{Action, AuthError, Viewer, Visitor};
-use crate::domain::{BoardId, Label, NameError, ShareId};
+use crate::domain::{BoardId, ShareId};
 use crate::store::boards::accesses::By;
 pub use crate::store::boards::shares::Share;
 use crate::store::boards::shares::{self, NewShare};
 use crate::store::{self, StoreError};
-
-/// How long a link works if nobody says, in days.
-pub const USUAL_DAYS: u32 = 7;
-/// The longest, in days.
-pub const MOST_DAYS: u32 = 90;
-/// So many links of one dashboard may work at a time.
-const MOST_OPEN: i64 = 50;
-/// Fewest characters of a passphrase.
-pub const SHORTEST_PASSPHRASE: usize = 8;
-/// Most bytes of one.
-const LONGEST_PASSPHRASE: usize = 200;
-const DAY: i64 = 86_400;
-
-/// A link to be made.
-#[derive(Debug, Clone)]
-pub struct Invitation {
-    /// Whom it is for.
-    pub label: String,
-    /// For how many days it works.
-    pub days: u32,
-    /// What guests must know besides; empty: nothing.
-    pub passphrase: SecretString,
-}
-
-/// Why there is no link.
-#[derive(Debug, thiserror::Error)]
-pub enum NotShared {
-    /// Whom it is for.
-    #[error("{0}")]
-    Label(NameError),
-    /// For how long.
-    #[error("Choose between 1 and {MOST_DAYS} days.")]
-    Days,
-    /// What guests must know besides.
-    #[error("Use a passphrase of at least {SHORTEST_PASSPHRASE} characters, or leave it empty.")]
-    Passphrase,
-    /// There are enough.
-    #[error("{MOST_OPEN} links to this dashboard work already. Take some back first.")]
-    TooMany,
-    /// Anything else.
-    #[error(transparent)]
-    NotDone(#[from] NotDone),
-}
-
-impl From<AuthError> for NotShared {
-    fn from(error: AuthError) -> Self {
-        Self::NotDone(error.into())
-    }
-}
-
-impl From<StoreError> for NotShared {
-    fn from(error: StoreError) -> Self {
-        Self::NotDone(error.into())
-    }
-}
-
-/// Why a link does not open.
-#[derive(Debug, thiserror::Error)]
-pub enum Shut {
-    /// There is none, or no longer: strangers are told no more.
-    #[error("There is no such link.")]
-    Unknown,
-    /// Its time is up.
-    #[error("This link has ended.")]
-    Expired(crate::clock::UnixTime),
-    /// It was taken back.
-    #[error("This link was taken back.")]
-    Revoked,
-    /// Too many tries, or the database.
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-}
-
-impl From<StoreError> for Shut {
-    fn from(error: StoreError) -> Self {
-        Self::Auth(error.into())
-    }
-}
 
 impl Boards {
     /// Makes a link. Its secret part is told once and never again.
@@ -100,44 +21,28 @@ impl Boards {
         id: BoardId,
         invitation: &Invitation,
     ) -> Result<Token, NotShared> {
-        let label: Label = invitation.label.parse().map_err(NotShared::Label)?;
-        if !(1..=MOST_DAYS).contains(&invitation.days) {
-            return Err(NotShared::Days);
-        }
         let parts = &self.0.parts;
-        let hash = self.passphrase(&invitation.passphrase).await?;
-        let token = Token::generate().map_err(AuthError::from)?;
+        let terms = parts.auth.terms(invitation).await?;
+        let label = terms.label.as_str();
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        let board = self.managed(&mut tx, actor, id).await?;
+        let board = self.managed(&mut tx, actor, id).await.map_err(AuthError::from)?;
         if shares::count_open(&mut tx, id, now).await? >= MOST_OPEN {
             return Err(NotShared::TooMany);
         }
         let new = NewShare {
             board: id,
-            token_hash: token.hash(),
-            label: label.as_str(),
-            passphrase: &hash,
-            expires_at: now.plus(i64::from(invitation.days) * DAY),
+            token_hash: terms.token.hash(),
+            label,
+            passphrase: &terms.passphrase,
+            expires_at: terms.expires_at,
         };
         shares::add(&mut tx, &new, now).await?;
-        let about =
-            About { person: Some(board.person_id), subject: &board.title, detail: label.as_str() };
+        let about = About { person: Some(board.person_id), subject: &board.title, detail: label };
         record(&mut tx, actor, Event::BoardShared, about, now).await?;
         store::commit(tx).await?;
         self.tell(id);
-        Ok(token)
-    }
-
-    async fn passphrase(&self, passphrase: &SecretString) -> Result<String, NotShared> {
-        let text = passphrase.expose_secret();
-        if text.is_empty() {
-            return Ok(String::new());
-        }
-        if text.chars().count() < SHORTEST_PASSPHRASE || text.len() > LONGEST_PASSPHRASE {
-            return Err(NotShared::Passphrase);
-        }
-        Ok(self.0.parts.auth.hash_passphrase(passphrase).await?)
+        Ok(terms.token)
     }
 
     /// The links of a dashboard, for its owner.
@@ -205,11 +110,22 @@ impl Boards {
         if !share.is_open(now) {
             return Err(Shut::Expired(share.expires_at));
         }
-        parts.auth.count_opening(share.id, visitor)?;
+        parts.auth.count_opening(GuestLink::Board(share.id), visitor)?;
         let is_locked = share.asks_passphrase();
         let entered = self
             .let_in(share.board_id, By::Share(share.id), is_locked, share.expires_at, visitor)
             .await?;
         Ok(entered)
+    }
+}
+
+impl From<NotDone> for AuthError {
+    /// Where only rights or the database can be in the way.
+    fn from(error: NotDone) -> Self {
+        match error {
+            NotDone::Auth(error) => error,
+            NotDone::Store(error) => error.into(),
+            _ => Self::Denied,
+        }
     }
 }

@@ -11,6 +11,8 @@ use crate::store::notices::Notice;
 const TOGETHER: i64 = 3600;
 /// Names are cut to this many characters.
 const LONGEST_NAME: usize = 60;
+/// Sentences about groups to this many.
+const LONGEST_SENTENCE: usize = 400;
 
 /// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +27,8 @@ pub enum Kind {
     WebhookOff,
     /// A dashboard was stopped because nobody looked at it.
     BoardIdle,
+    /// Something about a group that the person leads.
+    Group,
 }
 
 impl Kind {
@@ -48,12 +52,20 @@ impl Kind {
             Self::Started => "started",
             Self::WebhookOff => "webhook-off",
             Self::BoardIdle => "board-idle",
+            Self::Group => "group",
         }
     }
 
     /// The kind behind a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        let all = [Self::Never, Self::Ended, Self::Started, Self::WebhookOff, Self::BoardIdle];
+        let all = [
+            Self::Never,
+            Self::Ended,
+            Self::Started,
+            Self::WebhookOff,
+            Self::BoardIdle,
+            Self::Group,
+        ];
         all.into_iter().find(|kind| kind.word() == word)
     }
 
@@ -224,14 +236,21 @@ impl<'a> Fold<'a> {
             (Kind::BoardIdle, _) => {
                 " was stopped: nobody had looked at this dashboard for a while".to_owned()
             }
+            (Kind::Group, _) => sentence(&first.text),
         };
-        let (name, before) =
-            if self.kind == Kind::WebhookOff { Default::default() } else { (name, before) };
+        let (name, before) = if matches!(self.kind, Kind::WebhookOff | Kind::Group) {
+            Default::default()
+        } else {
+            (name, before)
+        };
         let href = match (self.kind, many) {
             (Kind::WebhookOff, _) => "/account/notices".to_owned(),
             (Kind::BoardIdle, _) => {
                 first.board_id.map_or_else(|| "/boards".to_owned(), |id| format!("/boards/{id}"))
             }
+            (Kind::Group, _) => first
+                .group_id
+                .map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/use")),
             (_, false) if first.task >= 0 => {
                 format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
             }
@@ -260,7 +279,7 @@ impl<'a> Fold<'a> {
         match self.kind {
             Kind::Started => "running",
             Kind::Never => "failed",
-            Kind::WebhookOff | Kind::BoardIdle => "warning",
+            Kind::WebhookOff | Kind::BoardIdle | Kind::Group => "warning",
             Kind::Ended if self.sums.failed > 0 => "failed",
             Kind::Ended if self.sums.done > 0 => "ok",
             Kind::Ended if self.sums.cancelled > 0 => "neutral",
@@ -277,7 +296,7 @@ pub fn list(notices: &[Notice]) -> Vec<Tiding> {
         let Some(kind) = Kind::from_word(&notice.kind) else { continue };
         // The tasks of an array belong together by its number, other jobs by their name.
         let key = match (kind, notice.task >= 0) {
-            (Kind::WebhookOff | Kind::BoardIdle, _) => (kind, "", notice.id.0, ""),
+            (Kind::WebhookOff | Kind::BoardIdle | Kind::Group, _) => (kind, "", notice.id.0, ""),
             (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
             (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
         };
@@ -301,7 +320,9 @@ pub fn summary(notices: &[Notice]) -> Vec<Tiding> {
     let mut folds: Vec<Fold<'_>> = Vec::new();
     for notice in notices {
         let Some(kind) = Kind::from_word(&notice.kind) else { continue };
-        let place = folds.iter().position(|fold| fold.kind == kind);
+        // Each about a group is a sentence of its own.
+        let is_same = |fold: &Fold<'_>| fold.kind == kind && kind != Kind::Group;
+        let place = folds.iter().position(is_same);
         let place = place.unwrap_or_else(|| {
             folds.push(Fold::new(notice, kind));
             folds.len() - 1
@@ -328,6 +349,11 @@ fn name(text: &str) -> String {
         name if text.chars().count() > LONGEST_NAME => format!("{name}…"),
         name => name.to_owned(),
     }
+}
+
+/// A sentence that is fit for a line.
+fn sentence(text: &str) -> String {
+    text.chars().filter(|c| !crate::domain::is_trick(*c)).take(LONGEST_SENTENCE).collect()
 }
 
 /// How a job ended, after its name.

@@ -25,10 +25,12 @@ pub mod people;
 pub mod queues;
 pub mod recipes;
 pub mod recovery_codes;
+pub mod reports;
 pub mod sealed;
 pub mod sessions;
 pub mod submissions;
 pub mod usage;
+pub mod usage_alerts;
 pub mod webhooks;
 
 use cache::Revisions;

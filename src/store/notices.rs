@@ -2,7 +2,7 @@
 
 use super::{Connection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{BoardId, JobRowId, NoticeId, PersonId};
+use crate::domain::{BoardId, GroupId, JobRowId, NoticeId, PersonId};
 
 /// Something a person is told.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -10,7 +10,7 @@ pub struct Notice {
     /// Which.
     #[sqlx(try_from = "i64")]
     pub id: NoticeId,
-    /// `started`, `ended`, `never`; `webhook-off` and `board-idle` are about no job.
+    /// `started`, `ended`, `never`; `webhook-off`, `board-idle` and `group` are about no job.
     pub kind: String,
     /// When.
     #[sqlx(try_from = "i64")]
@@ -31,6 +31,10 @@ pub struct Notice {
     pub cluster: String,
     /// The dashboard it is about.
     pub board_id: Option<i64>,
+    /// The group it is about.
+    pub group_id: Option<i64>,
+    /// About a group: the sentence.
+    pub text: String,
 }
 
 macro_rules! select {
@@ -38,7 +42,7 @@ macro_rules! select {
         concat!(
             "SELECT n.id, n.kind, n.at, n.read_at IS NOT NULL AS is_read, n.state, coalesce(j.number, 0) AS number,
                     coalesce(j.task, -1) AS task, coalesce(j.name, b.title, '') AS name, coalesce(c.slug, '') AS slug,
-                    coalesce(c.title, '') AS cluster, n.board_id
+                    coalesce(c.title, '') AS cluster, n.board_id, n.group_id, n.text
              FROM notices n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN boards b ON b.id = n.board_id
                   LEFT JOIN clusters c ON c.id = coalesce(j.cluster_id, b.cluster_id) ",
             $rest
@@ -108,6 +112,26 @@ pub async fn add_board_idle(
     )
     .bind(person.0)
     .bind(board.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Tells a person something about a group that they lead. Only in the portal: others' names are in it.
+pub async fn add_group(
+    db: &mut Connection,
+    person: PersonId,
+    group: GroupId,
+    text: &str,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO notices (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
+    )
+    .bind(person.0)
+    .bind(group.0)
+    .bind(text)
     .bind(now.0)
     .execute(db)
     .await?;

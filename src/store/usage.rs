@@ -63,9 +63,16 @@ pub async fn books(db: &mut Connection, person: PersonId, cluster: ClusterId) ->
         .await?)
 }
 
-/// The books that someone wanted to see since a moment.
-pub async fn looked_at(db: &mut Connection, since: UnixTime) -> Result<Vec<Book>> {
-    Ok(sqlx::query_as(select!("WHERE looked_at >= $1 ORDER BY person_id, cluster_id, account"))
+/// The books that are to be read on: those that someone wanted to see since a moment, and those of leaders who want to
+/// be told about their group.
+pub async fn wanted(db: &mut Connection, since: UnixTime) -> Result<Vec<Book>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE looked_at >= $1 OR (has_names AND EXISTS (
+            SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
+            JOIN memberships m ON m.group_id = u.group_id AND m.person_id = u.person_id AND m.role = 'pi'
+            WHERE u.person_id = usage_books.person_id AND a.cluster_id = usage_books.cluster_id))
+         ORDER BY person_id, cluster_id, account"
+    ))
         .bind(since.0)
         .fetch_all(db)
         .await?)

@@ -72,6 +72,8 @@ pub(super) struct Inner {
     pub(super) grounds: Cache<(PersonId, GroupId), super::view::Ground>,
     /// When it was last written down that someone looks.
     pub(super) looks: Mutex<HashMap<(PersonId, GroupId), Instant>>,
+    /// When it was last looked whether a leader is to be told something.
+    pub(super) alerts: Mutex<HashMap<Reader, Instant>>,
     /// Held while a ledger is read from the database.
     reading: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -94,6 +96,7 @@ impl Usage {
             east: Mutex::default(),
             grounds: Cache::new(200),
             looks: Mutex::default(),
+            alerts: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,

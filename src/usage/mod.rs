@@ -1,12 +1,16 @@
 //! What a group's allocation went into. Figures are read over the viewer's own connection, a day at a time, counted
 //! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
 
+pub mod alerts;
 mod desk;
 mod due;
 pub mod figures;
 mod forecast;
+pub mod frozen;
 mod ledger;
 mod read;
+pub mod report;
+pub mod report_links;
 mod sums;
 pub mod tally;
 pub mod units;

@@ -54,7 +54,7 @@ impl Usage {
     async fn round(&self) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now();
         let mut db = self.0.parts.store.read().await?;
-        let books = store::usage::looked_at(&mut db, now.plus(-WANTED_FOR)).await?;
+        let books = store::usage::wanted(&mut db, now.plus(-WANTED_FOR)).await?;
         drop(db);
         let mut readers: Vec<Reader> = books
             .iter()
@@ -103,6 +103,9 @@ impl Usage {
                 (pace.after_failure * 2_u32.saturating_pow(before.min(5)), before.saturating_add(1))
             }
         };
+        if failures == 0 {
+            self.look_for_alerts(reader).await;
+        }
         let now = Instant::now();
         let turn = super::desk::Turn { served: now, due: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
@@ -157,8 +160,8 @@ impl Usage {
         let Some(line) = store::lines::get(&mut db, reader.line()).await? else { return Ok(None) };
         let site = Known::of(&mut db, row).await?.site;
         let since = self.0.parts.clock.now().plus(-WANTED_FOR);
-        let mut books = store::usage::books(&mut db, reader.person, reader.cluster).await?;
-        books.retain(|book| book.looked_at >= since);
+        let mut books = store::usage::wanted(&mut db, since).await?;
+        books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
         drop(db);
         let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
         let mut known = Vec::new();

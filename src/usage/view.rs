@@ -116,7 +116,7 @@ impl Usage {
         self.view(viewer, group, &ground).await
     }
 
-    async fn ground_of(&self, viewer: &Viewer, group: GroupId) -> Result<Arc<Ground>, StoreError> {
+    pub(super) async fn ground_of(&self, viewer: &Viewer, group: GroupId) -> Result<Arc<Ground>, StoreError> {
         let store = &self.0.parts.store;
         let key = (viewer.id, group);
         self.0
@@ -128,7 +128,7 @@ impl Usage {
             .await
     }
 
-    async fn view(
+    pub(super) async fn view(
         &self,
         viewer: &Viewer,
         group: GroupId,

@@ -1,9 +1,10 @@
 //! The dashboards' own origin: what is shown here are programs that are not ours, so nothing of the portal is here, not
 //! even its cookies. A browser enters by a ticket or a link, gets an address and a cookie of its own for one dashboard,
-//! and sees a slim bar around it.
+//! and sees a slim bar around it. Guests see frozen reports here as well, by links of the same kind.
 
 mod enter;
 mod look;
+mod report;
 mod through;
 
 use axum::Router;
@@ -16,7 +17,7 @@ use axum_extra::extract::cookie::{Cookie, SameSite};
 use super::assets;
 use super::cookies::Sent;
 use crate::app::{App, AppState};
-use crate::boards::entry::Entered;
+use crate::auth::shares::Entered;
 use crate::boards::{NoEntry, Pass};
 use crate::probe::BOARDS_MARK;
 
@@ -31,6 +32,9 @@ pub fn routes() -> Router<AppState> {
         .route("/b/{word}/", get(look::get))
         .route("/b/{word}/bar", get(look::bar))
         .route("/b/{word}/unlock", post(enter::unlock))
+        .route("/r/{token}", get(report::by_link))
+        .route("/report/{word}/", get(report::get))
+        .route("/report/{word}/unlock", post(report::unlock))
         .route("/assets/{name}", get(assets::get))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     Router::new()
@@ -70,21 +74,47 @@ async fn check(app: &App, word: &str, headers: &HeaderMap) -> Result<Pass, NoEnt
     if !is_word(word) {
         return Err(NoEntry::Closed);
     }
-    app.boards.check(word, Sent::of(headers).named(cookie_name(app))).await
+    app.boards.check(word, Sent::of(headers).named(Thing::Dashboard.cookie_name(app))).await
 }
 
-fn cookie_name(app: &App) -> &'static str {
-    if app.config.boards.public_url.is_https() {
-        "__Secure-portolan_board"
-    } else {
-        "portolan_board"
+/// What is shown to guests here. Each has cookies and addresses of its own, so that none opens the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thing {
+    Dashboard,
+    Report,
+}
+
+impl Thing {
+    /// In sentences.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Dashboard => "dashboard",
+            Self::Report => "report",
+        }
+    }
+
+    /// The address of a browser's place.
+    fn base(self, word: &str) -> String {
+        match self {
+            Self::Dashboard => base(word),
+            Self::Report => format!("/report/{word}"),
+        }
+    }
+
+    fn cookie_name(self, app: &App) -> &'static str {
+        match (self, app.config.boards.public_url.is_https()) {
+            (Self::Dashboard, true) => "__Secure-portolan_board",
+            (Self::Dashboard, false) => "portolan_board",
+            (Self::Report, true) => "__Secure-portolan_report",
+            (Self::Report, false) => "portolan_report",
+        }
     }
 }
 
 /// The cookie of a browser that was let in: for its place only.
-fn cookie(app: &App, entered: &Entered) -> Cookie<'static> {
-    Cookie::build((cookie_name(app), entered.cookie.as_str().to_owned()))
-        .path(format!("{}/", base(&entered.word)))
+fn cookie(app: &App, thing: Thing, entered: &Entered) -> Cookie<'static> {
+    Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
+        .path(format!("{}/", thing.base(&entered.word)))
         .http_only(true)
         .secure(app.config.boards.public_url.is_https())
         .same_site(SameSite::Lax)

@@ -94,6 +94,11 @@ flashes! {
     BoardChanged = "board-changed", "ok", "Your changes are saved.";
     BoardRemoved = "board-removed", "ok", "The dashboard is deleted, and its links no longer work. What it showed is still on the cluster.";
     BoardUnshared = "board-unshared", "ok", "The link no longer works, and whoever looked by it is shut out.";
+    ReportFrozen = "report-frozen", "ok", "The report is frozen: it stays as it is, whatever is read later.";
+    ReportRemoved = "report-removed", "ok", "The report is deleted, and its links no longer work.";
+    ReportsEnough = "reports-enough", "warning", "The group has as many reports as can be kept. Delete some that nobody needs any more.";
+    ReportUnshared = "report-unshared", "ok", "The link no longer works, and whoever looked by it is shut out.";
+    AlertsSet = "alerts-set", "ok", "Your choice is saved. What is worth telling appears under Notices.";
     BoardNoWay = "board-no-way", "warning", "You have no connection to this cluster. Connect to it first, then try again.";
     BoardOwnerAway = "board-owner-away", "warning", "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect.";
     BoardRunsAlready = "board-runs-already", "info", "It is running or on its way already.";

@@ -38,6 +38,7 @@ mod once;
 mod page;
 mod people;
 mod recipes;
+mod reports;
 mod reset;
 mod second_factor;
 mod setup;
@@ -47,6 +48,7 @@ mod streams;
 mod styleguide;
 mod submissions;
 mod theme;
+mod usage_alerts;
 mod visitor;
 
 pub use compose::place::Spots;
@@ -123,6 +125,7 @@ pub fn portal(app: AppState) -> Router {
         .merge(job_routes())
         .merge(compose_routes())
         .merge(board_routes())
+        .merge(report_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
@@ -219,6 +222,18 @@ fn board_routes() -> Router<AppState> {
         .route("/boards/{id}/remove", post(boards::act::remove))
         .route("/boards/{id}/settings", post(boards::act::settings))
         .route("/boards/{id}/links", post(boards::links::add))
+}
+
+/// Monthly reports of groups, links to them, and what groups' leaders are told.
+fn report_routes() -> Router<AppState> {
+    Router::new()
+        .route("/groups/{id}/report", get(reports::get))
+        .route("/groups/{id}/reports", post(reports::freeze))
+        .route("/groups/{id}/reports/{report}", get(reports::frozen::get))
+        .route("/groups/{id}/reports/{report}/remove", post(reports::frozen::remove))
+        .route("/groups/{id}/reports/{report}/links", post(reports::frozen::share))
+        .route("/groups/{id}/reports/{report}/links/{link}/revoke", post(reports::frozen::revoke))
+        .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::set))
 }
 
 /// The separate origin on which dashboards are shown.

@@ -14,6 +14,8 @@ fn notice(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) 
         slug: "fir".to_owned(),
         cluster: "Fir".to_owned(),
         board_id: None,
+        group_id: None,
+        text: String::new(),
     }
 }
 
@@ -89,4 +91,23 @@ fn kinds_are_read_from_their_list() {
     assert_eq!(Kind::list(""), []);
     assert_eq!(Kind::list(&Kind::all_words()).len(), 3);
     assert_eq!(Kind::list("webhook-off"), [], "that is never sent");
+}
+
+#[test]
+fn sentences_about_groups_stay_apart() {
+    let about = |id: i64, text: &str| Notice {
+        group_id: Some(4),
+        text: text.to_owned(),
+        slug: String::new(),
+        cluster: String::new(),
+        ..notice(id, "group", 0, -1, "", "")
+    };
+    let all = [about(2, "80 % is used\u{202e}."), about(1, &"x".repeat(9000))];
+    for lines in [list(&all), summary(&all)] {
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].text().as_str(), lines[0].look), ("80 % is used.", "warning"));
+        assert_eq!((lines[0].href.as_str(), lines[0].name.as_str()), ("/groups/4/use", ""));
+        assert_eq!(lines[1].text().chars().count(), LONGEST_SENTENCE);
+    }
+    assert!(!Kind::Group.is_choice(), "always shown");
 }

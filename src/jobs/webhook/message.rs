@@ -145,6 +145,8 @@ mod tests {
             slug: "fir".into(),
             cluster: "Fir".into(),
             board_id: None,
+            group_id: None,
+            text: String::new(),
         }
     }
 

@@ -211,10 +211,3 @@ impl BoardPage {
         format!("0: nobody but you. At most {MOST_WAKES} a day.")
     }
 }
-
-impl Desk {
-    /// How a link that does not work came to that.
-    fn why_ended(share: &Share) -> &'static str {
-        if share.revoked_at().is_some() { "taken back" } else { "its time is up" }
-    }
-}

@@ -36,6 +36,38 @@ pub struct LinkForm {
     passphrase: SecretString,
 }
 
+impl LinkForm {
+    /// What it asks for.
+    pub fn invitation(&self) -> Invitation {
+        Invitation {
+            label: self.label.clone(),
+            // What is no number is out of every range.
+            days: self.days.trim().parse().unwrap_or(0),
+            passphrase: self.passphrase.clone(),
+        }
+    }
+
+    /// Whom it is for.
+    pub fn label(&self) -> String {
+        self.label.trim().to_owned()
+    }
+
+    /// The form again, with what was wrong.
+    pub fn again(&self, problem: &NotShared) -> ShareState {
+        let field = match problem {
+            NotShared::Days => "days",
+            NotShared::Passphrase => "passphrase",
+            _ => "label",
+        };
+        let mut problems = Problems::one(field, problem);
+        // It is not sent back to the page, and must not get lost without a word.
+        if field != "passphrase" && !self.passphrase.expose_secret().is_empty() {
+            problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
+        }
+        ShareState { problems, label: shown_again(&self.label), days: shown_again(&self.days) }
+    }
+}
+
 /// Where one came from.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -66,34 +98,18 @@ pub async fn add(
 ) -> Answer {
     me.may(Action::UseClusters)?;
     let standing = own(&context, &me, id).await?;
-    let invitation = Invitation {
-        label: form.label.clone(),
-        // What is no number is out of every range.
-        days: form.days.trim().parse().unwrap_or(0),
-        passphrase: form.passphrase,
-    };
+    let invitation = form.invitation();
     let problem = match context.app.boards.share(&me.actor(&context), id, &invitation).await {
         Ok(token) => {
             let path = format!("/s/{}", token.as_str());
             let link = context.app.config.boards.public_url.join(&path);
-            let label = form.label.trim().to_owned();
+            let label = form.label();
             return once::redirect(context, &me, &address(id), &Shown { link, label });
         }
-        Err(NotShared::NotDone(error)) => return Err(fault(error)),
+        Err(NotShared::Auth(error)) => return Err(fault(error.into())),
         Err(error) => error,
     };
-    let field = match &problem {
-        NotShared::Days => "days",
-        NotShared::Passphrase => "passphrase",
-        _ => "label",
-    };
-    let mut problems = Problems::one(field, problem);
-    // It is not sent back to the page, and must not get lost without a word.
-    if field != "passphrase" && !invitation.passphrase.expose_secret().is_empty() {
-        problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
-    }
-    let share =
-        ShareState { problems, label: shown_again(&form.label), days: shown_again(&form.days) };
+    let share = form.again(&problem);
     wrong(&context, &me, standing, Forms { share, ..Forms::default() }).await
 }
 

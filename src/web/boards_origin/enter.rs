@@ -11,12 +11,11 @@ use super::super::errors::{retry_after, wait};
 use super::super::extract::{Form, Path};
 use super::super::visitor::visitor;
 use super::look::{self, Words};
-use super::{base, check, cookie, is_word};
+use super::{Thing, check, cookie, is_word};
 use crate::app::{App, AppState};
+use crate::auth::shares::{Entered, Shut};
 use crate::auth::{AuthError, Visitor};
 use crate::boards::NoEntry;
-use crate::boards::entry::Entered;
-use crate::boards::shares::Shut;
 
 /// Someone of the portal comes with a ticket, which works once and for a minute.
 pub async fn by_ticket(
@@ -28,7 +27,7 @@ pub async fn by_ticket(
         return look::say(&app, StatusCode::GONE, &OLD_TICKET);
     }
     match app.boards.enter(&ticket, &visit(&app, &parts)).await {
-        Ok(Some(entered)) => lead_in(&app, &entered),
+        Ok(Some(entered)) => lead_in(&app, Thing::Dashboard, &entered),
         Ok(None) => look::say(&app, StatusCode::GONE, &OLD_TICKET),
         Err(error) => trouble(&app, &error),
     }
@@ -41,19 +40,25 @@ pub async fn by_link(
     parts: Parts,
 ) -> Response {
     // Of another length it is none of ours, and costs a try like any other guess.
-    match app.boards.visit(&token, &visit(&app, &parts)).await {
-        Ok(entered) => lead_in(&app, &entered),
-        Err(Shut::Unknown) => look::say(&app, StatusCode::NOT_FOUND, &NO_LINK),
-        Err(Shut::Revoked) => look::say(&app, StatusCode::GONE, &TAKEN_BACK),
-        Err(Shut::Expired(at)) => look::expired(&app, at),
-        Err(Shut::Auth(error)) => trouble(&app, &error),
+    let opened = app.boards.visit(&token, &visit(&app, &parts)).await;
+    opened_link(&app, Thing::Dashboard, opened)
+}
+
+/// The answer to whoever opens a link, to whatever it leads.
+pub fn opened_link(app: &App, thing: Thing, opened: Result<Entered, Shut>) -> Response {
+    match opened {
+        Ok(entered) => lead_in(app, thing, &entered),
+        Err(Shut::Unknown) => look::say(app, StatusCode::NOT_FOUND, &NO_LINK),
+        Err(Shut::Revoked) => look::say(app, StatusCode::GONE, &TAKEN_BACK),
+        Err(Shut::Expired(at)) => look::expired(app, thing, at),
+        Err(Shut::Auth(error)) => trouble(app, &error),
     }
 }
 
 /// What a guest fills in.
 #[derive(Deserialize)]
 pub struct Unlock {
-    passphrase: SecretString,
+    pub passphrase: SecretString,
 }
 
 /// A guest tells the passphrase.
@@ -63,25 +68,34 @@ pub async fn unlock(
     parts: Parts,
     Form(form): Form<Unlock>,
 ) -> Response {
-    let to = format!("{}/", base(&word));
+    let to = format!("{}/", Thing::Dashboard.base(&word));
     let pass = match check(&app, &word, &parts.headers).await {
         Err(NoEntry::Locked(pass)) => pass,
         Ok(_) => return see_other(&to),
         Err(error) => return look::no_entry(&app, &error),
     };
-    match app.boards.unlock(&pass, &form.passphrase, &visit(&app, &parts)).await {
-        Ok(true) => see_other(&to),
-        Ok(false) => {
-            look::locked(&app, &pass, "This is not the passphrase. Check it and try again.")
-        }
+    let tried = app.boards.unlock(&pass, &form.passphrase, &visit(&app, &parts)).await;
+    unlocked(&app, &to, tried, |problem| look::locked_board(&pass, problem))
+}
+
+/// The answer to whoever tells a passphrase: to its place, or the same question with what was wrong.
+pub fn unlocked(
+    app: &App,
+    to: &str,
+    tried: Result<bool, AuthError>,
+    again: impl Fn(&str) -> Response,
+) -> Response {
+    match tried {
+        Ok(true) => see_other(to),
+        Ok(false) => again("This is not the passphrase. Check it and try again."),
         Err(AuthError::TooManyTries(seconds)) => {
             let text = format!("Too many tries. The next one is possible in {}.", wait(seconds));
-            let mut answer = look::locked(&app, &pass, &text);
+            let mut answer = again(&text);
             *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             retry_after(&mut answer, seconds);
             answer
         }
-        Err(error) => trouble(&app, &error),
+        Err(error) => trouble(app, &error),
     }
 }
 
@@ -95,26 +109,26 @@ const NO_LINK: Words = Words {
 };
 const TAKEN_BACK: Words = Words {
     title: "This link was taken back",
-    text: "Whoever shared the dashboard has withdrawn the link. Ask them for a new one.",
+    text: "Whoever shared it has withdrawn the link. Ask them for a new one.",
 };
 
-fn visit(app: &App, parts: &Parts) -> Visitor {
+pub fn visit(app: &App, parts: &Parts) -> Visitor {
     visitor(parts, &app.config.proxy.trusted)
 }
 
-fn lead_in(app: &App, entered: &Entered) -> Response {
+fn lead_in(app: &App, thing: Thing, entered: &Entered) -> Response {
     let mut headers = HeaderMap::new();
-    if let Ok(value) = cookie(app, entered).to_string().parse() {
+    if let Ok(value) = cookie(app, thing, entered).to_string().parse() {
         headers.insert(header::SET_COOKIE, value);
     }
-    (headers, see_other(&format!("{}/", base(&entered.word)))).into_response()
+    (headers, see_other(&format!("{}/", thing.base(&entered.word)))).into_response()
 }
 
-fn see_other(to: &str) -> Response {
+pub fn see_other(to: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response()
 }
 
-fn trouble(app: &App, error: &AuthError) -> Response {
+pub fn trouble(app: &App, error: &AuthError) -> Response {
     match error {
         AuthError::TooManyTries(seconds) => {
             let mut answer = look::say(app, StatusCode::TOO_MANY_REQUESTS, &TOO_MANY);
@@ -122,7 +136,7 @@ fn trouble(app: &App, error: &AuthError) -> Response {
             answer
         }
         error => {
-            tracing::error!(%error, "Someone could not be let in to a dashboard");
+            tracing::error!(%error, "Someone could not be let in by a link or ticket");
             look::say(app, StatusCode::SERVICE_UNAVAILABLE, &look::BUSY)
         }
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::assets;
 use super::super::extract::Path;
-use super::{base, check};
+use super::{Thing, base, check};
 use crate::app::{App, AppState};
 use crate::boards::{Kind, NoEntry, Pass, Standing, Who};
 use crate::clock::UnixTime;
@@ -46,6 +46,7 @@ struct Said<'a> {
 #[template(path = "boards_origin/locked.html")]
 struct Locked<'a> {
     look: Look,
+    noun: &'static str,
     base: String,
     owner: &'a str,
     title: &'a str,
@@ -64,15 +65,20 @@ struct BoardPage {
 }
 
 /// Addresses of style and script.
-struct Look {
-    css: &'static str,
-    board_css: &'static str,
-    js: &'static str,
-    icon: &'static str,
+pub struct Look {
+    /// The portal's style.
+    pub css: &'static str,
+    /// This origin's own.
+    pub board_css: &'static str,
+    /// Its script.
+    pub js: &'static str,
+    /// The icon.
+    pub icon: &'static str,
 }
 
 impl Look {
-    fn new() -> Self {
+    /// As they are now.
+    pub fn new() -> Self {
         Self {
             css: assets::address("app.css"),
             board_css: assets::address("board.css"),
@@ -116,7 +122,7 @@ pub async fn get(
 ) -> Response {
     let pass = match check(&app, &word, &headers).await {
         Ok(pass) => pass,
-        Err(NoEntry::Locked(pass)) => return locked(&app, &pass, ""),
+        Err(NoEntry::Locked(pass)) => return locked_board(&pass, ""),
         Err(error) => return no_entry(&app, &error),
     };
     let Ok(standing) = app.boards.seen_by(&pass).await else {
@@ -237,26 +243,39 @@ pub fn no_entry(app: &App, error: &NoEntry) -> Response {
     }
 }
 
+/// Who shared what, for whoever still owes the passphrase.
+pub struct Behind<'a> {
+    /// What it is.
+    pub thing: Thing,
+    /// The word in the browser's address.
+    pub word: &'a str,
+    /// Who shared it.
+    pub owner: &'a str,
+    /// What it is called.
+    pub title: &'a str,
+}
+
 /// A page that asks for the passphrase.
-pub fn locked(_: &App, pass: &Pass, problem: &str) -> Response {
+pub fn locked(behind: &Behind<'_>, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
-    let board = &pass.board;
-    page(
-        status,
-        &Locked {
-            look: Look::new(),
-            base: base(&pass.word),
-            owner: &board.owner_name,
-            title: &board.title,
-            problem,
-        },
-    )
+    let Behind { thing, word, owner, title } = *behind;
+    let (look, noun, base) = (Look::new(), thing.noun(), thing.base(word));
+    page(status, &Locked { look, noun, base, owner, title, problem })
+}
+
+/// The same for a dashboard.
+pub fn locked_board(pass: &Pass, problem: &str) -> Response {
+    let (owner, title) = (&pass.board.owner_name, &pass.board.title);
+    locked(&Behind { thing: Thing::Dashboard, word: &pass.word, owner, title }, problem)
 }
 
 /// A link whose time is up.
-pub fn expired(_: &App, at: UnixTime) -> Response {
-    let text =
-        format!("It worked until {}. Ask whoever shared the dashboard for a new link.", at.words());
+pub fn expired(_: &App, thing: Thing, at: UnixTime) -> Response {
+    let text = format!(
+        "It worked until {}. Ask whoever shared the {} for a new link.",
+        at.words(),
+        thing.noun()
+    );
     page(StatusCode::GONE, &Said { look: Look::new(), title: "This link has ended", text: &text })
 }
 
@@ -265,7 +284,8 @@ pub fn say(_: &App, status: StatusCode, words: &Words) -> Response {
     page(status, &Said { look: Look::new(), title: words.title, text: words.text })
 }
 
-fn page(status: StatusCode, template: &impl Template) -> Response {
+/// A template as an answer.
+pub fn page(status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => (status, Html(text)).into_response(),
         Err(error) => {

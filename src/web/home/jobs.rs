@@ -158,6 +158,8 @@ impl End<'_> {
             slug: self.place.cluster.slug.clone(),
             cluster: self.place.cluster.title.clone(),
             board_id: None,
+            group_id: None,
+            text: String::new(),
         };
         tidings::ended(&first, self.sums)
     }

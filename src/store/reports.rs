@@ -1,0 +1,138 @@
+//! Table `reports`: reports of groups, as they were when someone froze them.
+
+pub mod links;
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, PersonId, ReportId};
+
+/// A frozen report.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Frozen {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: ReportId,
+    /// Of which group.
+    #[sqlx(try_from = "i64")]
+    pub group_id: GroupId,
+    /// What that is called now.
+    pub group_name: String,
+    /// Who froze it, as others read it; empty if they are gone.
+    pub by: String,
+    /// Its title.
+    pub title: String,
+    /// `usage::report::Report` as JSON.
+    pub body: String,
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    /// Links to it that work.
+    pub links: i64,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, r.body,
+                    r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
+                                   AND l.revoked_at IS NULL AND l.expires_at > $2) AS links
+             FROM reports r JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
+            $rest
+        )
+    };
+}
+
+/// Adds one.
+pub async fn add(
+    db: &mut Connection,
+    group: GroupId,
+    by: PersonId,
+    title: &str,
+    body: &str,
+    now: UnixTime,
+) -> Result<ReportId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO reports (group_id, person_id, title, body, created_at) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+    )
+    .bind(group.0)
+    .bind(by.0)
+    .bind(title)
+    .bind(body)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(ReportId(id))
+}
+
+/// One of a group's.
+pub async fn get(
+    db: &mut Connection,
+    group: GroupId,
+    id: ReportId,
+    now: UnixTime,
+) -> Result<Option<Frozen>> {
+    Ok(sqlx::query_as(select!("WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"))
+        .bind(id.0)
+        .bind(now.0)
+        .bind(group.0)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// Those of a group, the newest first.
+pub async fn of_group(db: &mut Connection, group: GroupId, now: UnixTime) -> Result<Vec<Frozen>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"
+    ))
+    .bind(group.0)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many a group has.
+pub async fn count(db: &mut Connection, group: GroupId) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL",
+    )
+    .bind(group.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Deletes one; whoever looks by a link is shut out at once. False if there was none.
+pub async fn remove(
+    db: &mut Connection,
+    group: GroupId,
+    id: ReportId,
+    now: UnixTime,
+) -> Result<bool> {
+    sqlx::query(
+        "DELETE FROM report_accesses WHERE link_id IN (
+            SELECT l.id FROM report_links l JOIN reports r ON r.id = l.report_id
+            WHERE r.id = $1 AND r.group_id = $2)",
+    )
+    .bind(id.0)
+    .bind(group.0)
+    .execute(&mut *db)
+    .await?;
+    // What was in it goes; that there was one stays for a while, so that its links say the right thing.
+    let done = sqlx::query(
+        "UPDATE reports SET removed_at = $3, body = '' WHERE id = $1 AND group_id = $2 AND removed_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(group.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Forgets reports that were deleted before a moment.
+pub async fn forget_removed(db: &mut Connection, before: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM reports WHERE removed_at < $1")
+        .bind(before.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,99 @@
+//! Tables `usage_alerts` and `usage_told`: what groups' leaders want to be told, and what they were told already.
+
+use super::{Connection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, GroupId, PersonId};
+
+/// What someone wants to be told about a group: words of `usage::alerts::Alert`.
+pub async fn of(db: &mut Connection, person: PersonId, group: GroupId) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar(
+        "SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
+    )
+    .bind(person.0)
+    .bind(group.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// The groups with an account on a cluster about which someone wants to be told something, and what.
+pub async fn on_cluster(
+    db: &mut Connection,
+    person: PersonId,
+    cluster: ClusterId,
+) -> Result<Vec<(GroupId, String)>> {
+    let rows: Vec<(i64, String)> = sqlx::query_as(
+        "SELECT group_id, kind FROM usage_alerts WHERE person_id = $1 AND group_id IN (
+            SELECT group_id FROM group_accounts WHERE cluster_id = $2) ORDER BY group_id, kind",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|(group, kind)| (GroupId(group), kind)).collect())
+}
+
+/// Replaces what someone wants to be told about a group.
+pub async fn set(
+    db: &mut Connection,
+    person: PersonId,
+    group: GroupId,
+    kinds: &[&'static str],
+) -> Result<()> {
+    sqlx::query("DELETE FROM usage_alerts WHERE person_id = $1 AND group_id = $2")
+        .bind(person.0)
+        .bind(group.0)
+        .execute(&mut *db)
+        .await?;
+    for kind in kinds {
+        sqlx::query("INSERT INTO usage_alerts (person_id, group_id, kind) VALUES ($1, $2, $3)")
+            .bind(person.0)
+            .bind(group.0)
+            .bind(*kind)
+            .execute(&mut *db)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Whether someone was told something already.
+pub async fn was_told(
+    db: &mut Connection,
+    person: PersonId,
+    group: GroupId,
+    about: &str,
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM usage_told WHERE person_id = $1 AND group_id = $2 AND about = $3)",
+    )
+    .bind(person.0)
+    .bind(group.0)
+    .bind(about)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Notes that someone is told. False if they were before.
+pub async fn note_told(
+    db: &mut Connection,
+    person: PersonId,
+    group: GroupId,
+    about: &str,
+    now: UnixTime,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "INSERT INTO usage_told (person_id, group_id, about, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+    )
+    .bind(person.0)
+    .bind(group.0)
+    .bind(about)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Forgets what was told before a moment.
+pub async fn sweep(db: &mut Connection, before: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM usage_told WHERE at < $1").bind(before.0).execute(db).await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,158 @@
+//! Telling leaders what they want to know of their groups, after something was read for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::super::desk::{Reader, Usage, lock};
+use super::super::view::{AccountView, View};
+use super::{Alert, News, all_failing, is_of_group, quota, storage};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{Action, AuthError};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, PersonId};
+use crate::jobs::picture::Standing;
+use crate::store::{self, StoreError};
+
+/// It is looked at most this often for each reader.
+const LOOK_EVERY: Duration = Duration::from_mins(10);
+/// What was told of places longer ago than this, in seconds, is not believed.
+const PLACES_FOR: i64 = 2 * 86_400;
+
+impl Usage {
+    /// What someone wants to be told about a group.
+    pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<Alert>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        let words = store::usage_alerts::of(&mut db, person, group).await?;
+        Ok(words.iter().filter_map(|word| Alert::from_word(word)).collect())
+    }
+
+    /// Sets what someone wants to be told about a group that they lead.
+    pub async fn set_alerts(
+        &self,
+        actor: &Actor,
+        person: PersonId,
+        group: GroupId,
+        alerts: &[Alert],
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let words: Vec<&'static str> = alerts.iter().map(|alert| alert.word()).collect();
+        store::usage_alerts::set(&mut tx, person, group, &words).await?;
+        let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        let about = About { person: Some(person), subject: &named.name, detail: &detail };
+        record(&mut tx, actor, Event::UsageAlertsSet, about, now).await?;
+        store::commit(tx).await?;
+        Ok(())
+    }
+
+    /// After something was read for someone: whether they are to be told something, looked at now and then.
+    pub(in crate::usage) async fn look_for_alerts(&self, reader: Reader) {
+        let is_early = lock(&self.0.alerts).get(&reader).is_some_and(|at| at.elapsed() < LOOK_EVERY);
+        if is_early {
+            return;
+        }
+        lock(&self.0.alerts).insert(reader, Instant::now());
+        if let Err(error) = self.tell_leader(reader).await {
+            tracing::warn!(%error, "It could not be seen whether a group's leader is to be told something");
+        }
+    }
+
+    /// Tells someone what they want to know of their groups on one cluster, each thing once.
+    pub async fn tell_leader(&self, reader: Reader) -> Result<(), StoreError> {
+        let parts = &self.0.parts;
+        let Reader { person, cluster } = reader;
+        let mut db = parts.store.read().await?;
+        let wanted = store::usage_alerts::on_cluster(&mut db, person, cluster).await?;
+        let viewer = parts.auth.viewer(&mut db, person).await?;
+        drop(db);
+        let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
+        let mut groups: BTreeMap<GroupId, Vec<Alert>> = BTreeMap::new();
+        for (group, word) in &wanted {
+            groups.entry(*group).or_default().extend(Alert::from_word(word));
+        }
+        for (group, alerts) in groups {
+            // Whoever no longer leads the group is told nothing of it.
+            if viewer.may(Action::ManageUsage(group)).is_err() {
+                continue;
+            }
+            let ground = self.ground_of(&viewer, group).await?;
+            let view = self.view(&viewer, group, &ground).await?;
+            let news = self.news(&view, reader, &alerts).await?;
+            self.tell_news(person, group, &news).await?;
+        }
+        Ok(())
+    }
+
+    async fn news(
+        &self,
+        view: &View,
+        reader: Reader,
+        alerts: &[Alert],
+    ) -> Result<Vec<News>, StoreError> {
+        let is_here = |account: &&AccountView| account.facts.cluster == reader.cluster;
+        let here: Vec<&AccountView> = view.accounts.iter().filter(is_here).collect();
+        let Some(first) = here.first() else { return Ok(Vec::new()) };
+        let mut news = Vec::new();
+        let mut db = self.0.parts.store.read().await?;
+        if alerts.contains(&Alert::Quota) {
+            for allocation in store::allocations::of_group(&mut db, view.group).await? {
+                let is_its = |account: &&&AccountView| {
+                    account.facts.account == allocation.account
+                        && allocation.cluster_id == reader.cluster
+                };
+                let account = here.iter().find(is_its);
+                news.extend(account.and_then(|account| quota(account, &allocation)));
+            }
+        }
+        if alerts.contains(&Alert::Storage) {
+            let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
+            let standing: Standing = serde_json::from_str(&queue.standing).unwrap_or_default();
+            let now = self.0.parts.clock.now();
+            let at = standing.places_at.map(UnixTime);
+            if at.is_some_and(|at| now.since(at) < PLACES_FOR) {
+                let accounts: BTreeSet<&str> =
+                    here.iter().map(|account| account.facts.account.as_str()).collect();
+                let theirs = standing.places.iter().filter(|place| is_of_group(place, &accounts));
+                let (title, slug) = (&first.facts.title, &first.facts.slug);
+                news.extend(theirs.filter_map(|place| storage(place, title, slug, first.today)));
+            }
+        }
+        if alerts.contains(&Alert::Failing) {
+            news.extend(all_failing(view, &first.facts.slug));
+        }
+        Ok(news)
+    }
+
+    async fn tell_news(
+        &self,
+        person: PersonId,
+        group: GroupId,
+        news: &[News],
+    ) -> Result<(), StoreError> {
+        let parts = &self.0.parts;
+        let mut new: Vec<&News> = Vec::new();
+        let mut db = parts.store.read().await?;
+        for one in news {
+            if !store::usage_alerts::was_told(&mut db, person, group, &one.about).await? {
+                new.push(one);
+            }
+        }
+        drop(db);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        for one in new {
+            if store::usage_alerts::note_told(&mut tx, person, group, &one.about, now).await? {
+                store::notices::add_group(&mut tx, person, group, &one.text, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        parts.bell.ring(person);
+        Ok(())
+    }
+}

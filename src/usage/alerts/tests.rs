@@ -1,0 +1,68 @@
+use super::*;
+
+const TODAY: Day = Day(20_773);
+
+fn place(label: &str, used: u64, limit: u64) -> Place {
+    Place { label: label.into(), used_bytes: used, limit_bytes: Some(limit), ..Place::default() }
+}
+
+#[test]
+fn full_places_are_told() {
+    let told = |place: &Place| storage(place, "Harbour", "key", TODAY);
+    assert_eq!(told(&place("/project (project def-x)", 899, 1000)), None);
+    let news = told(&place("/project (project def-x)", 905, 1000)).unwrap();
+    assert_eq!(news.about, "storage:key:/project (project def-x):2026-11");
+    assert_eq!(
+        news.text,
+        "/project (project def-x) on Harbour is nearly full: 91 % of its space is used."
+    );
+    let files = Place { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
+    assert!(told(&files).unwrap().text.contains("95 % of its files"));
+    assert_eq!(told(&Place { limit_bytes: None, ..place("/project", u64::MAX, 0) }), None);
+    assert_eq!(told(&place("/project", u64::MAX, 0)), None);
+    let hostile = told(&place(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();
+    assert!(!hostile.text.contains('\u{202e}') && hostile.text.chars().count() < 200);
+}
+
+#[test]
+fn ones_own_places_are_not_the_groups() {
+    let accounts = BTreeSet::from(["nn9999k", "def-smith"]);
+    for (label, is_theirs) in [
+        ("/project (project def-other)", true),
+        ("/cluster/projects/nn9999k", true),
+        ("/nearline (group def-smith)", true),
+        ("/home (user ada)", false),
+        ("/cluster/home/ada", false),
+        ("/scratch (user ada)", false),
+        ("/cluster/work/nn9999kk", false),
+    ] {
+        assert_eq!(is_of_group(&place(label, 1, 1), &accounts), is_theirs, "{label}");
+    }
+}
+
+#[test]
+fn failing_in_numbers_is_told() {
+    let sums = |jobs, failed, timed_out, memory_out| Sums {
+        jobs,
+        failed,
+        timed_out,
+        memory_out,
+        ..Sums::default()
+    };
+    let told = |sums: &Sums| failing("Bob", "bob", "Harbour", "key", TODAY, sums);
+    assert_eq!(told(&sums(9, 9, 0, 0)), None, "too few");
+    assert_eq!(told(&sums(10, 5, 0, 0)), None, "only half");
+    let news = told(&sums(12, 3, 2, 2)).unwrap();
+    assert_eq!(news.about, "failing:key:bob:20773");
+    assert_eq!(
+        news.text,
+        "7 of 12 jobs of Bob that ended on Harbour on 16 Nov 2026 did not end well. They may be glad of a hand."
+    );
+}
+
+#[test]
+fn words_come_back() {
+    for alert in Alert::ALL {
+        assert_eq!(Alert::from_word(alert.word()), Some(alert));
+    }
+}

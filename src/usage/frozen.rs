@@ -1,0 +1,101 @@
+//! Reports: made of what someone sees, frozen, read again, deleted. Rights are decided inside each transaction.
+
+use super::desk::Usage;
+use super::report::{Report, Subject};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{Action, AuthError, Viewer};
+use crate::clock::Month;
+use crate::domain::{GroupId, PersonId, ReportId};
+use crate::store;
+pub use crate::store::reports::Frozen;
+
+/// A group keeps no more reports than this.
+pub const MOST_REPORTS: i64 = 240;
+
+impl Usage {
+    /// A month of a group as someone sees it now.
+    pub async fn report(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        month: Month,
+    ) -> Result<Report, AuthError> {
+        let view = self.look(viewer, group).await?;
+        let mut db = self.0.parts.store.read().await?;
+        let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
+        let allocations = store::allocations::of_group(&mut db, group).await?;
+        drop(db);
+        let now = self.0.parts.clock.now();
+        let subject = Subject { group: &named.name, month, allocations: &allocations, now };
+        Ok(Report::of(&view, subject))
+    }
+
+    /// Keeps a month as it is now. None if the group has enough reports.
+    pub async fn freeze(
+        &self,
+        actor: &Actor,
+        viewer: &Viewer,
+        group: GroupId,
+        month: Month,
+    ) -> Result<Option<ReportId>, AuthError> {
+        let report = self.report(viewer, group, month).await?;
+        let body = serde_json::to_string(&report)
+            .map_err(|error| AuthError::from(std::io::Error::other(error)))?;
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        if store::reports::count(&mut tx, group).await? >= MOST_REPORTS {
+            return Ok(None);
+        }
+        let by: PersonId = viewer.id;
+        let id = store::reports::add(&mut tx, group, by, &report.title, &body, now).await?;
+        let about = About { subject: &report.title, ..About::default() };
+        record(&mut tx, actor, Event::ReportFrozen, about, now).await?;
+        store::commit(tx).await?;
+        Ok(Some(id))
+    }
+
+    /// The frozen reports of a group, the newest first.
+    pub async fn reports(&self, group: GroupId) -> Result<Vec<Frozen>, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        Ok(store::reports::of_group(&mut db, group, self.0.parts.clock.now()).await?)
+    }
+
+    /// One of them, and what is in it.
+    pub async fn frozen(
+        &self,
+        group: GroupId,
+        id: ReportId,
+    ) -> Result<(Frozen, Report), AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.parts.clock.now();
+        let found = store::reports::get(&mut db, group, id, now).await?;
+        let found = found.ok_or(AuthError::NotFound)?;
+        let report = read(&found)?;
+        Ok((found, report))
+    }
+
+    /// Deletes one. Whoever looks by a link is shut out.
+    pub async fn remove_report(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: ReportId,
+    ) -> Result<(), AuthError> {
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let found = store::reports::get(&mut tx, group, id, now).await?;
+        let found = found.ok_or(AuthError::NotFound)?;
+        store::reports::remove(&mut tx, group, id, now).await?;
+        let about = About { subject: &found.title, ..About::default() };
+        record(&mut tx, actor, Event::ReportRemoved, about, now).await?;
+        store::commit(tx).await?;
+        Ok(())
+    }
+}
+
+pub(super) fn read(frozen: &Frozen) -> Result<Report, AuthError> {
+    serde_json::from_str(&frozen.body)
+        .map_err(|error| AuthError::from(std::io::Error::other(error)))
+}

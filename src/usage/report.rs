@@ -1,0 +1,326 @@
+//! A month of a group on one page: made of a view, kept as it was, and read years later. Pure.
+
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::{self, COLOURS, Choice, Figures, Step};
+use super::forecast::forecast;
+use super::sums::{Sums, hours};
+use super::units::{Measure, SiteUnit, Unit};
+use super::view::{AccountView, View};
+use crate::clock::{Day, Month, UnixTime};
+use crate::store::allocations::Allocation;
+pub use words::{amount, clean, percent};
+
+/// Sorts of jobs that have a row of their own; the others share one.
+const MOST_KINDS: usize = 15;
+/// People who have a row of their own; the others share one.
+const MOST_MEMBERS: usize = 30;
+
+/// A month of a group. Every field has a beginning, so that reports of older versions can still be read.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// Its title.
+    pub title: String,
+    /// The group's name.
+    pub group: String,
+    /// `2026-11`
+    pub month: String,
+    /// Its first day.
+    pub from: Day,
+    /// The last day that is counted.
+    pub until: Day,
+    /// When it was made.
+    pub made_at: i64,
+    /// What the site's own unit is called, before `hours`; empty if there is none, or several.
+    pub site_unit: String,
+    /// All together.
+    pub totals: Line,
+    /// By account.
+    pub accounts: Vec<Line>,
+    /// By person, those who used most first.
+    pub members: Vec<Line>,
+    /// By sort of job, likewise.
+    pub kinds: Vec<Line>,
+    /// What the chart shows: `core hours` or `GPU hours`.
+    pub measure: String,
+    /// Who is drawn: names, in the order of the parts of a bar. The last may be several people.
+    pub series: Vec<String>,
+    /// A bar for each day.
+    pub bars: Vec<Bar>,
+    /// What was granted.
+    pub allocations: Vec<Granted>,
+    /// What is missing, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A row of figures.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Line {
+    /// Of whom or what.
+    pub name: String,
+    /// More words to it, such as the cluster.
+    pub detail: String,
+    /// Core hours.
+    pub core_hours: f64,
+    /// GPU hours.
+    pub gpu_hours: f64,
+    /// GPU hours by model.
+    pub gpus: Vec<(String, f64)>,
+    /// Hours of the site's own unit.
+    pub site_hours: f64,
+    /// Jobs that ended.
+    pub jobs: u64,
+    /// Of those that were not cancelled, the part that ended well.
+    pub success: Option<f64>,
+    /// What half of the jobs waited at the most, in seconds.
+    pub median_wait_s: Option<u64>,
+    /// What was used of the cores that were held.
+    pub core_use: Option<f64>,
+    /// What was used of the memory that was held.
+    pub memory_use: Option<f64>,
+    /// How busy GPUs were.
+    pub gpu_use: Option<f64>,
+    /// Core hours in jobs that did not end well.
+    pub lost_core_hours: f64,
+    /// GPU hours in those.
+    pub lost_gpu_hours: f64,
+}
+
+/// A day of the chart.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bar {
+    /// Which.
+    pub day: Day,
+    /// Hours of each of [`Report::series`].
+    pub parts: Vec<f64>,
+    /// Whether something of this day was not read.
+    pub is_missing: bool,
+}
+
+impl Bar {
+    /// All parts together.
+    pub fn total(&self) -> f64 {
+        self.parts.iter().sum()
+    }
+}
+
+/// An allocation and what became of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Granted {
+    /// The account.
+    pub account: String,
+    /// The cluster.
+    pub cluster: String,
+    /// `core hours`, `RGU years`
+    pub unit: String,
+    /// Its first day.
+    pub begins: Day,
+    /// Its last day.
+    pub ends: Day,
+    /// What was granted, in its unit.
+    pub granted: f64,
+    /// What was used by the end of the month, in its unit.
+    pub used: f64,
+    /// The part that was used.
+    pub part: f64,
+    /// Where it is heading.
+    pub sentence: String,
+}
+
+/// What a report is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The group's name.
+    pub group: &'a str,
+    /// The month.
+    pub month: Month,
+    /// What was granted to the group.
+    pub allocations: &'a [Allocation],
+    /// When it is made.
+    pub now: UnixTime,
+}
+
+impl Line {
+    fn of(name: String, detail: String, sums: &Sums) -> Self {
+        let model = |(model, seconds): &(String, u64)| (clean(model), hours(*seconds));
+        Self {
+            name,
+            detail,
+            core_hours: Measure::Cores.hours(sums),
+            gpu_hours: Measure::Gpus.hours(sums),
+            gpus: sums.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
+            site_hours: Measure::Site.hours(sums),
+            jobs: sums.jobs,
+            success: sums.success(),
+            median_wait_s: sums.waits.median(),
+            core_use: sums.core_use(),
+            memory_use: sums.memory_use(),
+            gpu_use: sums.gpu_use(),
+            lost_core_hours: hours(sums.lost_core_s),
+            lost_gpu_hours: hours(sums.lost_gpu_s),
+        }
+    }
+}
+
+impl Report {
+    /// Makes one. Every text of others is bounded and cleaned here; pages escape it.
+    pub fn of(view: &View, subject: Subject<'_>) -> Self {
+        let Subject { month, now, .. } = subject;
+        let today = view.accounts.iter().map(|account| account.today).max();
+        let until = month.last().min(today.unwrap_or_else(|| Day::of(now)));
+        let choice = |measure| Choice {
+            from: month.first(),
+            until: month.last(),
+            step: Step::Day,
+            measure,
+            account: None,
+        };
+        let mut all = figures::figures(view, &choice(Measure::Cores));
+        let measure = if all.totals.core_s == 0 && all.totals.gpu_s > 0 {
+            all = figures::figures(view, &choice(Measure::Gpus));
+            Measure::Gpus
+        } else {
+            Measure::Cores
+        };
+        let account = |one: &figures::OfAccount| {
+            Line::of(clean(&one.account), clean(&one.cluster), &one.sums)
+        };
+        let (series, bars) = drawn(&all, until);
+        let group = clean(subject.group);
+        Self {
+            title: format!("{group}: {}", month.words()),
+            group,
+            month: month.to_string(),
+            from: month.first(),
+            until,
+            made_at: now.0,
+            site_unit: site_unit(view),
+            totals: Line::of("All".to_owned(), String::new(), &all.totals),
+            accounts: all.accounts.iter().map(account).collect(),
+            members: rows(all.members.iter().map(member).collect(), MOST_MEMBERS, "people"),
+            kinds: rows(all.kinds.iter().map(kind).collect(), MOST_KINDS, "sorts of jobs"),
+            measure: if measure == Measure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
+            series,
+            bars,
+            allocations: granted(view, subject),
+            notes: words::notes(view, &all, month, until),
+        }
+    }
+}
+
+fn member(one: &figures::Member) -> (String, String, &Sums) {
+    let detail = if one.is_in_group { "" } else { "not in the group now" };
+    (clean(&one.name), detail.to_owned(), &one.sums)
+}
+
+fn kind(one: &figures::Kind) -> (String, String, &Sums) {
+    let name = if one.name.is_empty() { "Jobs of others" } else { &one.name };
+    (clean(name), String::new(), &one.sums)
+}
+
+/// The first ones as they are, and the others as one row.
+fn rows(all: Vec<(String, String, &Sums)>, most: usize, noun: &str) -> Vec<Line> {
+    // One more does not need a row for the others.
+    let most = if all.len() == most + 1 { all.len() } else { most };
+    let mut rest = Sums::default();
+    let mut others = 0_usize;
+    let mut rows = Vec::new();
+    for (place, (name, detail, sums)) in all.into_iter().enumerate() {
+        if place < most {
+            rows.push(Line::of(name, detail, sums));
+        } else {
+            rest.add(sums);
+            others += 1;
+        }
+    }
+    if others > 0 {
+        rows.push(Line::of(format!("{others} other {noun}"), String::new(), &rest));
+    }
+    rows
+}
+
+/// Who is drawn, and the bars: those who used most by themselves, the others together.
+fn drawn(all: &Figures, until: Day) -> (Vec<String>, Vec<Bar>) {
+    let used = |place: usize| all.bars.iter().any(|bar| bar.parts.get(place).is_some_and(|h| *h > 0.0));
+    let shown: Vec<usize> = (0..all.members.len()).filter(|place| used(*place)).collect();
+    let own = if shown.len() == COLOURS + 1 { shown.len() } else { shown.len().min(COLOURS) };
+    let (own, others) = shown.split_at(own);
+    let mut series: Vec<String> =
+        own.iter().filter_map(|place| all.members.get(*place)).map(|one| clean(&one.name)).collect();
+    if !others.is_empty() {
+        series.push(format!("{} others", others.len()));
+    }
+    let bar = |bar: &figures::Bar| {
+        let of = |place: &usize| bar.parts.get(*place).copied().unwrap_or(0.0);
+        let mut parts: Vec<f64> = own.iter().map(of).collect();
+        if !others.is_empty() {
+            parts.push(others.iter().map(of).sum());
+        }
+        Bar { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
+    };
+    (series, all.bars.iter().map(bar).collect())
+}
+
+/// What the accounts' sites call their unit, if they agree.
+fn site_unit(view: &View) -> String {
+    let mut units = view.accounts.iter().map(|account| account.facts.unit());
+    let first = units.next().flatten();
+    let same = units.all(|unit| unit == first);
+    first.filter(|_| same).map_or("", SiteUnit::title).to_owned()
+}
+
+fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
+    let (first, last) = (subject.month.first(), subject.month.last());
+    let one = |allocation: &Allocation| {
+        if allocation.begins() > last || allocation.ends() < first {
+            return None;
+        }
+        let unit = Unit::from_word(&allocation.unit)?;
+        let is_its = |account: &&AccountView| {
+            account.facts.cluster == allocation.cluster_id
+                && account.facts.account == allocation.account
+        };
+        let account = view.accounts.iter().find(is_its)?;
+        let known = spent(account, unit.measure, allocation.begins(), last);
+        let today = account.today.min(last);
+        let hours = unit.in_hours(allocation.amount);
+        let forecast = forecast(&known, hours, allocation.begins(), allocation.ends(), today);
+        Some(Granted {
+            account: clean(&allocation.account),
+            cluster: clean(&account.facts.title),
+            unit: words::unit(unit, account.facts.unit()),
+            begins: allocation.begins(),
+            ends: allocation.ends(),
+            granted: allocation.amount,
+            used: unit.from_hours(forecast.used),
+            part: forecast.part(),
+            sentence: words::heading(&forecast, allocation.ends(), today),
+        })
+    };
+    subject.allocations.iter().filter_map(one).collect()
+}
+
+/// What an account used on each day.
+pub(super) fn spent(
+    account: &AccountView,
+    measure: Measure,
+    from: Day,
+    until: Day,
+) -> Vec<(Day, f64)> {
+    let mut days: std::collections::BTreeMap<Day, f64> = std::collections::BTreeMap::new();
+    for ledger in &account.ledgers {
+        for (day, roll) in ledger.between(from, until) {
+            *days.entry(day).or_default() += measure.hours(&roll.sums);
+        }
+    }
+    days.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

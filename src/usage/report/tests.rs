@@ -1,0 +1,136 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::cluster::Learnt;
+use crate::domain::{ClusterId, GroupId, PersonId};
+use crate::store::usage::ReadDay;
+use crate::usage::tally::Sheet;
+use crate::usage::view::{Facts, Person};
+use crate::usage::{Ledger, Sums};
+
+const TODAY: Day = Day(20_773);
+
+fn sums(hours: u64) -> Sums {
+    Sums { core_s: hours * 3600, jobs: 2, done: 1, failed: 1, lost_core_s: 1800, ..Sums::default() }
+}
+
+/// A view with people `u0`, `u1` …, each of whom used so many hours on each of the last days.
+fn view(days: i64, hours: &[u64], kinds: usize) -> View {
+    let mut ledger = Ledger::default();
+    for back in 0..days {
+        let mut rolls = Vec::new();
+        for (user, hours) in hours.iter().enumerate() {
+            for kind in 0..kinds {
+                rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
+            }
+        }
+        let read =
+            ReadDay { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
+        ledger = ledger.with(read, &Sheet { rolls, jobs: Vec::new() });
+    }
+    let facts = Facts {
+        cluster: ClusterId(1),
+        slug: "key".into(),
+        title: "Harbour".into(),
+        account: "def-<b>".into(),
+        slurm_names: vec!["def".into()],
+        site: Arc::new(crate::sites::presets()[0].clone()),
+        learnt: Arc::new(Learnt::default()),
+        own_user: None,
+        books: Vec::new(),
+    };
+    let account = AccountView {
+        facts: Arc::new(facts),
+        ledgers: vec![Arc::new(ledger)],
+        is_connected: true,
+        today: TODAY,
+        progress: (1, 1),
+        problem: String::new(),
+        read_at: None,
+    };
+    let ada = Person { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };
+    View {
+        group: GroupId(1),
+        leads: true,
+        me: PersonId(9),
+        accounts: vec![account],
+        people: Arc::new(HashMap::from([((ClusterId(1), "u0".to_owned()), ada)])),
+    }
+}
+
+fn report(view: &View) -> Report {
+    let month = TODAY.month();
+    Report::of(view, Subject { group: "Lab", month, allocations: &[], now: UnixTime(5) })
+}
+
+#[test]
+fn a_month_adds_up() {
+    let made = report(&view(10, &[3, 1], 2));
+    assert_eq!((made.title.as_str(), made.month.as_str()), ("Lab: November 2026", "2026-11"));
+    assert!((made.totals.core_hours - 80.0).abs() < 1e-9);
+    assert_eq!((made.totals.jobs, made.totals.success), (80, Some(0.5)));
+    let of_all: f64 = made.members.iter().map(|one| one.core_hours).sum();
+    let of_kinds: f64 = made.kinds.iter().map(|one| one.core_hours).sum();
+    let of_bars: f64 = made.bars.iter().map(Bar::total).sum();
+    for sum in [of_all, of_kinds, of_bars] {
+        assert!((sum - 80.0).abs() < 1e-9, "{sum}");
+    }
+    assert_eq!(made.bars.len(), 30, "the whole month");
+    assert!(made.bars[0].is_missing && !made.bars[15].is_missing && !made.bars[29].is_missing);
+    let name = &made.members[0].name;
+    assert!(name.starts_with("Adax") && name.ends_with('…') && name.chars().count() == 61);
+    assert_eq!(made.members[1].detail, "not in the group now");
+    assert_eq!(made.notes.len(), 3, "{:?}", made.notes);
+    let text = serde_json::to_string(&made).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), made);
+}
+
+#[test]
+fn many_people_and_kinds_are_few_rows() {
+    let many: Vec<u64> = (1..=60).collect();
+    let made = report(&view(3, &many, 20));
+    assert_eq!(made.kinds.len(), MOST_KINDS + 1);
+    assert_eq!(made.kinds[MOST_KINDS].name, "5 other sorts of jobs");
+    assert_eq!(made.members.len(), MOST_MEMBERS + 1);
+    assert_eq!(made.series.len(), COLOURS + 1);
+    assert_eq!(made.series[COLOURS], "52 others");
+    let of_all: f64 = made.members.iter().map(|one| one.core_hours).sum();
+    assert!((of_all - made.totals.core_hours).abs() < 1e-6);
+}
+
+#[test]
+fn nothing_gives_a_report_as_well() {
+    let mut empty = view(0, &[], 0);
+    assert_eq!(report(&empty).members, []);
+    empty.accounts.clear();
+    let made = report(&empty);
+    assert!(made.notes[0].contains("No account"), "{:?}", made.notes);
+    assert_eq!(serde_json::from_str::<Report>("{}").unwrap(), Report::default());
+}
+
+#[test]
+fn amounts_and_headings() {
+    for (number, words) in [
+        (0.0, "0"),
+        (0.04, "0.04"),
+        (1.0, "1"),
+        (12.34, "12.3"),
+        (99.97, "100"),
+        (12_345.6, "12,346"),
+        (-3.0, "−3"),
+        (f64::NAN, "unknown"),
+    ] {
+        assert_eq!(amount(number), words);
+    }
+    assert_eq!(percent(0.826), "83 %");
+    let days: Vec<(Day, f64)> = (0..60).rev().map(|back| (TODAY.plus(-back), 10.0)).collect();
+    let say = |granted: f64, ends: i64| {
+        let found = forecast(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
+        words::heading(&found, TODAY.plus(ends), TODAY)
+    };
+    assert!(say(2000.0, 50).contains("50 % will be used by"), "{}", say(2000.0, 50));
+    assert!(say(700.0, 50).contains("It would be used up about"), "{}", say(700.0, 50));
+    assert_eq!(say(100.0, 50), "More was used than granted.");
+    assert_eq!(say(1000.0, 0), "The period is over.");
+}

@@ -1,0 +1,202 @@
+//! Links by which guests see one frozen report: made, opened, counted, taken back; and who may look by one. The terms
+//! and limits are those of all links for guests (`auth/shares.rs`).
+
+use secrecy::SecretString;
+
+use super::desk::Usage;
+use super::frozen;
+use super::report::Report;
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::shares::{Entered, GuestLink, Invitation, MOST_OPEN, NotShared, Shut};
+use crate::auth::token::{self, Token};
+use crate::auth::{Action, AuthError, Visitor};
+use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
+pub use crate::store::reports::links::ReportLink;
+use crate::store::reports::links::{self, Access, NewReportLink};
+use crate::store::{self, Connection, StoreError};
+
+/// A browser that may look at a report now.
+#[derive(Debug, Clone)]
+pub struct ReportPass {
+    /// By which link.
+    pub link: ReportLink,
+    /// The word in its address.
+    pub word: String,
+}
+
+/// Why a browser may not look.
+#[derive(Debug, thiserror::Error)]
+pub enum NoReport {
+    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    #[error("no entry")]
+    Closed,
+    /// The passphrase is still to come.
+    #[error("a passphrase is asked")]
+    Locked(Box<ReportPass>),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Usage {
+    /// Makes a link to a report of a group. Its secret part is told once and never again.
+    pub async fn share_report(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: ReportId,
+        invitation: &Invitation,
+    ) -> Result<Token, NotShared> {
+        let parts = &self.0.parts;
+        let terms = parts.auth.terms(invitation).await?;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let report = store::reports::get(&mut tx, group, id, now).await?;
+        let report = report.ok_or(AuthError::NotFound)?;
+        if links::count_open(&mut tx, id, now).await? >= MOST_OPEN {
+            return Err(NotShared::TooMany);
+        }
+        let new = NewReportLink {
+            report: id,
+            token_hash: terms.token.hash(),
+            label: terms.label.as_str(),
+            passphrase: &terms.passphrase,
+            expires_at: terms.expires_at,
+        };
+        links::add(&mut tx, &new, now).await?;
+        let about = About { person: None, subject: &report.title, detail: terms.label.as_str() };
+        record(&mut tx, actor, Event::ReportShared, about, now).await?;
+        store::commit(tx).await?;
+        Ok(terms.token)
+    }
+
+    /// The links of a report, the newest first.
+    pub async fn report_links(&self, id: ReportId) -> Result<Vec<ReportLink>, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        Ok(links::of_report(&mut db, id).await?)
+    }
+
+    /// Takes a link back. Who came by it is shut out.
+    pub async fn unshare_report(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        report: ReportId,
+        id: ReportLinkId,
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let link = links::get(&mut tx, id).await?;
+        let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
+        let link = link.ok_or(AuthError::NotFound)?;
+        if links::revoke(&mut tx, id, now).await? {
+            let about = About { person: None, subject: &link.report_title, detail: &link.label };
+            record(&mut tx, actor, Event::ReportUnshared, about, now).await?;
+        }
+        store::commit(tx).await?;
+        Ok(())
+    }
+
+    /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
+    pub async fn visit_report(&self, token: &str, visitor: &Visitor) -> Result<Entered, Shut> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let found = links::find(&mut *parts.store.read().await?, &token::hash(token)).await?;
+        let Some(link) = found.filter(|link| !link.is_owner_off) else {
+            parts.auth.count_wrong_link(visitor)?;
+            return Err(Shut::Unknown);
+        };
+        if link.revoked_at().is_some() {
+            return Err(Shut::Revoked);
+        }
+        if !link.is_open(now) {
+            return Err(Shut::Expired(link.expires_at));
+        }
+        parts.auth.count_opening(GuestLink::Report(link.id), visitor)?;
+        let make = || Token::generate().map_err(AuthError::from);
+        let (word, cookie) = (make()?, make()?);
+        let access = Access {
+            cookie_hash: cookie.hash().to_vec(),
+            link_id: link.id,
+            is_locked: link.asks_passphrase(),
+            expires_at: link.expires_at,
+        };
+        let mut tx = parts.store.write().await?;
+        links::let_in(&mut tx, word.as_str(), &access, now).await?;
+        if !access.is_locked {
+            self.count_report_visit(&mut tx, &link, visitor).await?;
+        }
+        store::commit(tx).await?;
+        let word = word.as_str().to_owned();
+        Ok(Entered { word, cookie, seconds: link.expires_at.since(now) })
+    }
+
+    /// A guest is counted, and their coming is recorded.
+    async fn count_report_visit(
+        &self,
+        tx: &mut Connection,
+        link: &ReportLink,
+        visitor: &Visitor,
+    ) -> Result<(), StoreError> {
+        let now = self.0.parts.clock.now();
+        links::note_opened(tx, link.id, now).await?;
+        let about = About {
+            person: link.person_id.map(PersonId),
+            subject: &link.report_title,
+            detail: &link.label,
+        };
+        record(tx, &Actor::stranger("guest", visitor), Event::ReportVisited, about, now).await
+    }
+
+    /// Whether a browser with this word and cookie may look, now: decided anew for every request.
+    pub async fn check_report(
+        &self,
+        word: &str,
+        cookie: Option<&str>,
+    ) -> Result<ReportPass, NoReport> {
+        let cookie = cookie.ok_or(NoReport::Closed)?;
+        let hash = token::hash(cookie);
+        let now = self.0.parts.clock.now();
+        let mut db = self.0.parts.store.read().await?;
+        let access = links::access(&mut db, word).await?;
+        // Hashes of random words: how long it takes to compare them tells nothing.
+        let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
+        let access = access.ok_or(NoReport::Closed)?;
+        let link = links::get(&mut db, access.link_id).await?;
+        let link = link.filter(|link| link.is_open(now) && !link.is_owner_off);
+        let pass = ReportPass { link: link.ok_or(NoReport::Closed)?, word: word.to_owned() };
+        if access.is_locked { Err(NoReport::Locked(Box::new(pass))) } else { Ok(pass) }
+    }
+
+    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    pub async fn unlock_report(
+        &self,
+        pass: &ReportPass,
+        passphrase: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<bool, AuthError> {
+        let parts = &self.0.parts;
+        let link = GuestLink::Report(pass.link.id);
+        let hash = &pass.link.passphrase;
+        let is_right = parts.auth.check_passphrase(link, hash, passphrase, visitor).await?;
+        if is_right {
+            let mut tx = parts.store.write().await?;
+            links::unlock(&mut tx, &pass.word).await?;
+            self.count_report_visit(&mut tx, &pass.link, visitor).await?;
+            store::commit(tx).await?;
+        }
+        Ok(is_right)
+    }
+
+    /// What a guest who was let in sees.
+    pub async fn seen_report(&self, pass: &ReportPass) -> Result<Report, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.parts.clock.now();
+        let (group, id) = (pass.link.group_id, pass.link.report_id);
+        let found = store::reports::get(&mut db, group, id, now).await?;
+        frozen::read(&found.ok_or(AuthError::NotFound)?)
+    }
+}
