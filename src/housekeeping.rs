@@ -15,6 +15,9 @@ const NOTICES_KEPT_FOR: i64 = 90 * 86_400;
 /// Jobs that are over are kept for this many seconds after their end: a year.
 const JOBS_KEPT_FOR: i64 = 366 * 86_400;
 
+/// Fair share over time is kept for this many seconds: a year and a month.
+const SHARES_KEPT_FOR: i64 = 400 * 86_400;
+
 /// Dashboards that were deleted are kept for this many seconds: a day, until their jobs are long over.
 const BOARDS_KEPT_FOR: i64 = 86_400;
 
@@ -42,6 +45,7 @@ pub async fn tidy(app: &AppState) {
             + store::lines::sweep_connects(&mut tx, until).await?
             + store::notices::forget(&mut tx, now.plus(-NOTICES_KEPT_FOR)).await?
             + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?
+            + store::share_points::sweep(&mut tx, now.plus(-SHARES_KEPT_FOR)).await?
             + store::recipes::forget_ownerless(&mut tx).await?
             + store::boards::accesses::sweep(&mut tx, now).await?
             + store::boards::forget_removed(&mut tx, now.plus(-BOARDS_KEPT_FOR)).await?;

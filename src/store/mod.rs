@@ -27,6 +27,7 @@ pub mod recipes;
 pub mod recovery_codes;
 pub mod sealed;
 pub mod sessions;
+pub mod share_points;
 pub mod submissions;
 pub mod usage;
 pub mod webhooks;
