@@ -76,9 +76,11 @@ mod tests {
     #[test]
     fn blocks_of_a_report() {
         let found = read(ALLIANCE);
-        let rows: Vec<_> =
-            found.iter().map(|one| (&*one.project, &*one.user, one.files)).collect();
-        assert_eq!(rows, [("def-x", "user01", 2), ("def-x", "user02", 381_816), ("rrg-x", "user01", 7)]);
+        let rows: Vec<_> = found.iter().map(|one| (&*one.project, &*one.user, one.files)).collect();
+        assert_eq!(
+            rows,
+            [("def-x", "user01", 2), ("def-x", "user02", 381_816), ("rrg-x", "user01", 7)]
+        );
         assert_eq!(found[0].used_bytes, 0);
         assert_eq!(found[1].used_bytes >> 30, 36_804);
         assert_eq!(found[2].used_bytes, 3 << 29);
@@ -87,7 +89,10 @@ mod tests {
     #[test]
     fn the_demo_prints_the_same() {
         let found = read(DEMO);
-        assert!(found.iter().any(|one| one.project == "def-smith" && one.user == "asmith"), "{found:?}");
+        assert!(
+            found.iter().any(|one| one.project == "def-smith" && one.user == "asmith"),
+            "{found:?}"
+        );
         assert!(found.iter().all(|one| one.user != "Total" && one.user != "User"));
     }
 
@@ -95,7 +100,8 @@ mod tests {
     fn nothing_without_a_block() {
         assert_eq!(read("user01 2 0.00 GiB On disk\nUsage: diskusage_report [--home]\n"), []);
         assert_eq!(read("Breakdown for project \nuser01 2 0.00 GiB On disk\n"), []);
-        let tape = "Breakdown for project a\nu 2 1.00 GiB On tape\nv 1 1.00 GiB\nw -1 1 GiB On disk\n";
+        let tape =
+            "Breakdown for project a\nu 2 1.00 GiB On tape\nv 1 1.00 GiB\nw -1 1 GiB On disk\n";
         assert_eq!(read(tape).len(), 1);
     }
 

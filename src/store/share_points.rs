@@ -67,6 +67,7 @@ pub async fn since(
 
 /// Deletes points older than a moment. Gives how many.
 pub async fn sweep(db: &mut Connection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM share_points WHERE at < $1").bind(until.0).execute(db).await?;
+    let done =
+        sqlx::query("DELETE FROM share_points WHERE at < $1").bind(until.0).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -1,12 +1,15 @@
 //! What a group's allocation went into. Figures are read over the viewer's own connection, a day at a time, counted
 //! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
 
+pub mod demand;
 mod desk;
 mod due;
 pub mod figures;
 mod forecast;
 mod ledger;
 mod read;
+pub mod share_line;
+pub mod shares;
 mod sums;
 pub mod tally;
 pub mod units;
