@@ -37,7 +37,8 @@ pub struct ShareCard {
 impl ShareCard {
     /// Of an account's row.
     pub fn of(share: &Share, points: &[SharePoint], half_life: Option<u32>, now: UnixTime) -> Self {
-        let words = shares::describe(shares::ratio(share), half_life, now);
+        let ratio = shares::ratio(share);
+        let words = shares::describe(ratio, half_life, now);
         let figures = match (share.norm_shares, share.effective_usage) {
             (Some(meant), Some(used)) => format!(
                 "{} of the cluster is meant for it; {} of what was used lately went to it.",
@@ -46,9 +47,12 @@ impl ShareCard {
             ),
             _ => String::new(),
         };
-        let fading = half_life.map_or_else(String::new, |hours| {
+        let mut fading = half_life.map_or_else(String::new, |hours| {
             format!("What was used counts half after {}.", sizes::duration(u64::from(hours) * 3600))
         });
+        if ratio.is_some_and(|ratio| shares::level_again(ratio, half_life, now).is_some()) {
+            fading.push_str(" The day is a rough guess: it depends on what others run.");
+        }
         let rows = shares::by_day(points).into_iter().take(MOST_ROWS).map(|(day, point)| {
             let ratio = shares::ratio_at(&point);
             [
@@ -154,7 +158,7 @@ mod tests {
         let point = |at: i64, used: f64| SharePoint { at: now.plus(at), share: 0.2, used };
         let card = ShareCard::of(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
-        assert_eq!(card.fading, "What was used counts half after 7 d.");
+        assert!(card.fading.starts_with("What was used counts half after 7 d."), "{}", card.fading);
         assert_eq!(card.rows[0][1..], ["4.00", "20 %", "80 %"]);
         assert!(card.line.is_some() && card.place() < 50);
     }

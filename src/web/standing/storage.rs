@@ -37,8 +37,6 @@ pub struct PersonPlace {
     pub space: String,
     /// Files in words.
     pub files: String,
-    /// In thousandths of the one with most.
-    pub part: u64,
 }
 
 /// The folders that belong to the group's accounts.
@@ -75,7 +73,6 @@ pub fn people(rows: &[UserPlace], accounts: &[&Facts], view: &View) -> Vec<Proje
     }
     let project = |(project, mut rows): (String, Vec<&UserPlace>)| {
         rows.sort_by_key(|row| std::cmp::Reverse((row.used_bytes, row.files)));
-        let most = rows.first().map_or(0, |row| row.used_bytes).max(1);
         let more = rows.len().saturating_sub(MOST_PEOPLE);
         let person = |row: &&UserPlace| {
             let known = view.people.get(&(cluster, row.user.clone()));
@@ -84,8 +81,6 @@ pub fn people(rows: &[UserPlace], accounts: &[&Facts], view: &View) -> Vec<Proje
                 user: known.map(|_| row.user.clone()).unwrap_or_default(),
                 space: sizes::memory(row.used_bytes.div_ceil(1 << 20)),
                 files: sizes::number(row.files),
-                part: u64::try_from(u128::from(row.used_bytes) * 1000 / u128::from(most))
-                    .unwrap_or(1000),
             }
         };
         let people = rows.iter().take(MOST_PEOPLE).map(person).collect();
