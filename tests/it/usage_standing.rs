@@ -12,7 +12,7 @@ use crate::support::server::site_at;
 use crate::support::{Client, TestApp};
 
 /// A portal with a group that has two accounts, led by asmith, with alice in it; both are connected.
-async fn lab() -> (TestApp, Client, Client, Client, i64) {
+pub async fn lab() -> (TestApp, Client, Client, Client, i64) {
     let portal = TestApp::live().await;
     let admin = portal.set_up("ada").await;
     let group = portal.group(&admin, "Smith Lab").await;
@@ -38,7 +38,8 @@ async fn lab() -> (TestApp, Client, Client, Client, i64) {
 async fn a_pi_sees_shares_demand_and_who_stores_what() {
     let (portal, admin, pi, alice, group) = lab().await;
     // Held, so that it waits for as long as it is looked at.
-    let job = submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
+    let job =
+        submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
     let path = format!("/groups/{group}/use/standing");
     let page = wait_for_list(&pi, &path, "shares, queue and storage", |page| {
         page.select_all(".standing-share").len() >= 2
@@ -80,9 +81,11 @@ async fn a_pi_sees_shares_demand_and_who_stores_what() {
 
     let other = portal.group(&admin, "Jones Lab").await;
     let dave = portal.join(&portal.invite(&admin, other, "member").await, "dave").await;
-    for path in [path, format!("/groups/{group}/priority")] {
-        assert_eq!(dave.get(&path).await.status, 404, "an outsider finds nothing");
-        assert_eq!(admin.get(&path).await.status, 404, "nor does who runs the portal");
+    for path in [path, format!("/groups/{group}/priority"), "/groups/999/priority".to_owned()] {
+        let said = dave.get(&path).await;
+        assert_eq!(said.status, 403, "the same whether there is such a group or not");
+        assert!(!said.text().contains("Smith") && !said.text().contains("def-smith"));
+        assert_eq!(admin.get(&path).await.status, 403, "nor does who runs the portal");
     }
     cancel("alice", &job);
 }
