@@ -42,7 +42,7 @@ script/cluster [--dir DIR] COMMAND      (DIR: var/cluster, or $PORTOLAN_CLUSTER_
   state list               the names
   selftest                 check all of the above on the running cluster
 
-SEED_DAYS=0 up             no made-up history (30 days of it otherwise)
+SEED_DAYS=0 up             no made-up history (100 days of it otherwise)
 DIR/cluster.json           says how to reach it: ports, host keys, people, their keys, codes and passwords
 TEXT
 }

@@ -18,6 +18,9 @@ const JOBS_KEPT_FOR: i64 = 366 * 86_400;
 /// What leaders were told about their groups is known for this many seconds: longer than any allocation lasts.
 const TOLD_KEPT_FOR: i64 = 3 * 366 * 86_400;
 
+/// Fair share over time is kept for this many seconds: a year and a month.
+const SHARES_KEPT_FOR: i64 = 400 * 86_400;
+
 /// Dashboards and reports that were deleted are kept for this many seconds: a day, until their jobs are long over.
 const BOARDS_KEPT_FOR: i64 = 86_400;
 
@@ -45,6 +48,7 @@ pub async fn tidy(app: &AppState) {
             + store::lines::sweep_connects(&mut tx, until).await?
             + store::notices::forget(&mut tx, now.plus(-NOTICES_KEPT_FOR)).await?
             + store::jobs::forget(&mut tx, now.plus(-JOBS_KEPT_FOR)).await?
+            + store::share_points::sweep(&mut tx, now.plus(-SHARES_KEPT_FOR)).await?
             + store::recipes::forget_ownerless(&mut tx).await?
             + store::boards::accesses::sweep(&mut tx, now).await?
             + store::reports::links::sweep(&mut tx, now).await?

@@ -40,16 +40,34 @@ has_association() {
   scontrol -o show assoc_mgr flags=assoc accounts="$2" | grep -c " Account=$2 UserName=$1[( ]" >/dev/null
 }
 
-# 30 days of finished jobs, written straight into slurmdbd's tables; sreport reads only what is rolled up.
+# Erik left the group: he has jobs, and an association that is deleted, as slurmdbd keeps it for those who had some.
+# It is made of bob's. Newer versions have a path instead of places in a tree.
+add_who_left() {
+  local place="lft = (select a.rgt from harbour_assoc_table a where a.acct = 'def-smith' and a.user = ''), rgt = lft"
+  if sql -BN slurm_acct_db -e "show columns from harbour_assoc_table like 'lineage'" | grep -q lineage; then
+    place="lineage = replace(lineage, '0-bob/', '0-erik/')"
+  fi
+  sql slurm_acct_db <<X
+create temporary table gone select * from harbour_assoc_table where user = 'bob' and acct = 'def-smith';
+update gone set id_assoc = 900000, user = 'erik', deleted = 1, is_def = 0, $place;
+insert into harbour_assoc_table select * from gone where not exists (select 1 from harbour_assoc_table where user = 'erik');
+insert ignore into user_table (creation_time, mod_time, deleted, name, admin_level)
+  values (unix_timestamp(), unix_timestamp(), 1, 'erik', 0);
+X
+}
+
+# 100 days of finished jobs, written straight into slurmdbd's tables; sreport reads only what is rolled up.
 seed_history() {
-  local days=${SEED_DAYS:-30} have
+  local days=${SEED_DAYS:-100} have
   [ -e "$H/var/seeded-days" ] || echo "$days" >"$H/var/seeded-days"
   days=$(cat "$H/var/seeded-days")
   [ "$days" -gt 0 ] || return 0
   have=$(sql -BN slurm_acct_db -e "select count(*) from harbour_job_table where id_job < 20001")
   if [ "$have" = 0 ]; then
     wait_for 20 "the cluster's registration" registered
-    sql -BN slurm_acct_db -e "select id_assoc, user, acct from harbour_assoc_table where deleted = 0 and user != ''" |
+    add_who_left
+    sql -BN slurm_acct_db -e "select id_assoc, user, acct from harbour_assoc_table
+      where user = 'erik' or (deleted = 0 and user != '')" |
       /usr/bin/python3 "$CODE/tools/history.py" "$days" | sql slurm_acct_db
     rm -f "$H/var/rolled-up"
   fi

@@ -33,7 +33,7 @@ not() { ! "$@"; }
 # enter CMD…: run CMD inside, with a clean environment.
 enter() {
   local clean=(env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-    HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8 "TERM=${TERM:-dumb}" "SEED_DAYS=${SEED_DAYS:-30}")
+    HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8 "TERM=${TERM:-dumb}" "SEED_DAYS=${SEED_DAYS:-100}")
   if [ "$MODE" = host ]; then
     "${clean[@]}" "$@"
     return

@@ -49,7 +49,7 @@ cluster_up() {
   step "slurmctld and the nodes" inside start_slurm
   step "accounts and limits" inside load_accounts
   step "ssh servers and the key page" inside start_sshd
-  step "history (SEED_DAYS=${SEED_DAYS:-30})" inside seed_history
+  step "history (SEED_DAYS=${SEED_DAYS:-100})" inside seed_history
   step "waiting for all nodes" inside nodes_ready
   inside describe
   printf 'Ready after %s s. ssh: 127.0.0.1 port %s\n' "$(seconds_since "$began")" \

@@ -83,5 +83,5 @@ install_packages() {
 need_root() {
   [ "$(id -u)" != 0 ] || return 0
   command -v sudo >/dev/null || die "This needs root and there is no sudo here. Become root (su -) and run it again."
-  exec sudo env PORTOLAN_CLUSTER_CHANGE_HOST="${PORTOLAN_CLUSTER_CHANGE_HOST:-}" SEED_DAYS="${SEED_DAYS:-30}" "$@"
+  exec sudo env PORTOLAN_CLUSTER_CHANGE_HOST="${PORTOLAN_CLUSTER_CHANGE_HOST:-}" SEED_DAYS="${SEED_DAYS:-100}" "$@"
 }

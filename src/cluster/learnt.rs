@@ -48,6 +48,8 @@ pub struct Learnt {
     pub max_array_size: Option<u32>,
     /// Whether what a group used before counts in its jobs' priority.
     pub uses_fair_share: bool,
+    /// Hours after which what was used counts half in that; none where it never fades, or is not told.
+    pub half_life_hours: Option<u32>,
     /// Whether people see only their own jobs here.
     pub hides_jobs: bool,
     /// Whether people may reorder their own waiting jobs.
@@ -163,6 +165,7 @@ impl Learnt {
             self.miss("Slurm's version and settings", "scontrol", answer);
         }
         self.uses_fair_share = config.uses_fair_share();
+        self.half_life_hours = config.half_life_hours;
         (self.hides_jobs, self.user_top) = (config.hides_jobs, config.user_top);
         self.keeps_comments = config.keeps_comments;
         self.slurm_version = config.version;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::UnixTime;
 use crate::entropy;
 use crate::sites::cost::{self, Cost};
+use crate::sites::per_user::{self, UserPlace};
 use crate::sites::quota::{self, Place};
 use crate::sites::{CostTool, QuotaTool};
 use crate::slurm::accounting::{self, Extra};
@@ -40,6 +41,8 @@ pub struct Wishes {
     pub shares: Vec<String>,
     /// How full the folders are.
     pub quota: QuotaTool,
+    /// Who has how much in the projects' folders, where the site's program tells.
+    pub per_user: bool,
     /// What is left of the quota of computing time.
     pub cost: CostTool,
 }
@@ -63,6 +66,8 @@ pub struct Told {
     pub shares: Option<Vec<Share>>,
     /// How full the folders are.
     pub places: Option<Vec<Place>>,
+    /// Who has how much in the projects' folders.
+    pub per_user: Option<Vec<UserPlace>>,
     /// What is left.
     pub cost: Option<Cost>,
 }
@@ -78,6 +83,7 @@ enum Ask {
     Factors,
     Shares,
     Places,
+    PerUser,
     Cost,
 }
 
@@ -140,6 +146,9 @@ fn asks(user: &str, wishes: &Wishes, fields: &str) -> Vec<(Ask, RemoteCommand)> 
         QuotaTool::Dusage => asks.push((Ask::Places, site("dusage").arg("--no-colors"))),
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
+    if wishes.per_user && wishes.quota == QuotaTool::DiskusageReport {
+        asks.push((Ask::PerUser, site("diskusage_report").arg("--per_user")));
+    }
     if wishes.cost == CostTool::Cost {
         asks.push((Ask::Cost, site("cost")));
     }
@@ -168,6 +177,9 @@ impl Told {
                     _ => quota::read_diskusage_report(&part.text()),
                 });
             }
+            // Not every site's program knows the option: then there is nothing to tell.
+            Ask::PerUser if well => self.per_user = Some(per_user::read(&part.text())),
+            Ask::PerUser => self.per_user = Some(Vec::new()),
             Ask::Cost if well => {
                 self.cost = Some(cost::read(&part.text())).filter(|cost| !cost.accounts.is_empty());
             }

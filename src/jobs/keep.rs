@@ -10,7 +10,9 @@ use crate::clock::UnixTime;
 use crate::cluster::queue::Told;
 use crate::domain::JobRowId;
 use crate::slurm::job::Stage;
+use crate::slurm::shares::Share;
 use crate::store::jobs::Moment;
+use crate::store::share_points::SharePoint;
 use crate::store::{self, StoreError};
 
 /// The time of the last look is written down at least this often, even if nothing else changed.
@@ -80,6 +82,9 @@ impl Queues {
         if let Some(places) = told.places.take() {
             (standing.places, standing.places_at) = (places, Some(now.0));
         }
+        if let Some(per_user) = told.per_user.take() {
+            (standing.per_user, standing.per_user_at) = (per_user, Some(now.0));
+        }
         if let Some(cost) = told.cost.take() {
             (standing.cost, standing.cost_at) = (Some(cost), Some(now.0));
         }
@@ -90,6 +95,12 @@ impl Queues {
             let json = serde_json::to_string(&standing).unwrap_or_default();
             let mut tx = self.0.store.write().await?;
             store::queues::set_standing(&mut tx, key.person, key.cluster, &json).await?;
+            if standing.shares_at != before.shares_at {
+                for (account, point) in share_points(&standing.shares, now) {
+                    let (person, cluster) = (key.person, key.cluster);
+                    store::share_points::add(&mut tx, person, cluster, account, point).await?;
+                }
+            }
             store::commit(tx).await
         };
         if let Err(error) = written.await {
@@ -97,6 +108,15 @@ impl Queues {
         }
         Some(standing)
     }
+}
+
+/// What is kept of fair share, for each account that tells both its share and its use.
+fn share_points(shares: &[Share], now: UnixTime) -> impl Iterator<Item = (&str, SharePoint)> {
+    shares.iter().filter(|share| share.user.is_none()).filter_map(move |share| {
+        let part = |part: Option<f64>| part.filter(|part| part.is_finite());
+        let (share_of, used) = (part(share.norm_shares)?, part(share.effective_usage)?);
+        Some((share.account.as_str(), SharePoint { at: now, share: share_of, used }))
+    })
 }
 
 /// The story of a job, as far as it was seen.

@@ -11,6 +11,7 @@ use super::merge::Known;
 use super::record::Record;
 use crate::clock::UnixTime;
 use crate::sites::cost::Cost;
+use crate::sites::per_user::UserPlace;
 use crate::sites::quota::Place;
 use crate::slurm::ahead::Waiting;
 use crate::slurm::factors::Factors;
@@ -104,6 +105,10 @@ pub struct Standing {
     pub places: Vec<Place>,
     /// When.
     pub places_at: Option<i64>,
+    /// Who has how much in the folders of projects: for those who lead a group.
+    pub per_user: Vec<UserPlace>,
+    /// When.
+    pub per_user_at: Option<i64>,
     /// What is left of their quota of computing time.
     pub cost: Option<Cost>,
     /// When.

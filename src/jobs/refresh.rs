@@ -12,6 +12,7 @@ use super::{Record, news};
 use crate::clock::UnixTime;
 use crate::cluster::queue::{self, Told, Wishes};
 use crate::cluster::{Known, Learnt};
+use crate::domain::Role;
 use crate::sites::Site;
 use crate::slurm::job::{JobId, Stage};
 use crate::ssh::{RunError, Urgency};
@@ -103,6 +104,7 @@ impl Queues {
     ) -> Result<Wishes, StoreError> {
         let mut db = self.0.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
+        let memberships = store::groups::of_person(&mut db, key.person).await?;
         drop(db);
         let now = self.0.clock.now();
         let at = Instant::now();
@@ -138,6 +140,8 @@ impl Queues {
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 wishes.quota = tool;
+                // Only a group's leader is shown what others have stored.
+                wishes.per_user = memberships.iter().any(|one| one.role() == Role::Pi);
             }
             if has("cost") {
                 wishes.cost = ground.site.units.cost_tool;

@@ -10,6 +10,7 @@ pub mod clean;
 pub mod cost;
 mod jobs;
 mod login;
+pub mod per_user;
 mod place;
 mod presets;
 pub mod prompts;

@@ -93,19 +93,19 @@ fn runs_of_dashes(line: &str) -> Vec<(usize, usize)> {
     columns
 }
 
-fn lines(answer: &str) -> impl Iterator<Item = &str> {
+pub(super) fn lines(answer: &str) -> impl Iterator<Item = &str> {
     answer.lines().take(MOST_LINES).filter(|line| line.len() <= LONGEST_LINE)
 }
 
 /// A number in thousandths, and the unit behind it in lower case.
-struct Amount<'a> {
+pub(super) struct Amount<'a> {
     thousandths: u64,
     unit: &'a str,
 }
 
 impl Amount<'_> {
     /// `GiB` and `G` count by 1024, `GB` by 1000.
-    fn bytes(self) -> Option<u64> {
+    pub(super) fn bytes(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
         let short = unit.strip_suffix('b').unwrap_or(&unit);
         let (letter, base) = match (short.strip_suffix('i'), short.len() == unit.len()) {
@@ -134,7 +134,7 @@ impl Amount<'_> {
 }
 
 /// The amounts in `0  B/1024GiB           7 /2000K`, one after the other.
-struct Amounts<'a>(&'a str);
+pub(super) struct Amounts<'a>(pub(super) &'a str);
 
 impl<'a> Iterator for Amounts<'a> {
     type Item = Amount<'a>;
@@ -157,7 +157,7 @@ impl<'a> Iterator for Amounts<'a> {
 }
 
 /// Fit to be shown, on one line.
-fn one_line(text: &str, most: usize) -> String {
+pub(super) fn one_line(text: &str, most: usize) -> String {
     clean(text, most, 1).text.trim().to_owned()
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use super::units::memory_mb;
+use super::units::{self, memory_mb};
 use super::version;
 
 /// The program.
@@ -30,6 +30,8 @@ pub struct Config {
     pub priority_type: Option<String>,
     /// How much fair share counts in the priority.
     pub fair_share_weight: Option<u64>,
+    /// Hours after which what was used counts half; none where it never fades, or is not told.
+    pub half_life_hours: Option<u32>,
     /// `accounting_storage/slurmdbd`; without it there is no `sacct` and there are no accounts.
     pub accounting_storage: Option<String>,
     /// `select/cons_tres` where jobs share nodes, `select/linear` where they get whole ones.
@@ -70,6 +72,7 @@ impl Config {
             "MaxJobCount" => self.max_job_count = number(value),
             "PriorityType" => self.priority_type = Some(text::plain(value, LONGEST)),
             "PriorityWeightFairShare" => self.fair_share_weight = number(value),
+            "PriorityDecayHalfLife" => self.half_life_hours = half_life(value),
             "AccountingStorageType" => self.accounting_storage = Some(text::plain(value, LONGEST)),
             "AccountingStoreFlags" => {
                 self.keeps_comments = words(value).any(|word| word == "job_comment");
@@ -92,6 +95,13 @@ impl Config {
         self.priority_type.as_deref() == Some("priority/multifactor")
             && self.fair_share_weight != Some(0)
     }
+}
+
+/// Reads `7-00:00:00`, `30:00` (minutes and seconds) and `90` (minutes): whole hours, and at least one. No time at all
+/// means that nothing fades.
+fn half_life(value: &str) -> Option<u32> {
+    let seconds = units::seconds(value).filter(|seconds| *seconds > 0)?;
+    u32::try_from(seconds.div_ceil(3600)).ok()
 }
 
 /// The number before a unit: `300 sec`.
@@ -123,6 +133,7 @@ mod tests {
                 max_job_count: Some(10_000),
                 priority_type: Some("priority/multifactor".into()),
                 fair_share_weight: Some(100_000),
+                half_life_hours: Some(168),
                 accounting_storage: Some("accounting_storage/slurmdbd".into()),
                 select_type: Some("select/cons_tres".into()),
                 def_mem_per_cpu: Some(256),
@@ -146,6 +157,16 @@ mod tests {
         assert!(!config.uses_fair_share());
         assert_eq!((config.def_mem_per_node, config.max_array_size), (None, None));
         assert_eq!(config.cluster_name, None);
+    }
+
+    #[test]
+    fn how_fast_use_fades() {
+        let hours =
+            |text: &str| Config::read(&format!("PriorityDecayHalfLife = {text}\n")).half_life_hours;
+        assert_eq!([hours("7-00:00:00"), hours("14-0")], [Some(168), Some(336)]);
+        assert_eq!([hours("36:00:00"), hours("90"), hours("00:30")], [Some(36), Some(2), Some(1)]);
+        assert_eq!([hours("00:00:00"), hours("0"), hours("(null)"), hours("soon")], [None; 4]);
+        assert_eq!(hours("99999999999999999999-0"), None);
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl fmt::Display for TimeLimit {
     }
 }
 
-fn seconds(text: &str) -> Option<u64> {
+/// Seconds of a time as Slurm writes it; one number alone is minutes.
+pub(super) fn seconds(text: &str) -> Option<u64> {
     const HOURS_FIRST: &[u64] = &[3600, 60, 1];
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
     let units: &[u64] = match rest.split(':').count() {

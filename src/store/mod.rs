@@ -28,6 +28,7 @@ pub mod recovery_codes;
 pub mod reports;
 pub mod sealed;
 pub mod sessions;
+pub mod share_points;
 pub mod submissions;
 pub mod usage;
 pub mod usage_alerts;

@@ -2,6 +2,7 @@
 //! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
 
 pub mod alerts;
+pub mod demand;
 mod desk;
 mod due;
 pub mod figures;
@@ -11,6 +12,8 @@ mod ledger;
 mod read;
 pub mod report;
 pub mod report_links;
+pub mod share_line;
+pub mod shares;
 mod sums;
 pub mod tally;
 pub mod units;

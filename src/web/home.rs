@@ -23,7 +23,7 @@ use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
 
 mod jobs;
-mod standing;
+pub(super) mod standing;
 mod steps;
 mod visits;
 

@@ -43,6 +43,7 @@ mod reset;
 mod second_factor;
 mod setup;
 mod sign_in;
+mod standing;
 mod streams;
 #[cfg(debug_assertions)]
 mod styleguide;
@@ -128,6 +129,8 @@ pub fn portal(app: AppState) -> Router {
         .merge(report_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
+        .route("/groups/{id}/use/standing", get(standing::get))
+        .route("/groups/{id}/priority", get(standing::priority))
         .route("/groups/{id}/name", post(groups::rename))
         .route("/groups/{id}/invitations", post(invitations::add))
         .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))

@@ -64,4 +64,5 @@ mod submission_faults;
 mod submissions;
 mod support;
 mod usage;
+mod usage_standing;
 mod webhooks;

@@ -148,6 +148,7 @@ fn the_demo_cluster() {
     assert_eq!(learnt.slurm_version.as_deref(), Some("24.11.5"));
     assert_eq!(learnt.slurm_cluster.as_deref(), Some("lab"));
     assert_eq!((learnt.max_array_size, learnt.uses_fair_share), (Some(1001), true));
+    assert_eq!(learnt.half_life_hours, Some(168));
     assert_eq!(
         learnt.folders,
         [

@@ -198,7 +198,8 @@ fn whole(number: f64) -> Option<u64> {
     (0.0..1e15).contains(&number).then(|| number.round() as u64)
 }
 
-fn folder(place: &quota::Place) -> Folder {
+/// How full a place is.
+pub fn folder(place: &quota::Place) -> Folder {
     let is_decimal =
         place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
     let space =

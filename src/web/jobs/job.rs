@@ -96,6 +96,8 @@ pub struct Live {
     /// What its rank is made of: what for, points, and the points in words.
     ranks: Vec<(&'static str, u64, String)>,
     used: Option<Efficiency>,
+    /// Where one reads why one's priority is low; empty if no group of the viewer's has the account.
+    priority: String,
     facts: Vec<(&'static str, String)>,
     array: String,
     sheet: Sheet,
@@ -204,6 +206,7 @@ async fn live(
         None => String::new(),
     };
     let job = &record.job;
+    let priority = priority_page(context, me, &found, record).await?;
     let row = frame(&found.place, now, "").record(record, found.is_own);
     let stage = stage(record);
     let paper = &sheet.paper;
@@ -245,6 +248,7 @@ async fn live(
         deeds: if found.is_own { deeds(record, found.place.user_top) } else { Vec::new() },
         story: story(record, &moments, now),
         ranks: ranks(&found.place, record),
+        priority,
         finding: lifted,
         facts: facts(record, paper, &found, &point),
         is_own: found.is_own,
@@ -260,6 +264,30 @@ async fn live(
     };
     live.mark = mark(&live);
     Ok(live)
+}
+
+/// The page that says why one's priority is low, for a waiting job of one's own whose account a group of theirs has.
+async fn priority_page(
+    context: &Context,
+    me: &Me,
+    found: &Found,
+    record: &Record,
+) -> Result<String, AppError> {
+    if !found.is_own || stage(record) != Stage::Waiting {
+        return Ok(String::new());
+    }
+    let mut db = context.app.store.read().await?;
+    let known = store::allocations::accounts_of_person(&mut db, me.0.person.id).await?;
+    // Sites add `_cpu` and `_gpu` to the names that people submit with.
+    let is_same = |account: &str| {
+        let rest = record.job.account.strip_prefix(account);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let mut known = known.into_iter().map(|(one, _)| one);
+    let group = known
+        .find(|one| one.cluster_id == found.place.cluster.id && is_same(&one.account))
+        .map(|one| format!("/groups/{}/priority", one.group_id));
+    Ok(group.unwrap_or_default())
 }
 
 /// What fits its state.

@@ -1,0 +1,119 @@
+//! What a group has asked for and not had yet: its jobs that wait, and what those that run still hold. Pure.
+
+use crate::clock::UnixTime;
+use crate::slurm::job::{Job, Stage};
+
+/// No job counts for more than this long, in seconds: those without a limit of their own say nothing.
+const LONGEST_S: u64 = 366 * 86_400;
+
+/// What some jobs ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Jobs; each task of an array is one.
+    pub jobs: u64,
+    /// Seconds of cores, if all take as long as they may.
+    pub core_s: u64,
+    /// Seconds of GPUs, likewise.
+    pub gpu_s: u64,
+    /// Jobs of which it is not told how long they may take; they are not in the sums.
+    pub endless: u64,
+}
+
+/// The demand of some accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demand {
+    /// Jobs that wait.
+    pub waiting: Load,
+    /// Jobs that run: what they hold from now until they must end.
+    pub running: Load,
+    /// Cores that they hold now.
+    pub cores: u64,
+    /// GPUs that they hold now.
+    pub gpus: u64,
+}
+
+/// Counts the jobs of these accounts.
+pub fn demand(jobs: &[Job], accounts: &[String], now: UnixTime) -> Demand {
+    let mut found = Demand::default();
+    for job in jobs.iter().filter(|job| accounts.contains(&job.account)) {
+        match job.state.stage() {
+            Stage::Waiting => {
+                let tasks = job.tasks.as_ref().map_or(1, |tasks| tasks.len().max(1));
+                let limit = job.limit.minutes().map(|minutes| u64::from(minutes) * 60);
+                found.waiting.add(job, tasks, limit);
+            }
+            Stage::Running => {
+                let left = job.end.map(|end| u64::try_from(end.since(now)).unwrap_or(0));
+                found.running.add(job, 1, left);
+                found.cores = found.cores.saturating_add(job.cpus.into());
+                found.gpus = found.gpus.saturating_add(job.gpu_count().into());
+            }
+            Stage::Ended => {}
+        }
+    }
+    found
+}
+
+impl Load {
+    fn add(&mut self, job: &Job, tasks: u64, seconds: Option<u64>) {
+        self.jobs = self.jobs.saturating_add(tasks);
+        let Some(seconds) = seconds.filter(|seconds| *seconds <= LONGEST_S) else {
+            self.endless = self.endless.saturating_add(tasks);
+            return;
+        };
+        let all = |count: u32| seconds.saturating_mul(count.into()).saturating_mul(tasks);
+        self.core_s = self.core_s.saturating_add(all(job.cpus));
+        self.gpu_s = self.gpu_s.saturating_add(all(job.gpu_count()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::slurm::gres::Gpus;
+    use crate::slurm::job::JobState;
+    use crate::slurm::tasks::TaskSet;
+    use crate::slurm::units::TimeLimit;
+
+    const NOW: UnixTime = UnixTime(1_790_000_000);
+
+    fn job(state: JobState, cpus: u32, limit: TimeLimit) -> Job {
+        Job { state, cpus, limit, account: "def-smith".into(), ..Job::default() }
+    }
+
+    #[test]
+    fn arrays_count_by_their_tasks() {
+        let smith = ["def-smith".to_owned()];
+        let array = Job {
+            tasks: TaskSet::read("0-9%2"),
+            gpus: vec![Gpus { model: Some("t4".into()), count: 2 }],
+            ..job(JobState::Pending, 4, TimeLimit::Minutes(60))
+        };
+        let endless = job(JobState::Pending, 4, TimeLimit::Unlimited);
+        let other = Job { account: "def-jones".into(), ..array.clone() };
+        let running =
+            Job { end: Some(NOW.plus(1800)), ..job(JobState::Running, 8, TimeLimit::Minutes(60)) };
+        let over = job(JobState::Completed, 8, TimeLimit::Minutes(60));
+        let found = demand(&[array, endless, other, running, over], &smith, NOW);
+        let waiting = Load { jobs: 11, core_s: 144_000, gpu_s: 72_000, endless: 1 };
+        assert_eq!(found.waiting, waiting);
+        assert_eq!((found.running.core_s, found.cores, found.gpus), (14_400, 8, 0));
+        assert_eq!(demand(&[], &smith, NOW), Demand::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_amounts_are_survived(cpus in 0_u32..=u32::MAX, minutes in 0_u32..=u32::MAX, end in proptest::num::i64::ANY) {
+            let waiting = Job {
+                tasks: TaskSet::read("0-4000000"),
+                ..job(JobState::Pending, cpus, TimeLimit::Minutes(minutes))
+            };
+            let running =
+                Job { end: Some(UnixTime(end)), ..job(JobState::Running, cpus, TimeLimit::Unknown) };
+            let jobs = [waiting.clone(), waiting, running.clone(), running];
+            let _ = demand(&jobs, &["def-smith".to_owned()], NOW);
+        }
+    }
+}

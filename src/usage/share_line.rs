@@ -1,0 +1,157 @@
+//! Fair share over time as a line: where its points lie in a drawing of a fixed size. Pure.
+
+use super::shares::{percent, ratio_at, times};
+use crate::clock::{Day, UnixTime};
+use crate::store::share_points::SharePoint;
+
+/// Size of the drawing.
+pub const WIDTH: f64 = 640.0;
+/// Size of the drawing.
+pub const HEIGHT: f64 = 160.0;
+/// Room for words at the left.
+const LEFT: f64 = 48.0;
+/// Room around the line.
+const EDGE: f64 = 12.0;
+/// Ratios are drawn within these.
+const RANGE: (f64, f64) = (0.01, 100.0);
+/// A line does not go over a longer time than this without a point, in seconds.
+const LONGEST_GAP: i64 = 4 * 86_400;
+/// No more points than this are drawn.
+const MOST_POINTS: usize = 240;
+
+/// A drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShareLine {
+    /// Stretches without a gap: `x,y x,y …`.
+    pub stretches: Vec<String>,
+    /// The last point.
+    pub last: (String, String),
+    /// Height of the line that is exactly its share.
+    pub one: String,
+    /// Other heights and what they stand for.
+    pub marks: Vec<(String, &'static str)>,
+    /// The first day and the last.
+    pub days: (String, String),
+    /// In words, for those who do not see it.
+    pub label: String,
+}
+
+/// Draws points; none if there are fewer than two.
+pub fn draw(points: &[SharePoint]) -> Option<ShareLine> {
+    let step = points.len().div_ceil(MOST_POINTS).max(1);
+    let known: Vec<(UnixTime, f64)> = points
+        .iter()
+        .rev()
+        .step_by(step)
+        .filter_map(|point| Some((point.at, ratio_at(point)?.clamp(RANGE.0, RANGE.1))))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
+    let (first, last) = (known.first()?, known.last()?);
+    let span = last.0.since(first.0);
+    if span <= 0 {
+        return None;
+    }
+    // The line at 1 always has room above and below it.
+    let low = known.iter().map(|one| one.1).fold(0.5, f64::min);
+    let high = known.iter().map(|one| one.1).fold(2.0, f64::max);
+    let y = |ratio: f64| {
+        let part = (ratio.ln() - low.ln()) / (high.ln() - low.ln());
+        place(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
+    };
+    let x =
+        |at: UnixTime| place(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE));
+    let mut stretches: Vec<String> = Vec::new();
+    let mut before: Option<UnixTime> = None;
+    for (at, ratio) in &known {
+        let point = format!("{},{}", x(*at), y(*ratio));
+        match stretches.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= LONGEST_GAP)) {
+            Some(stretch) => *stretch = format!("{stretch} {point}"),
+            None => stretches.push(point),
+        }
+        before = Some(*at);
+    }
+    const MARKS: [(f64, &str); 6] = [
+        (0.01, "1 %"),
+        (0.1, "10 %"),
+        (0.5, "half"),
+        (2.0, "2 ×"),
+        (10.0, "10 ×"),
+        (100.0, "100 ×"),
+    ];
+    let fits = |mark: &&(f64, &str)| {
+        (low..=high).contains(&mark.0)
+            && !(mark.0 == 0.5 && low < 0.09 || mark.0 == 2.0 && high > 11.0)
+    };
+    let marks = MARKS.iter().filter(fits).map(|(ratio, words)| (y(*ratio), *words)).collect();
+    let words = |ratio: f64| if ratio > 1.0 { times(ratio) } else { percent(ratio) };
+    let days = (Day::of(first.0).short(), Day::of(last.0).short());
+    let label = format!(
+        "Used against the share from {} to {}: from {} to {} of the share; lowest {}, highest {}",
+        days.0,
+        days.1,
+        words(first.1),
+        words(last.1),
+        words(known.iter().map(|one| one.1).fold(f64::INFINITY, f64::min)),
+        words(known.iter().map(|one| one.1).fold(0.0, f64::max)),
+    );
+    Some(ShareLine { last: (x(last.0), y(last.1)), one: y(1.0), stretches, marks, days, label })
+}
+
+fn place(at: f64) -> String {
+    format!("{at:.1}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a place in a drawing")]
+fn float(seconds: i64) -> f64 {
+    seconds as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn point(day: i64, used: f64) -> SharePoint {
+        SharePoint { at: UnixTime(1_790_000_000 + day * 86_400), share: 0.2, used }
+    }
+
+    #[test]
+    fn a_line_with_a_gap() {
+        let line = draw(&[point(0, 0.2), point(1, 0.4), point(2, 0.8), point(20, 0.1)]).unwrap();
+        assert_eq!(line.stretches.len(), 2, "{line:?}");
+        assert!(line.stretches[0].starts_with("48.0,"), "{line:?}");
+        assert!(line.label.contains("highest 4.0 times"), "{}", line.label);
+        assert!(line.marks.iter().any(|(_, words)| *words == "2 ×"));
+        let (one, last): (f64, f64) = (line.one.parse().unwrap(), line.last.1.parse().unwrap());
+        assert!(last > one, "less than its share lies below");
+    }
+
+    #[test]
+    fn too_few_points() {
+        assert_eq!(draw(&[]), None);
+        assert_eq!(draw(&[point(0, 0.1)]), None);
+        assert_eq!(draw(&[point(0, 0.1), point(0, 0.2)]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_points_lie_inside(
+            points in proptest::collection::vec((0_i64..400, proptest::num::f64::ANY, proptest::num::f64::ANY), 0..400),
+        ) {
+            let mut points: Vec<SharePoint> = points
+                .into_iter()
+                .map(|(day, share, used)| SharePoint { share, used, ..point(day, 0.0) })
+                .collect();
+            points.sort_by_key(|one| one.at);
+            if let Some(line) = draw(&points) {
+                for place in line.stretches.iter().flat_map(|stretch| stretch.split([' ', ','])) {
+                    let place: f64 = place.parse().unwrap();
+                    prop_assert!((0.0..=WIDTH).contains(&place));
+                }
+            }
+        }
+    }
+}

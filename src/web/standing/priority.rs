@@ -1,0 +1,272 @@
+//! Why one's priority is low, in one picture: the group's share and use, one's own part in that, and what the ranks of
+//! one's waiting jobs are made of.
+
+use askama::Template;
+
+use super::super::Answer;
+use super::super::extract::{Context, Me, Path};
+use super::super::jobs::queues::Place;
+use super::super::page::{Page, Section, show};
+use super::{name, on_clusters};
+use crate::auth::Action;
+use crate::clock::UnixTime;
+use crate::domain::GroupId;
+use crate::explain::sizes;
+use crate::slurm::factors::Factors;
+use crate::slurm::job::Stage;
+use crate::slurm::shares::Share;
+use crate::usage::{Facts, shares};
+
+/// Waiting jobs that are drawn.
+const MOST_JOBS: usize = 5;
+
+#[derive(Template)]
+#[template(path = "standing/priority.html")]
+struct PriorityPage {
+    page: Page,
+    group: GroupId,
+    group_name: String,
+    clusters: Vec<ClusterRanks>,
+}
+
+#[derive(Template)]
+#[template(path = "standing/priority_part.html")]
+struct PriorityPart {
+    group: GroupId,
+    clusters: Vec<ClusterRanks>,
+}
+
+/// One cluster.
+struct ClusterRanks {
+    title: String,
+    slug: String,
+    /// Why nothing is known, in words; empty if something is.
+    nothing: &'static str,
+    stale: String,
+    ranks_by_share: bool,
+    accounts: Vec<AccountRank>,
+    shares_at: Option<UnixTime>,
+    jobs: Vec<JobRank>,
+    /// Waiting jobs that are not drawn.
+    more: usize,
+    seen: Option<UnixTime>,
+}
+
+/// The share of an account, and one's own part in its use.
+struct AccountRank {
+    account: String,
+    sentence: String,
+    /// The share, and the use: thousandths of the larger, and in words.
+    share: (u64, String),
+    used: (u64, String),
+    is_over: bool,
+    /// One's own part in the account's use, in thousandths and in words; none if it is not told.
+    own: Option<(u64, String)>,
+    own_sentence: &'static str,
+}
+
+/// What the rank of a waiting job is made of.
+struct JobRank {
+    href: String,
+    label: String,
+    points: String,
+    /// What for, class, points, where it begins and how wide it is in thousandths.
+    parts: Vec<Piece>,
+    /// Points that were given up; empty if none.
+    given_up: String,
+}
+
+struct Piece {
+    what: &'static str,
+    class: &'static str,
+    words: String,
+    at: u64,
+    width: u64,
+}
+
+/// The page, and its part.
+pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let view = context.app.usage.look(&me.0.viewer, group).await?;
+    let now = context.app.clock.now();
+    let mut clusters = Vec::new();
+    for (place, accounts) in on_clusters(&context, &me, &view).await? {
+        let facts: Vec<&Facts> = accounts.iter().map(|one| &*one.facts).collect();
+        clusters.push(cluster(place.as_ref(), &facts, now));
+    }
+    if context.is_fragment {
+        return show(&PriorityPart { group, clusters });
+    }
+    show(&PriorityPage {
+        page: Page::for_person(&context, &me.0, "Why is my priority low?", Section::Groups),
+        group,
+        group_name: name(&context, group).await?,
+        clusters,
+    })
+}
+
+fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRanks {
+    let first = facts.first();
+    let mut ranks = ClusterRanks {
+        title: first.map(|facts| facts.title.clone()).unwrap_or_default(),
+        slug: first.map(|facts| facts.slug.clone()).unwrap_or_default(),
+        nothing: "",
+        stale: String::new(),
+        ranks_by_share: false,
+        accounts: Vec::new(),
+        shares_at: None,
+        jobs: Vec::new(),
+        more: 0,
+        seen: None,
+    };
+    let Some(place) = place.filter(|place| place.picture.seen.is_some()) else {
+        let is_up = place.is_some_and(|place| place.is_up);
+        ranks.nothing = if is_up {
+            "The cluster is being asked. This takes a moment."
+        } else {
+            "Nothing is known yet. It is read over your own connection once you are connected."
+        };
+        return ranks;
+    };
+    ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
+    ranks.ranks_by_share = place.fair_share;
+    ranks.seen = place.picture.seen;
+    if place.fair_share {
+        let standing = &place.picture.standing;
+        ranks.shares_at = standing.shares_at.map(UnixTime);
+        for one in facts {
+            for name in &one.slurm_names {
+                let rows: Vec<&Share> =
+                    standing.shares.iter().filter(|share| share.account == *name).collect();
+                ranks.accounts.extend(account(&rows, one, now));
+            }
+        }
+    }
+    let is_ours =
+        |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
+    let entries = place.picture.entries().iter();
+    let waiting: Vec<_> = entries
+        .filter(|entry| entry.head.job.state.stage() == Stage::Waiting)
+        .filter(|entry| is_ours(&entry.head.job.account))
+        .filter_map(|entry| Some((entry, place.picture.factors.get(&entry.head.job.raw)?)))
+        .collect();
+    let most = waiting.iter().map(|(_, factors)| sum(factors)).max().unwrap_or(0);
+    ranks.more = waiting.len().saturating_sub(MOST_JOBS);
+    let slug = &place.cluster.slug;
+    let drawn = waiting.iter().take(MOST_JOBS).map(|(entry, factors)| {
+        let job = &entry.head.job;
+        let label = if job.name.is_empty() { job.id.to_string() } else { job.name.clone() };
+        job_rank(format!("/jobs/{slug}/{}", job.id), label, factors, most)
+    });
+    ranks.jobs = drawn.collect();
+    ranks
+}
+
+fn account(rows: &[&Share], facts: &Facts, now: UnixTime) -> Option<AccountRank> {
+    let group = rows.iter().find(|share| share.user.is_none())?;
+    let ratio = shares::ratio(group);
+    let words = shares::describe(ratio, facts.learnt.half_life_hours, now);
+    let (meant, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
+    let most = meant.max(used);
+    let mine = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
+    let own = mine.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
+    Some(AccountRank {
+        account: group.account.clone(),
+        sentence: words.sentence,
+        share: (thousandths(meant, most), shares::percent(meant)),
+        used: (thousandths(used, most), shares::percent(used)),
+        is_over: ratio.is_some_and(|ratio| ratio > 1.0),
+        own: own.map(|own| (thousandths(own, 1.0), shares::percent(own))),
+        own_sentence: match own {
+            Some(own) if own >= 0.5 => {
+                "Most of it was yours. Your own jobs come after those of others in the group."
+            }
+            Some(own) if own > 0.0 => {
+                "Most of it was used by others of the group. What they run counts for your jobs, too."
+            }
+            Some(_) => {
+                "None of it was yours, but what others of the group run counts for your jobs, too."
+            }
+            None => "",
+        },
+    })
+}
+
+/// What counts for a job, in the order of the drawing.
+fn parts(factors: &Factors) -> [(&'static str, &'static str, u64); 7] {
+    [
+        ("Fair share of the group", "rank-fair", factors.fair_share),
+        ("Time it has waited", "rank-age", factors.age),
+        ("Its size", "rank-size", factors.size),
+        ("Part of the cluster", "rank-place", factors.partition_points),
+        ("Kind of service", "rank-qos", factors.qos),
+        ("Who pays", "rank-payer", factors.association),
+        ("Set by the site", "rank-site", u64::try_from(factors.site).unwrap_or(0)),
+    ]
+}
+
+fn sum(factors: &Factors) -> u64 {
+    parts(factors).iter().fold(0, |sum, (_, _, points)| sum.saturating_add(*points))
+}
+
+fn job_rank(href: String, label: String, factors: &Factors, most: u64) -> JobRank {
+    let share_of = |points: u64| {
+        u64::try_from(u128::from(points) * 1000 / u128::from(most.max(1))).unwrap_or(1000)
+    };
+    let mut before = 0_u64;
+    let mut pieces = Vec::new();
+    for (what, class, points) in parts(factors).into_iter().filter(|(_, _, points)| *points > 0) {
+        let at = share_of(before);
+        before = before.saturating_add(points);
+        // What counts little is still to be seen.
+        let width = (share_of(before) - at).max(2);
+        pieces.push(Piece { what, class, words: sizes::count(points, "point"), at, width });
+    }
+    let given_up = u64::try_from(factors.nice).ok().filter(|nice| *nice > 0);
+    JobRank {
+        href,
+        label,
+        points: sizes::count(factors.priority, "point"),
+        parts: pieces,
+        given_up: given_up.map(|nice| sizes::count(nice, "point")).unwrap_or_default(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+fn thousandths(part: f64, whole: f64) -> u64 {
+    if whole > 0.0 { (part / whole * 1000.0).clamp(0.0, 1000.0).round() as u64 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_in_pieces() {
+        let factors = Factors {
+            priority: 7924,
+            fair_share: 7692,
+            size: 82,
+            partition_points: 200,
+            site: -5,
+            nice: 50,
+            ..Factors::default()
+        };
+        let rank = job_rank(String::new(), "fit".into(), &factors, sum(&factors));
+        let whats: Vec<_> = rank.parts.iter().map(|part| part.what).collect();
+        assert_eq!(whats, ["Fair share of the group", "Its size", "Part of the cluster"]);
+        assert_eq!((rank.parts[0].at, rank.parts[0].width), (0, 964));
+        let last = rank.parts.last().unwrap();
+        assert!(last.at + last.width <= 1002);
+        assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
+        assert!(job_rank(String::new(), String::new(), &Factors::default(), 0).parts.is_empty());
+    }
+
+    #[test]
+    fn parts_of_a_whole() {
+        assert_eq!(
+            [thousandths(0.2, 0.8), thousandths(1.0, 0.0), thousandths(f64::NAN, 1.0)],
+            [250, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! How a group stands, on the real cluster: fair share, queued demand, storage by person, and why a priority is low.
+
+use portolan::clock::UnixTime;
+use portolan::domain::{GroupId, PersonId};
+use portolan::sites::QuotaTool;
+use portolan::store;
+
+use crate::queue::{cancel, submit, wait_for_list};
+use crate::support::client::send;
+use crate::support::cluster::Cluster;
+use crate::support::server::site_at;
+use crate::support::{Client, TestApp};
+
+/// A portal with a group that has two accounts, led by asmith, with alice in it; both are connected.
+pub async fn lab() -> (TestApp, Client, Client, Client, i64) {
+    let portal = TestApp::live().await;
+    let admin = portal.set_up("ada").await;
+    let group = portal.group(&admin, "Smith Lab").await;
+    let pi = portal.join(&portal.invite(&admin, group, "pi").await, "asmith").await;
+    let alice = portal.join(&portal.invite(&admin, group, "member").await, "alice").await;
+    let mut site = site_at("key", Cluster::get().port("key"));
+    site.units.fair_share = true;
+    site.storage.quota_tool = QuotaTool::DiskusageReport;
+    portal.add_site(&site).await;
+    let mut tx = portal.app.store.write().await.unwrap();
+    let cluster = store::clusters::by_slug(&mut tx, "key").await.unwrap().unwrap().id;
+    let accounts = ["def-smith".to_owned(), "rrg-smith".to_owned()];
+    store::allocations::set_accounts(&mut tx, GroupId(group), cluster, &accounts).await.unwrap();
+    store::commit(tx).await.unwrap();
+    for (who, name) in [(&pi, "asmith"), (&alice, "alice")] {
+        who.prepare("key", name).await;
+        who.connect("key").await;
+    }
+    (portal, admin, pi, alice, group)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pi_sees_shares_demand_and_who_stores_what() {
+    let (portal, admin, pi, alice, group) = lab().await;
+    // Held, so that it waits for as long as it is looked at.
+    let job =
+        submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
+    let path = format!("/groups/{group}/use/standing");
+    let page = wait_for_list(&pi, &path, "shares, queue and storage", |page| {
+        page.select_all(".standing-share").len() >= 2
+            && page.text().contains("Who has how much in def-smith")
+            && page.select_all("#standing-queue-key tbody tr").len() == 2
+            && page.select_text("#standing-queue-key").contains("20")
+    })
+    .await;
+    let text = page.select_text("main");
+    assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("as of"));
+    assert!(text.contains("counts half after 7 d"), "{text}");
+    assert!(page.select_text("#standing-storage-key").contains("/project (project def-smith)"));
+    let people = page.select_text("#standing-people-key-1");
+    assert!(people.contains("alice") && people.contains("bob"), "{people}");
+    let request = pi.request(reqwest::Method::GET, &path).header("hx-request", "true");
+    let part = send(request).await;
+    assert!(!part.text().contains("<html") && part.text().contains("id=\"standing\""));
+
+    let page = wait_for_list(&alice, &path, "shares and queue", |page| {
+        page.select_all(".standing-share").len() >= 2
+            && page.select_all("#standing-queue-key tbody tr").len() == 2
+            && page.text().contains("/project (project def-smith)")
+    })
+    .await;
+    let text = page.select_text("main");
+    for name in ["bob", "carol", "asmith", "Who has how much"] {
+        assert!(!text.contains(name), "{name} is shown to a member: {text}");
+    }
+
+    let mut db = portal.app.store.read().await.unwrap();
+    let cluster = store::clusters::by_slug(&mut db, "key").await.unwrap().unwrap().id;
+    for name in ["asmith", "alice"] {
+        let person = PersonId(portal.person_id(name).await);
+        let from = UnixTime(0);
+        let points = store::share_points::since(&mut db, person, cluster, "def-smith", from).await;
+        assert_eq!(points.unwrap().len(), 1, "{name}, however often the pages were looked at");
+    }
+    drop(db);
+
+    let other = portal.group(&admin, "Jones Lab").await;
+    let dave = portal.join(&portal.invite(&admin, other, "member").await, "dave").await;
+    for path in [path, format!("/groups/{group}/priority"), "/groups/999/priority".to_owned()] {
+        let said = dave.get(&path).await;
+        assert_eq!(said.status, 403, "the same whether there is such a group or not");
+        assert!(!said.text().contains("Smith") && !said.text().contains("def-smith"));
+        assert_eq!(admin.get(&path).await.status, 403, "nor does who runs the portal");
+    }
+    cancel("alice", &job);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_reads_why_their_priority_is_low() {
+    let (_portal, _admin, _pi, alice, group) = lab().await;
+    // It asks for a node that is busy with itself: more cores than are free, so that it waits in line.
+    let jobs: Vec<String> = (0..4)
+        .map(|_| {
+            let options =
+                ["-A", "def-smith", "-J", "in-line", "-p", "cpu", "-w", "c3", "-c", "8", "-t", "5"];
+            submit("alice", "sleep 200", &options)
+        })
+        .collect();
+    let path = format!("/groups/{group}/priority");
+    let page = wait_for_list(&alice, &path, "ranks of waiting jobs", |page| {
+        !page.select_all(".rank-account").is_empty() && !page.select_all(".rank-job").is_empty()
+    })
+    .await;
+    let text = page.select_text("main");
+    assert!(text.contains("def-smith") && text.contains("Meant for the group"), "{text}");
+    assert!(page.select_all(".rank-job").len() <= 5);
+    assert!(page.select_text(".rank-job").contains("in-line"), "{text}");
+    assert!(!page.text().contains(" style="), "style is in the style sheet only");
+    let last = jobs.last().unwrap();
+    let link = format!("href=\"/groups/{group}/priority\"");
+    wait_for_list(&alice, &format!("/jobs/key/{last}"), "the way from the job's page", |page| {
+        page.text().contains(&link)
+    })
+    .await;
+    cancel("alice", &jobs.join(" "));
+}
