@@ -73,6 +73,8 @@ pub(super) struct Inner {
     pub(super) grounds: Cache<(PersonId, GroupId), super::view::Ground>,
     /// When it was last written down that someone looks.
     pub(super) looks: Mutex<HashMap<(PersonId, GroupId), Instant>>,
+    /// Of which looks at people's figures it is known that they were written down, and on which day.
+    pub(super) seen: Mutex<HashMap<super::manage::Seen, Day>>,
     /// Held while a ledger is read from the database.
     reading: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -95,6 +97,7 @@ impl Usage {
             east: Mutex::default(),
             grounds: Cache::new(200),
             looks: Mutex::default(),
+            seen: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,

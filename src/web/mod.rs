@@ -17,6 +17,7 @@ mod boards_origin;
 mod clusters;
 mod compose;
 mod cookies;
+mod csv;
 mod devices;
 mod errors;
 mod events;
