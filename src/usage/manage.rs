@@ -88,11 +88,7 @@ impl From<StoreError> for NotSet {
 
 impl Usage {
     /// The accounts that someone may choose for a group: their own, and those that are chosen already.
-    pub async fn offers(
-        &self,
-        person: PersonId,
-        group: GroupId,
-    ) -> Result<Vec<Offer>, StoreError> {
+    pub async fn offers(&self, person: PersonId, group: GroupId) -> Result<Vec<Offer>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
         offers(&mut db, person, group).await
     }
@@ -147,10 +143,9 @@ impl Usage {
         parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let accounts = allocations::accounts(&mut tx, group).await?;
-        let is_theirs =
-            |one: &allocations::GroupAccount| {
-                one.cluster_id == grant.cluster && one.account == grant.account
-            };
+        let is_theirs = |one: &allocations::GroupAccount| {
+            one.cluster_id == grant.cluster && one.account == grant.account
+        };
         if !accounts.iter().any(is_theirs) {
             return Err(NotSet::NoSuchAccount);
         }
@@ -172,7 +167,8 @@ impl Usage {
             ends: grant.ends,
         };
         let id = allocations::add(&mut tx, &new, now).await?;
-        let detail = words(&grant.account, grant.amount, grant.unit.word(), grant.begins, grant.ends);
+        let detail =
+            words(&grant.account, grant.amount, grant.unit.word(), grant.begins, grant.ends);
         let about = About { subject: &place.name, detail: &detail, ..About::default() };
         record(&mut tx, actor, Event::AllocationSet, about, now).await?;
         store::commit(tx).await?;

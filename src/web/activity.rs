@@ -3,9 +3,9 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::{Answer, csv};
 use super::extract::{Context, Me, Query};
 use super::page::{Page, Section, show};
+use super::{Answer, csv};
 use crate::auth::activity::{About, record};
 use crate::auth::{Action, Event};
 use crate::clock::UnixTime;

@@ -48,6 +48,7 @@ mod streams;
 mod styleguide;
 mod submissions;
 mod theme;
+mod usage;
 mod visitor;
 
 pub use compose::place::Spots;
@@ -124,6 +125,7 @@ pub fn portal(app: AppState) -> Router {
         .merge(job_routes())
         .merge(compose_routes())
         .merge(board_routes())
+        .merge(usage_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
@@ -220,6 +222,24 @@ fn board_routes() -> Router<AppState> {
         .route("/boards/{id}/remove", post(boards::act::remove))
         .route("/boards/{id}/settings", post(boards::act::settings))
         .route("/boards/{id}/links", post(boards::links::add))
+}
+
+/// What groups used, and what was granted to them.
+fn usage_routes() -> Router<AppState> {
+    Router::new()
+        .route("/groups/{id}/use", get(usage::page::get))
+        .route("/groups/{id}/use/part", get(usage::page::part))
+        .route("/groups/{id}/use/jobs", get(usage::jobs::get))
+        .route("/groups/{id}/use/members.csv", get(usage::csv::members))
+        .route("/groups/{id}/use/kinds.csv", get(usage::csv::kinds))
+        .route("/groups/{id}/use/days.csv", get(usage::csv::days))
+        .route("/groups/{id}/use/jobs.csv", get(usage::csv::jobs))
+        .route(
+            "/groups/{id}/accounts",
+            get(usage::settings::get).post(usage::settings::set_accounts),
+        )
+        .route("/groups/{id}/allocations", post(usage::settings::add))
+        .route("/groups/{id}/allocations/{allocation}/remove", post(usage::settings::remove))
 }
 
 /// The separate origin on which dashboards are shown.
