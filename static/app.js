@@ -395,6 +395,18 @@
     announce(lastSaid || said.textContent.trim());
   });
 
+  // ---- What was unfolded in a part stays so when it is renewed ----
+
+  let unfolded = [];
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target } = event.detail;
+    if (target?.matches?.("[data-keep-open]")) unfolded = [...target.querySelectorAll("details[open][id]")].map((one) => one.id);
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const id of unfolded) byId(id)?.setAttribute("open", "");
+    unfolded = [];
+  });
+
   // The stream of events ends a session everywhere at once.
   const known = new WeakSet();
   let wasOpen = false;

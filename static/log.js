@@ -180,18 +180,6 @@
     }
   });
 
-  // ---- What was unfolded in a part stays so when it is renewed ----
-
-  let open = [];
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const { target } = event.detail;
-    if (target?.matches?.("[data-keep-open]")) open = [...target.querySelectorAll("details[open][id]")].map((one) => one.id);
-  });
-  document.addEventListener("htmx:afterSwap", () => {
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-    open = [];
-  });
-
   const root = viewer();
   if (root && view(root)) { paint(root); toEnd(view(root)); }
 })();

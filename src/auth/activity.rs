@@ -179,6 +179,14 @@ events! {
     ReportVisited = "report.visited", "A link to a report was opened";
     /// What a group's leader is told was changed.
     UsageAlertsSet = "usage.alerts", "Changed what to be told about a group's use";
+    /// It was said which accounts are a group's.
+    UsageAccountsSet = "usage.accounts", "Chose the accounts of a group";
+    /// It was said what was granted to a group.
+    AllocationSet = "usage.allocation", "Added an allocation of a group";
+    /// An allocation was taken away.
+    AllocationRemoved = "usage.allocation-removed", "Removed an allocation of a group";
+    /// Someone who leads a group looked at what its people used.
+    UsageSeen = "usage.seen", "Looked at what people of a group used";
     /// The address for notices was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.

@@ -98,6 +98,27 @@ pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
     .await?)
 }
 
+/// Whether someone did this to that since a moment.
+pub async fn is_known(
+    db: &mut Connection,
+    actor: PersonId,
+    action: &str,
+    (subject, detail): (&str, &str),
+    since: UnixTime,
+) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM activity
+         WHERE actor_id = $1 AND action = $2 AND subject = $3 AND detail = $4 AND at >= $5)",
+    )
+    .bind(actor.0)
+    .bind(action)
+    .bind(subject)
+    .bind(detail)
+    .bind(since.0)
+    .fetch_one(db)
+    .await?)
+}
+
 /// When the newest entry was written: a clock that stands before it is wrong.
 pub async fn newest_at(db: &mut Connection) -> Result<Option<UnixTime>> {
     let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?;

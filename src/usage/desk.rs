@@ -74,6 +74,8 @@ pub(super) struct Inner {
     pub(super) looks: Mutex<HashMap<(PersonId, GroupId), Instant>>,
     /// When it was last looked whether a leader is to be told something.
     pub(super) alerts: Mutex<HashMap<Reader, Instant>>,
+    /// Of which looks at people's figures it is known that they were written down, and on which day.
+    pub(super) seen: Mutex<HashMap<super::manage::Seen, Day>>,
     /// Held while a ledger is read from the database.
     reading: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -97,6 +99,7 @@ impl Usage {
             grounds: Cache::new(200),
             looks: Mutex::default(),
             alerts: Mutex::default(),
+            seen: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,

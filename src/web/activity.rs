@@ -1,13 +1,11 @@
 //! The activity log: everyone sees their own, administrators see all and may export it.
 
 use askama::Template;
-use axum::http::header;
-use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::Answer;
 use super::extract::{Context, Me, Query};
 use super::page::{Page, Section, show};
+use super::{Answer, csv};
 use crate::auth::activity::{About, record};
 use crate::auth::{Action, Event};
 use crate::clock::UnixTime;
@@ -161,7 +159,7 @@ pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> A
     let about = About { detail: &detail, ..About::default() };
     record(&mut tx, &me.actor(&context), Event::ActivityExported, about, app.clock.now()).await?;
     store::commit(tx).await?;
-    let mut csv = String::from("time,who,action,subject,detail,address\r\n");
+    let mut text = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {
         let time = entry.at.iso();
         let cells = [
@@ -172,30 +170,7 @@ pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> A
             &entry.detail,
             &entry.address,
         ];
-        csv.push_str(&cells.map(|cell| csv_cell(cell)).join(","));
-        csv.push_str("\r\n");
+        text.push_str(&csv::line(&cells));
     }
-    let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"portolan-activity.csv\""),
-    ];
-    Ok((headers, csv).into_response())
-}
-
-/// A cell that no spreadsheet takes for a formula.
-fn csv_cell(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    format!("\"{guard}{}\"", text.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::csv_cell;
-
-    #[test]
-    fn cells_are_quoted_and_never_formulas() {
-        assert_eq!(csv_cell("a\"b"), "\"a\"\"b\"");
-        assert_eq!(csv_cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
-        assert_eq!(csv_cell("-1"), "\"'-1\"");
-    }
+    Ok(csv::download("portolan-activity.csv", text))
 }

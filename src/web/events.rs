@@ -1,5 +1,6 @@
 //! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
-//! one of the person's connections, jobs or submissions has changed, a dashboard that they see, or there is a notice.
+//! one of the person's connections, jobs or submissions has changed, a dashboard that they see, what was read for them
+//! of their groups' use, or there is a notice.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::jobs::QueueKey;
 use crate::jobs::submissions::Change;
 use crate::store;
 use crate::store::lines::LineKey;
+use crate::usage::Reader;
 
 /// How often a stream asks whether its session still holds: time limits and the command line end sessions
 /// without anyone telling.
@@ -58,6 +60,7 @@ struct Ears {
     queues: Receiver<QueueKey>,
     submissions: Receiver<Change>,
     boards: Receiver<BoardId>,
+    usage: Receiver<Reader>,
     bell: Receiver<PersonId>,
 }
 
@@ -83,6 +86,7 @@ impl Ears {
             queues: app.queues.watch(),
             submissions: app.submissions.watch(),
             boards: app.boards.watch(),
+            usage: app.usage.watch(),
             bell: app.bell.listen(),
         }
     }
@@ -104,6 +108,9 @@ impl Ears {
                 Ok(board) if sees(app, me, board).await => Heard::Event("boards".to_owned()),
                 told => about(told, |_| None),
             },
+            read = self.usage.recv() => about(read, |reader| {
+                (reader.person == person).then(|| "usage".to_owned())
+            }),
             rung = self.bell.recv() => about(rung, |whom| (whom == person).then(|| "notices".to_owned())),
             () = app.stop.cancelled() => Heard::Stop,
             told = self.ended.recv() => match told {

@@ -62,10 +62,14 @@ struct GroupPage {
 }
 
 /// What the viewer may do on a group's page.
+#[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
 struct Rights {
     invite: bool,
     invite_pi: bool,
     manage: bool,
+    /// Seeing what the group used.
+    see_usage: bool,
+    manage_usage: bool,
 }
 
 /// What a form on a group's page left behind.
@@ -194,6 +198,8 @@ pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State
         invite: me.may(Action::Invite(group, Role::Member)).is_ok(),
         invite_pi: me.may(Action::Invite(group, Role::Pi)).is_ok(),
         manage: me.may(Action::ManageGroup(group)).is_ok(),
+        see_usage: me.may(Action::SeeUsage(group)).is_ok(),
+        manage_usage: me.may(Action::ManageUsage(group)).is_ok(),
     };
     let now = context.app.clock.now();
     let mut db = context.app.store.read().await?;

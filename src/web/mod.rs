@@ -17,6 +17,7 @@ mod boards_origin;
 mod clusters;
 mod compose;
 mod cookies;
+mod csv;
 mod devices;
 mod errors;
 mod events;
@@ -49,6 +50,7 @@ mod streams;
 mod styleguide;
 mod submissions;
 mod theme;
+mod usage;
 mod usage_alerts;
 mod visitor;
 
@@ -127,10 +129,9 @@ pub fn portal(app: AppState) -> Router {
         .merge(compose_routes())
         .merge(board_routes())
         .merge(report_routes())
+        .merge(usage_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
-        .route("/groups/{id}/use/standing", get(standing::get))
-        .route("/groups/{id}/priority", get(standing::priority))
         .route("/groups/{id}/name", post(groups::rename))
         .route("/groups/{id}/invitations", post(invitations::add))
         .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))
@@ -237,6 +238,26 @@ fn report_routes() -> Router<AppState> {
         .route("/groups/{id}/reports/{report}/links", post(reports::frozen::share))
         .route("/groups/{id}/reports/{report}/links/{link}/revoke", post(reports::frozen::revoke))
         .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::set))
+}
+
+/// What groups used, and what was granted to them.
+fn usage_routes() -> Router<AppState> {
+    Router::new()
+        .route("/groups/{id}/use", get(usage::page::get))
+        .route("/groups/{id}/use/part", get(usage::page::part))
+        .route("/groups/{id}/use/standing", get(standing::get))
+        .route("/groups/{id}/priority", get(standing::priority))
+        .route("/groups/{id}/use/jobs", get(usage::jobs::get))
+        .route("/groups/{id}/use/members.csv", get(usage::csv::members))
+        .route("/groups/{id}/use/kinds.csv", get(usage::csv::kinds))
+        .route("/groups/{id}/use/days.csv", get(usage::csv::days))
+        .route("/groups/{id}/use/jobs.csv", get(usage::csv::jobs))
+        .route(
+            "/groups/{id}/accounts",
+            get(usage::settings::get).post(usage::settings::set_accounts),
+        )
+        .route("/groups/{id}/allocations", post(usage::settings::add))
+        .route("/groups/{id}/allocations/{allocation}/remove", post(usage::settings::remove))
 }
 
 /// The separate origin on which dashboards are shown.

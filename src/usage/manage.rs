@@ -1,0 +1,276 @@
+//! What those who lead a group decide: which accounts are the group's, and what was granted to them. Each deed is
+//! allowed, done and recorded in one transaction. Also: that someone looked at people's figures.
+
+use std::collections::BTreeMap;
+
+use super::desk::{Usage, lock};
+use super::units::{Measure, SiteUnit, Unit};
+use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::{Action, AuthError};
+use crate::clock::Day;
+use crate::cluster::{Known, Learnt};
+use crate::domain::{AllocationId, ClusterId, GroupId, LineRole, PersonId};
+use crate::sites::Site;
+use crate::slurm::text::is_name;
+use crate::store::allocations::{self, NewAllocation};
+use crate::store::{self, Connection, StoreError};
+
+/// More allocations than this are not kept of a group.
+const MOST_ALLOCATIONS: usize = 100;
+/// More is no amount of anything.
+const LARGEST: f64 = 1e12;
+/// No period is longer than this, in days.
+const LONGEST_PERIOD: i64 = 5 * 366;
+
+/// Who looked, at which group, and at whose figures.
+pub(super) type Seen = (PersonId, GroupId, String);
+
+/// A cluster, and the accounts on it that may be a group's.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// Where.
+    pub cluster: ClusterId,
+    /// The cluster's short name.
+    pub slug: String,
+    /// The cluster's name.
+    pub title: String,
+    /// What it is like.
+    pub site: Site,
+    /// Names of accounts, and whether each is the group's.
+    pub accounts: Vec<(String, bool)>,
+}
+
+/// What is to be granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grant {
+    /// Where.
+    pub cluster: ClusterId,
+    /// To which account of the group.
+    pub account: String,
+    /// In what.
+    pub unit: Unit,
+    /// How much in the whole period.
+    pub amount: f64,
+    /// The first day.
+    pub begins: Day,
+    /// The last day.
+    pub ends: Day,
+}
+
+/// Why nothing was set.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSet {
+    /// The account is not the group's, or not one that the person may use.
+    #[error("Choose one of the accounts that are listed.")]
+    NoSuchAccount,
+    /// The site does not count in this.
+    #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
+    NoSuchUnit,
+    /// Not an amount.
+    #[error("Enter an amount above 0.")]
+    Amount,
+    /// Not a period.
+    #[error("The last day must not be before the first, and the period no longer than five years.")]
+    Period,
+    /// There are enough.
+    #[error("The group has as many allocations as can be kept. Remove old ones first.")]
+    TooMany,
+    /// Not allowed, gone, or a fault.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+}
+
+impl From<StoreError> for NotSet {
+    fn from(error: StoreError) -> Self {
+        Self::Auth(error.into())
+    }
+}
+
+impl Usage {
+    /// The accounts that someone may choose for a group: their own, and those that are chosen already.
+    pub async fn offers(&self, person: PersonId, group: GroupId) -> Result<Vec<Offer>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        offers(&mut db, person, group).await
+    }
+
+    /// Says which accounts are a group's; those that are not named are no longer.
+    pub async fn set_accounts(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        chosen: &[(ClusterId, String)],
+    ) -> Result<(), NotSet> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let person = actor.id.ok_or(AuthError::Denied)?;
+        let offers = offers(&mut tx, person, group).await?;
+        let is_offered = |(cluster, account): &(ClusterId, String)| {
+            let of = |offer: &&Offer| offer.cluster == *cluster;
+            let has = |offer: &Offer| offer.accounts.iter().any(|(name, _)| name == account);
+            is_name(account) && offers.iter().find(of).is_some_and(has)
+        };
+        if !chosen.iter().all(is_offered) {
+            return Err(NotSet::NoSuchAccount);
+        }
+        let mut words = Vec::new();
+        for offer in &offers {
+            let here = chosen.iter().filter(|(cluster, _)| *cluster == offer.cluster);
+            let mut names: Vec<String> = here.map(|(_, account)| account.clone()).collect();
+            names.sort();
+            names.dedup();
+            allocations::set_accounts(&mut tx, group, offer.cluster, &names).await?;
+            words.extend(names.iter().map(|name| format!("{name} on {}", offer.slug)));
+        }
+        let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+        let about = About { subject: &place.name, detail: &detail, ..About::default() };
+        record(&mut tx, actor, Event::UsageAccountsSet, about, parts.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Adds what was granted to one of the group's accounts.
+    pub async fn add_allocation(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        grant: &Grant,
+    ) -> Result<AllocationId, NotSet> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        check(grant)?;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let accounts = allocations::accounts(&mut tx, group).await?;
+        let is_theirs = |one: &allocations::GroupAccount| {
+            one.cluster_id == grant.cluster && one.account == grant.account
+        };
+        if !accounts.iter().any(is_theirs) {
+            return Err(NotSet::NoSuchAccount);
+        }
+        let row = store::clusters::get(&mut tx, grant.cluster).await?;
+        let site = Known::of(&mut tx, row.ok_or(NotSet::NoSuchAccount)?).await?.site;
+        if grant.unit.measure == Measure::Site && SiteUnit::of(&site).is_none() {
+            return Err(NotSet::NoSuchUnit);
+        }
+        if allocations::of_group(&mut tx, group).await?.len() >= MOST_ALLOCATIONS {
+            return Err(NotSet::TooMany);
+        }
+        let new = NewAllocation {
+            group,
+            cluster: grant.cluster,
+            account: grant.account.clone(),
+            unit: grant.unit.word(),
+            amount: grant.amount,
+            begins: grant.begins,
+            ends: grant.ends,
+        };
+        let id = allocations::add(&mut tx, &new, now).await?;
+        let detail =
+            words(&grant.account, grant.amount, grant.unit.word(), grant.begins, grant.ends);
+        let about = About { subject: &place.name, detail: &detail, ..About::default() };
+        record(&mut tx, actor, Event::AllocationSet, about, now).await?;
+        store::commit(tx).await?;
+        Ok(id)
+    }
+
+    /// Takes an allocation of a group away. What was used stays.
+    pub async fn remove_allocation(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: AllocationId,
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let all = allocations::of_group(&mut tx, group).await?;
+        let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
+        allocations::remove(&mut tx, group, id).await?;
+        let detail = words(&old.account, old.amount, &old.unit, old.begins(), old.ends());
+        let about = About { subject: &place.name, detail: &detail, ..About::default() };
+        record(&mut tx, actor, Event::AllocationRemoved, about, parts.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Records that someone looked at figures that bear names: of all people of a group, or of one. Once a day.
+    pub async fn note_seen(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        whose: Option<(Option<PersonId>, &str)>,
+    ) -> Result<(), StoreError> {
+        let Some(viewer) = actor.id else { return Ok(()) };
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let today = Day::of(now);
+        let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
+        let key = (viewer, group, detail.clone());
+        if lock(&self.0.seen).get(&key) == Some(&today) {
+            return Ok(());
+        }
+        let mut tx = parts.store.write().await?;
+        if let Some(place) = store::groups::get(&mut tx, group).await? {
+            let what = (place.name.as_str(), detail.as_str());
+            let word = Event::UsageSeen.word();
+            if !store::activity::is_known(&mut tx, viewer, word, what, today.start()).await? {
+                let person = whose.and_then(|(person, _)| person);
+                let about = About { person, subject: &place.name, detail: &detail };
+                record(&mut tx, actor, Event::UsageSeen, about, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        let mut seen = lock(&self.0.seen);
+        seen.retain(|_, day| *day == today);
+        seen.insert(key, today);
+        Ok(())
+    }
+}
+
+fn check(grant: &Grant) -> Result<(), NotSet> {
+    if !(grant.amount.is_finite() && grant.amount > 0.0 && grant.amount <= LARGEST) {
+        return Err(NotSet::Amount);
+    }
+    let length = grant.ends.0.saturating_sub(grant.begins.0);
+    if !(0..LONGEST_PERIOD).contains(&length) { Err(NotSet::Period) } else { Ok(()) }
+}
+
+fn words(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
+    format!("{account}: {amount} {unit}, {begins} to {ends}")
+}
+
+async fn offers(
+    db: &mut Connection,
+    person: PersonId,
+    group: GroupId,
+) -> Result<Vec<Offer>, StoreError> {
+    let mut found: BTreeMap<ClusterId, BTreeMap<String, bool>> = BTreeMap::new();
+    for line in store::lines::of_person(db, person).await? {
+        if line.key().role != LineRole::Login {
+            continue;
+        }
+        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let names = learnt.accounts.into_iter().map(|account| account.name);
+        let names = names.filter(|name| is_name(name)).map(|name| (name, false));
+        found.entry(line.cluster_id).or_default().extend(names);
+    }
+    for one in allocations::accounts(db, group).await? {
+        found.entry(one.cluster_id).or_default().insert(one.account, true);
+    }
+    let mut offers = Vec::new();
+    for (cluster, accounts) in found {
+        let Some(row) = store::clusters::get(db, cluster).await? else { continue };
+        let known = Known::of(db, row).await?;
+        offers.push(Offer {
+            cluster,
+            slug: known.row.slug.clone(),
+            title: known.row.title.clone(),
+            site: known.site,
+            accounts: accounts.into_iter().collect(),
+        });
+    }
+    offers.sort_by(|a, b| (&a.title, &a.slug).cmp(&(&b.title, &b.slug)));
+    Ok(offers)
+}

@@ -1,0 +1,39 @@
+//! Tables for other programs: cells that no spreadsheet takes for a formula, and the answer that is a file.
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+
+/// A cell that no spreadsheet takes for a formula.
+pub fn cell(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+/// A line of cells.
+pub fn line(cells: &[impl AsRef<str>]) -> String {
+    let cells: Vec<String> = cells.iter().map(|text| cell(text.as_ref())).collect();
+    format!("{}\r\n", cells.join(","))
+}
+
+/// The table as a file. The name is one of ours: letters, digits, dots and dashes.
+pub fn download(name: &str, text: String) -> Response {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let name: String = name.chars().filter(|c| plain(*c)).collect();
+    let file = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+        .unwrap_or_else(|_| HeaderValue::from_static("attachment"));
+    let kind = HeaderValue::from_static("text/csv; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, file)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_never_formulas() {
+        assert_eq!(cell("a\"b"), "\"a\"\"b\"");
+        assert_eq!(cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(cell("-1"), "\"'-1\"");
+        assert_eq!(line(&["a", "b,c"]), "\"a\",\"b,c\"\r\n");
+    }
+}

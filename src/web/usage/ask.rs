@@ -1,0 +1,301 @@
+//! What of a group's use is asked for. Whatever the address says, something sensible is shown.
+
+use crate::clock::{Day, Month, UnixTime};
+use crate::store::allocations::Allocation;
+use crate::usage::figures::{Choice, MOST_BARS, Step};
+use crate::usage::{Measure, SiteUnit, View};
+
+/// No more of a word is read than this.
+const LONGEST_WORD: usize = 200;
+/// Further back nothing is known.
+const DEEPEST: i64 = 400;
+/// Months that the form offers.
+const MONTHS: usize = 13;
+
+/// What the address says, as it came.
+#[derive(Debug, Default, Clone)]
+pub struct Ask {
+    period: String,
+    by: String,
+    show: String,
+    account: String,
+    /// Whose jobs.
+    pub member: String,
+    /// Of which sort.
+    pub kind: String,
+    /// How they ended.
+    pub outcome: String,
+    /// From which day.
+    pub from: String,
+    /// To which day.
+    pub until: String,
+}
+
+impl Ask {
+    /// Takes what is known; of what came twice, the last.
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
+        let mut ask = Self::default();
+        for (key, value) in pairs {
+            let place = match key.as_str() {
+                "period" => &mut ask.period,
+                "by" => &mut ask.by,
+                "show" => &mut ask.show,
+                "account" => &mut ask.account,
+                "member" => &mut ask.member,
+                "kind" => &mut ask.kind,
+                "outcome" => &mut ask.outcome,
+                "from" => &mut ask.from,
+                "until" => &mut ask.until,
+                _ => continue,
+            };
+            *place = value.chars().take(LONGEST_WORD).collect();
+        }
+        ask
+    }
+}
+
+/// A stretch of time that one can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Period {
+    /// The last 30 days.
+    #[default]
+    Days30,
+    /// The last 90 days.
+    Days90,
+    /// The last 365 days.
+    Year,
+    /// A month.
+    Month(Month),
+    /// The period of the group's allocation.
+    Allocation,
+}
+
+impl Period {
+    fn word(self) -> String {
+        match self {
+            Self::Days30 => "30d".into(),
+            Self::Days90 => "90d".into(),
+            Self::Year => "year".into(),
+            Self::Month(month) => month.to_string(),
+            Self::Allocation => "allocation".into(),
+        }
+    }
+
+    /// For people, after "in".
+    pub fn words(self) -> String {
+        match self {
+            Self::Days30 => "the last 30 days".into(),
+            Self::Days90 => "the last 90 days".into(),
+            Self::Year => "the last 365 days".into(),
+            Self::Month(month) => month.words(),
+            Self::Allocation => "the allocation's period".into(),
+        }
+    }
+}
+
+/// What is looked at, made of what was asked for.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    /// For the figures.
+    pub choice: Choice,
+    /// The stretch of time.
+    pub period: Period,
+    /// The site's own unit, if all that is looked at counts in the same.
+    pub unit: Option<SiteUnit>,
+    /// Today.
+    pub today: Day,
+    chosen_step: Option<Step>,
+    has_allocation: bool,
+}
+
+/// A choice of the form: value, words, whether it is chosen.
+pub type Option3 = (String, String, bool);
+
+impl Looked {
+    /// Makes sense of it.
+    pub fn of(ask: &Ask, view: &View, allocations: &[Allocation], now: UnixTime) -> Self {
+        let here = view.accounts.iter().map(|account| account.today).max();
+        let today = here.unwrap_or_else(|| Day::of(now));
+        let account = ask.account.split_once('/').filter(|(slug, name)| {
+            view.accounts.iter().any(|one| one.facts.slug == *slug && one.facts.account == *name)
+        });
+        let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
+        let is_chosen = |slug: &str, name: &str| {
+            account.as_ref().is_none_or(|(a, b)| a.as_str() == slug && b.as_str() == name)
+        };
+        let mut units: Vec<Option<SiteUnit>> = view
+            .accounts
+            .iter()
+            .filter(|one| is_chosen(&one.facts.slug, &one.facts.account))
+            .map(|one| one.facts.unit())
+            .collect();
+        units.dedup();
+        // Units of different sites do not add up.
+        let unit = if let [one] = units.as_slice() { *one } else { None };
+        let slug_of = |one: &Allocation| {
+            view.accounts.iter().find(|known| known.facts.cluster == one.cluster_id)
+        };
+        let mine: Vec<&Allocation> = allocations
+            .iter()
+            .filter(|one| {
+                slug_of(one).is_some_and(|known| is_chosen(&known.facts.slug, &one.account))
+            })
+            .filter(|one| one.begins() <= today)
+            .collect();
+        let granted = mine.iter().find(|one| one.ends() >= today).or(mine.first()).copied();
+        let (period, from, until) = span(&ask.period, today, granted);
+        let days = until.0 - from.0 + 1;
+        let chosen_step = Step::from_word(&ask.by).filter(|step| fits(*step, days));
+        let usual = if days <= 45 { Step::Day } else { Step::Week };
+        let measure = Measure::from_word(&ask.show).unwrap_or(Measure::Cores);
+        let measure =
+            if measure == Measure::Site && unit.is_none() { Measure::Cores } else { measure };
+        let step = chosen_step.unwrap_or(usual);
+        let choice = Choice { from, until, step, measure, account };
+        Self { choice, period, unit, today, chosen_step, has_allocation: granted.is_some() }
+    }
+
+    /// The same as a part of an address, with other values; an empty one leaves its key out.
+    pub fn query(&self, changes: &[(&str, &str)]) -> String {
+        let account = self.choice.account.as_ref().map(|(slug, name)| format!("{slug}/{name}"));
+        let mut pairs: Vec<(&str, String)> = vec![
+            ("period", self.period.word()),
+            ("by", self.chosen_step.map_or("", Step::word).to_owned()),
+            ("show", self.choice.measure.word().to_owned()),
+            ("account", account.unwrap_or_default()),
+        ];
+        for (key, value) in changes {
+            match pairs.iter_mut().find(|(known, _)| known == key) {
+                Some(place) => (*value).clone_into(&mut place.1),
+                None => pairs.push((key, (*value).to_owned())),
+            }
+        }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (key, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+            query.append_pair(key, value);
+        }
+        query.finish()
+    }
+
+    /// The first and the last day in words.
+    pub fn days(&self) -> String {
+        format!("{} to {}", self.choice.from.words(), self.choice.until.words())
+    }
+
+    /// The choices of time.
+    pub fn periods(&self) -> Vec<Option3> {
+        let mut all = vec![
+            (Period::Days30, "Last 30 days".to_owned()),
+            (Period::Days90, "Last 90 days".to_owned()),
+            (Period::Year, "Last 365 days".to_owned()),
+        ];
+        if self.has_allocation {
+            all.push((Period::Allocation, "Allocation period".to_owned()));
+        }
+        let months =
+            std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
+        all.extend(months.take(MONTHS).map(|month| (Period::Month(month), month.words())));
+        all.into_iter().map(|(one, words)| (one.word(), words, one == self.period)).collect()
+    }
+
+    /// The choices of how long a bar is.
+    pub fn steps(&self) -> Vec<Option3> {
+        let days = self.choice.until.0 - self.choice.from.0 + 1;
+        let fitting = Step::ALL.into_iter().filter(|step| fits(*step, days));
+        let named = fitting.map(|step| {
+            let word = step.word();
+            (word.to_owned(), format!("By {word}"), self.chosen_step == Some(step))
+        });
+        let usual = (String::new(), "As it fits".to_owned(), self.chosen_step.is_none());
+        std::iter::once(usual).chain(named).collect()
+    }
+
+    /// The choices of what is drawn.
+    pub fn measures(&self) -> Vec<Option3> {
+        let all = Measure::ALL.into_iter();
+        let fitting = all.filter(|one| *one != Measure::Site || self.unit.is_some());
+        let words = |one: Measure| {
+            let words = super::words::measure(one, self.unit);
+            let mut letters = words.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect::<String>()
+        };
+        fitting.map(|one| (one.word().to_owned(), words(one), one == self.choice.measure)).collect()
+    }
+
+    /// The choices of accounts; none if there is but one.
+    pub fn accounts(&self, view: &View) -> Vec<Option3> {
+        if view.accounts.len() < 2 {
+            return Vec::new();
+        }
+        let chosen = self.choice.account.as_ref();
+        let all = (String::new(), "All accounts".to_owned(), chosen.is_none());
+        let one = |account: &crate::usage::AccountView| {
+            let (slug, name) = (&account.facts.slug, &account.facts.account);
+            let is_chosen = chosen.is_some_and(|(a, b)| a == slug && b == name);
+            (format!("{slug}/{name}"), format!("{name} on {}", account.facts.title), is_chosen)
+        };
+        std::iter::once(all).chain(view.accounts.iter().map(one)).collect()
+    }
+}
+
+/// Whether so many days are not too many bars.
+fn fits(step: Step, days: i64) -> bool {
+    step != Step::Day || usize::try_from(days).is_ok_and(|days| days <= MOST_BARS)
+}
+
+fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, Day) {
+    let back = |days: i64| today.plus(1 - days);
+    let deepest = today.plus(-DEEPEST);
+    if let Some(month) = Month::read(word)
+        && month.first() <= today
+        && month.last() >= deepest
+    {
+        return (Period::Month(month), month.first(), month.last().min(today));
+    }
+    match (word, granted) {
+        ("90d", _) => (Period::Days90, back(90), today),
+        ("year", _) => (Period::Year, back(365), today),
+        ("allocation", Some(granted)) if granted.ends() >= deepest => {
+            let until = granted.ends().min(today);
+            (Period::Allocation, granted.begins().max(deepest), until)
+        }
+        _ => (Period::Days30, back(30), today),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY: Day = Day(20_773);
+
+    #[test]
+    fn words_become_days() {
+        let month = Month::read("2026-10").unwrap();
+        for (word, period, days) in [
+            ("", Period::Days30, 30),
+            ("90d", Period::Days90, 90),
+            ("year", Period::Year, 365),
+            ("2026-10", Period::Month(month), 31),
+            ("2026-11", Period::Month(TODAY.month()), 16),
+            ("2027-01", Period::Days30, 30),
+            ("1999-01", Period::Days30, 30),
+            ("2026-13", Period::Days30, 30),
+            ("9999-99", Period::Days30, 30),
+            ("allocation", Period::Days30, 30),
+            ("<b>", Period::Days30, 30),
+        ] {
+            let (found, from, until) = span(word, TODAY, None);
+            assert_eq!((found, until.0 - from.0 + 1), (period, days), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_strangers_are_passed_over() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let ask = Ask::of(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        assert_eq!(ask.by, "week");
+        assert!(fits(Step::Week, 400) && !fits(Step::Day, 93) && fits(Step::Day, 92));
+    }
+}

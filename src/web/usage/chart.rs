@@ -1,0 +1,283 @@
+//! The chart of use over time: bars stacked by person, drawn by the server, with the same figures as a table. Labels
+//! stand beside the drawing, so that it can be stretched to any width without stretching letters.
+
+use super::words::{amount, capital, measure};
+use crate::usage::figures::{Bar, Figures, Member, Step, Who};
+use crate::usage::{Measure, SiteUnit};
+
+/// The drawing's own width and height.
+pub const WIDTH: f64 = 1000.0;
+/// The same for its height.
+pub const HEIGHT: f64 = 300.0;
+/// Labels below the bars.
+const MOST_MARKS: usize = 5;
+
+/// A chart.
+pub struct Chart {
+    /// What it shows, in one sentence.
+    pub label: String,
+    /// In what.
+    pub unit: String,
+    /// Labels beside it, from the top.
+    pub ticks: Vec<String>,
+    /// Labels below it.
+    pub marks: Vec<String>,
+    /// Who has which colour.
+    pub series: Vec<Series>,
+    /// The bars.
+    pub bars: Vec<Drawn>,
+    /// Whether nothing was used.
+    pub is_empty: bool,
+}
+
+/// One colour.
+pub struct Series {
+    /// Its class.
+    pub class: String,
+    /// Who.
+    pub name: String,
+    /// Places in a bar's parts.
+    places: Vec<usize>,
+}
+
+/// A bar.
+pub struct Drawn {
+    /// Its days.
+    pub label: String,
+    /// The pieces of it.
+    pub pieces: Vec<Piece>,
+    /// Hours of each series, for the table.
+    pub cells: Vec<String>,
+    /// All together.
+    pub total: String,
+    /// Days that were not read yet, in words; empty if all were.
+    pub missing: String,
+    /// Left edge.
+    pub x: String,
+    /// Width.
+    pub width: String,
+}
+
+/// A piece of a bar.
+pub struct Piece {
+    /// The colour's class.
+    pub class: String,
+    /// Top edge.
+    pub y: String,
+    /// Height.
+    pub height: String,
+    /// What it is, for whoever points at it.
+    pub title: String,
+}
+
+impl Chart {
+    /// Draws.
+    pub fn of(figures: &Figures, what: Measure, unit: Option<SiteUnit>, step: Step) -> Self {
+        let series = series(&figures.members);
+        let most = figures.bars.iter().map(|bar| bar.total).fold(0.0, f64::max);
+        let top = nice(most);
+        let unit = measure(what, unit);
+        let count = figures.bars.len().max(1);
+        let slot = WIDTH / float(count);
+        let draw = |(place, bar): (usize, &Bar)| {
+            let gap = slot * 0.12;
+            let drawn = Slot { x: slot * float(place) + gap / 2.0, width: slot - gap, top };
+            drawn.draw(bar, &series, &unit, step)
+        };
+        let bars: Vec<Drawn> = figures.bars.iter().enumerate().map(draw).collect();
+        let label = format!(
+            "{} by {}, {} bars from {}. The table below has the same figures.",
+            capital(&unit),
+            step.word(),
+            bars.len(),
+            bars.first().map_or_else(String::new, |bar| bar.label.clone()),
+        );
+        Self {
+            label,
+            ticks: vec![amount(top), amount(top / 2.0), "0".to_owned()],
+            marks: marks(&figures.bars, step),
+            is_empty: most <= 0.0,
+            unit,
+            series,
+            bars,
+        }
+    }
+}
+
+/// Where a bar is drawn.
+struct Slot {
+    x: f64,
+    width: f64,
+    top: f64,
+}
+
+impl Slot {
+    fn draw(&self, bar: &Bar, series: &[Series], unit: &str, step: Step) -> Drawn {
+        let label = days(bar, step);
+        let hours = |one: &Series| -> f64 {
+            one.places.iter().filter_map(|place| bar.parts.get(*place)).sum()
+        };
+        let mut from = 0.0;
+        let mut pieces = Vec::new();
+        for one in series {
+            let used = hours(one);
+            if used <= 0.0 {
+                continue;
+            }
+            let height = used / self.top * HEIGHT;
+            pieces.push(Piece {
+                class: one.class.clone(),
+                y: number(HEIGHT - from - height),
+                height: number(height),
+                title: format!("{label}: {}, {} {unit}", one.name, amount(used)),
+            });
+            from += height;
+        }
+        let missing = match bar.missing {
+            0 => String::new(),
+            1 => "1 day not read yet".to_owned(),
+            many => format!("{many} days not read yet"),
+        };
+        Drawn {
+            pieces,
+            cells: series.iter().map(|one| amount(hours(one))).collect(),
+            total: amount(bar.total),
+            missing,
+            x: number(self.x),
+            width: number(self.width),
+            label,
+        }
+    }
+}
+
+/// Those with a colour of their own, in their order, and all others together.
+fn series(members: &[Member]) -> Vec<Series> {
+    let mut series = Vec::new();
+    let mut others: Vec<usize> = Vec::new();
+    for (place, member) in members.iter().enumerate() {
+        match member.colour {
+            Some(colour) => series.push(Series {
+                class: format!("c{colour}"),
+                name: member.name.clone(),
+                places: vec![place],
+            }),
+            None => others.push(place),
+        }
+    }
+    let name = match others.as_slice() {
+        [] => return series,
+        [one] => members.get(*one).map(|one| one.name.clone()).unwrap_or_default(),
+        many => {
+            let nobody = |place: &usize| members.get(*place).is_some_and(|m| m.who == Who::Others);
+            if many.iter().all(nobody) {
+                "Everybody else".to_owned()
+            } else {
+                format!("{} others", many.len())
+            }
+        }
+    };
+    series.push(Series { class: "cx".to_owned(), name, places: others });
+    series
+}
+
+fn days(bar: &Bar, step: Step) -> String {
+    match step {
+        Step::Day => bar.from.short(),
+        Step::Week => format!("{} to {}", bar.from.short(), bar.until.short()),
+        Step::Month => bar.from.month().words(),
+    }
+}
+
+/// A few first days, evenly apart.
+fn marks(bars: &[Bar], step: Step) -> Vec<String> {
+    let count = bars.len().min(MOST_MARKS);
+    let word = |bar: &Bar| match step {
+        Step::Month => bar.from.month().words(),
+        _ => bar.from.short(),
+    };
+    (0..count)
+        .filter_map(|one| {
+            bars.get(if count < 2 { 0 } else { one * (bars.len() - 1) / (count - 1) })
+        })
+        .map(word)
+        .collect()
+}
+
+/// The next of 1, 2, 4, 5 or 10 times a power of ten: what the highest line is called.
+fn nice(most: f64) -> f64 {
+    if !most.is_finite() || most <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powf(most.log10().floor());
+    let fitting = [1.0, 2.0, 4.0, 5.0, 10.0].into_iter().find(|step| step * power >= most);
+    fitting.unwrap_or(10.0) * power
+}
+
+/// A number of the drawing.
+pub fn number(number: f64) -> String {
+    format!("{number:.1}")
+}
+
+/// A count as a number of the drawing.
+#[expect(clippy::cast_precision_loss, reason = "bars")]
+pub fn float(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Day;
+    use crate::domain::PersonId;
+    use crate::usage::Sums;
+
+    fn member(id: i64, colour: Option<usize>) -> Member {
+        let who = if id == 0 { Who::Others } else { Who::Person(PersonId(id)) };
+        let name = format!("P{id}");
+        Member { who, name, is_in_group: true, colour, sums: Sums::default() }
+    }
+
+    fn chart(parts: &[&[f64]], members: Vec<Member>) -> Chart {
+        let bar = |(place, parts): (usize, &&[f64])| {
+            let day = Day(20_000 + i64::try_from(place).unwrap());
+            Bar {
+                from: day,
+                until: day,
+                parts: parts.to_vec(),
+                total: parts.iter().sum(),
+                missing: 0,
+            }
+        };
+        let bars = parts.iter().enumerate().map(bar).collect();
+        let figures = Figures { members, bars, ..Figures::default() };
+        Chart::of(&figures, Measure::Cores, None, Step::Day)
+    }
+
+    #[test]
+    fn pieces_stand_on_each_other() {
+        let members =
+            vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(0, None)];
+        let chart = chart(&[&[1.0, 2.0, 0.5, 0.5], &[0.0, 0.0, 0.0, 0.0]], members);
+        let classes: Vec<_> = chart.series.iter().map(|one| one.class.as_str()).collect();
+        assert_eq!(classes, ["c0", "c1", "cx"]);
+        assert_eq!(chart.series[2].name, "2 others");
+        let pieces = &chart.bars[0].pieces;
+        assert_eq!((pieces[0].y.as_str(), pieces[0].height.as_str()), ("225.0", "75.0"));
+        assert_eq!((pieces[2].y.as_str(), pieces[2].height.as_str()), ("0.0", "75.0"));
+        assert!(chart.bars[1].pieces.is_empty(), "nothing is drawn for nothing");
+        assert_eq!(chart.bars[0].cells, ["1.0", "2.0", "1.0"]);
+        assert_eq!((chart.bars[0].total.as_str(), chart.ticks[0].as_str()), ("4.0", "4.0"));
+    }
+
+    #[test]
+    fn nothing_and_odd_numbers_are_drawn() {
+        let empty = chart(&[], Vec::new());
+        assert!(empty.is_empty && empty.marks.is_empty());
+        for most in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-9, 3.0, 1e15] {
+            assert!(nice(most) > 0.0 && nice(most).is_finite(), "{most}");
+        }
+        assert!((nice(3.0) - 4.0).abs() < 1e-9 && (nice(42.0) - 50.0).abs() < 1e-9);
+        let many: Vec<&[f64]> = vec![&[1.0]; 92];
+        assert_eq!(chart(&many, vec![member(1, Some(0))]).marks.len(), MOST_MARKS);
+    }
+}

@@ -1,0 +1,132 @@
+//! One job behind a figure, as a row of the list.
+
+use std::collections::HashMap;
+
+use super::Sight;
+use super::words::{amount, part};
+use crate::clock::UnixTime;
+use crate::explain::sizes;
+use crate::store::usage::jobs::Row;
+use crate::usage::{AccountView, Outcome, hours};
+
+/// A job.
+pub struct Job {
+    /// The cluster's short name.
+    pub slug: String,
+    /// Its name.
+    pub cluster: String,
+    /// The account.
+    pub account: String,
+    /// Its number, and the task's.
+    pub id: String,
+    /// Whose, as people read it.
+    pub member: String,
+    /// Their name on the cluster.
+    pub user: String,
+    /// Of what sort.
+    pub kind: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it began.
+    pub began: UnixTime,
+    /// Seconds of cores in the time looked at.
+    pub core_s: u64,
+    /// Whether it is the viewer's own.
+    pub is_own: bool,
+    /// All that is kept of it.
+    pub row: Row,
+}
+
+impl Job {
+    /// Of a row, as the viewer knows people.
+    pub fn of(
+        sight: &Sight,
+        account: &AccountView,
+        row: Row,
+        names: &HashMap<i64, String>,
+    ) -> Self {
+        let facts = &account.facts;
+        let name = |id: i64| names.get(&id).cloned().unwrap_or_default();
+        let user = name(row.user_id);
+        let is_own = facts.own_user.as_deref() == Some(user.as_str());
+        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+        let person = sight.view.people.get(&(facts.cluster, user.clone()));
+        Self {
+            slug: facts.slug.clone(),
+            cluster: facts.title.clone(),
+            account: facts.account.clone(),
+            id: if row.task < 0 {
+                row.number.to_string()
+            } else {
+                format!("{}_{}", row.number, row.task)
+            },
+            member: person.map_or_else(|| user.clone(), |person| person.name.clone()),
+            kind: name(row.kind_id),
+            outcome: Outcome::from_number(row.state),
+            began: UnixTime(row.start_at),
+            core_s: whole(row.seconds).saturating_mul(whole(row.cores)),
+            is_own,
+            user,
+            row,
+        }
+    }
+
+    /// The colour of its end.
+    pub const fn tone(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Done => "ok",
+            Outcome::Running => "running",
+            Outcome::Cancelled => "neutral",
+            Outcome::Failed | Outcome::TimedOut | Outcome::MemoryOut => "failed",
+            Outcome::Interrupted => "warning",
+        }
+    }
+
+    /// Core hours in the time looked at.
+    pub fn core_hours(&self) -> String {
+        amount(hours(self.core_s))
+    }
+
+    /// How long it ran in all.
+    pub fn ran(&self) -> String {
+        sizes::duration(u64::try_from(self.row.elapsed_s).unwrap_or(0))
+    }
+
+    /// How long it had waited.
+    pub fn waited(&self) -> String {
+        sizes::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
+    }
+
+    /// What it held: cores, memory, GPUs.
+    pub fn held(&self) -> String {
+        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+        let mut parts = vec![sizes::count(whole(self.row.cores), "core")];
+        if self.row.memory_mb > 0 {
+            parts.push(sizes::memory(whole(self.row.memory_mb)));
+        }
+        if !self.row.gpus.is_empty() {
+            let gpus = self.row.gpus.split(',').map(|one| match one.rsplit_once(':') {
+                Some(("", count)) => format!("{count} GPU"),
+                Some((model, count)) => format!("{count} {model}"),
+                None => one.to_owned(),
+            });
+            parts.extend(gpus);
+        }
+        parts.join(" · ")
+    }
+
+    /// What it used of its cores.
+    pub fn core_use(&self) -> String {
+        part(ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)))
+    }
+
+    /// What it used of its memory.
+    pub fn memory_use(&self) -> String {
+        part(ratio(self.row.rss_mb, self.row.memory_mb))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn ratio(some: i64, all: i64) -> Option<f64> {
+    (some >= 0 && all > 0).then(|| (some as f64 / all as f64).min(1.0))
+}

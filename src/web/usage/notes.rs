@@ -1,0 +1,112 @@
+//! What must be said before the figures: what is being read, what is missing, and why.
+
+use crate::explain::sizes;
+use crate::usage::figures::{Figures, is_chosen};
+use crate::usage::{AccountView, View};
+
+use super::ask::Looked;
+
+/// Where what a command said begins in the words of a problem.
+const SAID: &str = " It said: ";
+
+/// A note.
+#[derive(Default)]
+pub struct Note {
+    /// info or warning.
+    pub tone: &'static str,
+    /// The sentence.
+    pub title: String,
+    /// More of it.
+    pub text: String,
+    /// What a command said, as it came.
+    pub said: String,
+    /// Where to go; empty for nowhere.
+    pub href: String,
+    /// What is there.
+    pub action: String,
+    /// How far something is, of how much.
+    pub progress: Option<(i64, i64)>,
+}
+
+impl Note {
+    fn new(tone: &'static str, title: String, text: impl Into<String>) -> Self {
+        Self { tone, title, text: text.into(), ..Self::default() }
+    }
+}
+
+/// All that is to be said of what is looked at.
+pub fn notes(view: &View, figures: &Figures, looked: &Looked) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut away = Vec::new();
+    let mut hidden = Vec::new();
+    let mut is_reading = false;
+    for account in view.accounts.iter().filter(|one| is_chosen(one, &looked.choice)) {
+        let facts = &account.facts;
+        if !account.is_connected && !away.contains(&facts.cluster) {
+            away.push(facts.cluster);
+            notes.push(not_connected(account));
+        }
+        let (read, wanted) = account.progress;
+        if account.is_connected && read < wanted && account.problem.is_empty() {
+            is_reading = true;
+            let title = format!(
+                "History is being read: {read} of {wanted} days of {} on {}.",
+                facts.account, facts.title
+            );
+            let text = "It goes on while you are connected, also if you leave this page.";
+            notes.push(Note { progress: Some((read, wanted)), ..Note::new("info", title, text) });
+        }
+        if !account.problem.is_empty() {
+            notes.push(problem(account));
+        }
+        if facts.learnt.hides_jobs && !hidden.contains(&facts.cluster) {
+            hidden.push(facts.cluster);
+            let title = format!("{} shows people only their own jobs.", facts.title);
+            let text = "What others used there may not be told to you. The figures of its accounts can be yours alone, and sums too low. A centre can give the leader of a group the right to see its jobs: ask for the role of a coordinator.";
+            notes.push(Note::new("warning", title, text));
+        }
+    }
+    if figures.missing > 0 && !is_reading {
+        let days = sizes::count(figures.missing, "day");
+        let verb = if figures.missing == 1 { "was" } else { "were" };
+        let title = format!("{days} of this time {verb} not read yet.");
+        notes.push(Note::new("info", title, "What was used then is not in the figures."));
+    }
+    if figures.is_cut {
+        let title = "A day in this time had more jobs than the portal reads.".to_owned();
+        let text = "The figures of that day are too low.";
+        notes.push(Note::new("warning", title, text));
+    }
+    notes
+}
+
+fn not_connected(account: &AccountView) -> Note {
+    let facts = &account.facts;
+    let (href, action) =
+        (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
+    let note = if facts.own_user.is_none() {
+        let title = format!("You were never connected to {}.", facts.title);
+        let text = "Figures are read over your own connection, with your own rights. Connect once, and reading begins.";
+        Note::new("info", title, text)
+    } else {
+        let title = format!("You are not connected to {}.", facts.title);
+        let text = match account.read_at {
+            Some(at) => format!(
+                "Figures from there are as of {}. Nothing new is read until you connect.",
+                at.words()
+            ),
+            None => "Nothing was read from there yet. Reading begins when you connect.".to_owned(),
+        };
+        Note::new("info", title, text)
+    };
+    Note { href, action, ..note }
+}
+
+fn problem(account: &AccountView) -> Note {
+    let facts = &account.facts;
+    let title = format!("What {} used on {} could not be read.", facts.account, facts.title);
+    let (words, said) = account.problem.split_once(SAID).unwrap_or((&account.problem, ""));
+    let text =
+        format!("{} It is tried again by itself. What was read before is below.", words.trim());
+    Note { said: said.to_owned(), ..Note::new("warning", title, text) }
+}

@@ -1,0 +1,217 @@
+//! The rows of the tables by person and by sort of job, with the addresses of the jobs behind each figure.
+
+use super::ask::Looked;
+use super::words::{amount, exact, part, wait};
+use crate::domain::{ClusterId, GroupId, PersonId};
+use crate::explain::sizes;
+use crate::usage::figures::{Figures, Kind, Member, Who};
+use crate::usage::{Measure, Sums, hours};
+
+/// Rows of a table; the others are in the file.
+const MOST_ROWS: usize = 60;
+/// Mebibytes of a gibibyte.
+const MB_OF_GB: f64 = 1024.0;
+
+/// A row.
+pub struct Row {
+    /// Who, or which sort.
+    pub name: String,
+    /// More of it.
+    pub note: &'static str,
+    /// The colour's class; empty for none.
+    pub class: String,
+    /// The jobs behind it; empty where no names are told.
+    pub href: String,
+    /// Those of them that did not end well.
+    pub lost_href: String,
+    /// The figures.
+    pub cells: Cells,
+}
+
+/// Figures in words.
+pub struct Cells {
+    /// Core hours.
+    pub cores: String,
+    /// The same exactly.
+    pub cores_exact: String,
+    /// GPU hours.
+    pub gpus: String,
+    /// By model.
+    pub models: String,
+    /// The site's own unit.
+    pub site: String,
+    /// Jobs that ended.
+    pub jobs: String,
+    /// How many ended well.
+    pub success: String,
+    /// The median wait.
+    pub wait: String,
+    /// Cores used of those held.
+    pub core_use: String,
+    /// Memory likewise.
+    pub memory_use: String,
+    /// Busy GPUs, where that is measured; empty otherwise.
+    pub gpu_use: String,
+    /// Core hours in jobs that did not end well.
+    pub lost: String,
+    /// How they ended.
+    pub lost_note: String,
+    /// Core hours that need not have been asked for.
+    pub spare: String,
+    /// Memory likewise.
+    pub spare_note: String,
+}
+
+impl Cells {
+    /// Of sums.
+    pub fn of(sums: &Sums) -> Self {
+        let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
+        let model = |(name, seconds): &(String, u64)| {
+            let name = if name.is_empty() { "model not told" } else { name };
+            format!("{name} {}", amount(hours(*seconds)))
+        };
+        let mut ends = Vec::new();
+        for (count, words) in [
+            (sums.failed, "failed"),
+            (sums.timed_out, "out of time"),
+            (sums.memory_out, "out of memory"),
+        ] {
+            if count > 0 {
+                ends.push(format!("{} {words}", sizes::number(count)));
+            }
+        }
+        if sums.lost_gpu_s > 0 {
+            ends.push(format!("{} GPU hours", amount(hours(sums.lost_gpu_s))));
+        }
+        let spare_gb = hours(sums.spare_mb_s) / MB_OF_GB;
+        Self {
+            cores: amount(hours(sums.core_s)),
+            cores_exact: exact(hours(sums.core_s)),
+            gpus: amount(hours(sums.gpu_s)),
+            models: models.map(model).collect::<Vec<_>>().join(" · "),
+            site: amount(Measure::Site.hours(sums)),
+            jobs: sizes::number(sums.jobs),
+            success: part(sums.success()),
+            wait: wait(sums.waits.median()),
+            core_use: part(sums.core_use()),
+            memory_use: part(sums.memory_use()),
+            gpu_use: sums.gpu_use().map(super::words::percent).unwrap_or_default(),
+            lost: amount(hours(sums.lost_core_s)),
+            lost_note: ends.join(" · "),
+            spare: amount(hours(sums.spare_core_s)),
+            spare_note: if spare_gb > 0.05 {
+                format!("{} GB hours of memory", amount(spare_gb))
+            } else {
+                String::new()
+            },
+        }
+    }
+}
+
+/// A table.
+pub struct Table {
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// By person.
+pub fn members(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
+    let row = |member: &Member| {
+        let word = member_word(&member.who);
+        let behind = |outcome: &str| match &word {
+            Some(word) => jobs_href(group, looked, &[("member", word), ("outcome", outcome)]),
+            None => String::new(),
+        };
+        Row {
+            name: member.name.clone(),
+            note: if member.is_in_group { "" } else { "not in this group here" },
+            class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
+            href: behind("ended"),
+            lost_href: behind("lost"),
+            cells: Cells::of(&member.sums),
+        }
+    };
+    let rows = figures.members.iter().take(MOST_ROWS).map(row).collect();
+    Table { rows, more: figures.members.len().saturating_sub(MOST_ROWS) }
+}
+
+/// By sort of job.
+pub fn kinds(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
+    let row = |kind: &Kind| {
+        let behind = |outcome: &str| match kind.name.as_str() {
+            "" => String::new(),
+            name => jobs_href(group, looked, &[("kind", name), ("outcome", outcome)]),
+        };
+        Row {
+            name: kind_name(&kind.name).to_owned(),
+            note: "",
+            class: String::new(),
+            href: behind("ended"),
+            lost_href: behind("lost"),
+            cells: Cells::of(&kind.sums),
+        }
+    };
+    let rows = figures.kinds.iter().take(MOST_ROWS).map(row).collect();
+    Table { rows, more: figures.kinds.len().saturating_sub(MOST_ROWS) }
+}
+
+/// What a sort is called.
+pub fn kind_name(name: &str) -> &str {
+    if name.is_empty() { "Jobs of everybody else" } else { name }
+}
+
+/// The jobs behind a figure.
+pub fn jobs_href(group: GroupId, looked: &Looked, changes: &[(&str, &str)]) -> String {
+    let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
+    let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
+    all.extend(changes);
+    format!("{}/jobs?{}", super::address(group), looked.query(&all))
+}
+
+/// Someone in an address; none for those without names.
+pub fn member_word(who: &Who) -> Option<String> {
+    match who {
+        Who::Person(id) => Some(format!("p{id}")),
+        Who::User(cluster, user) => Some(format!("u{cluster}-{user}")),
+        Who::Others => None,
+    }
+}
+
+/// Whom an address means.
+pub fn member_of(word: &str) -> Option<Who> {
+    if let Some(id) = word.strip_prefix('p') {
+        return id.parse().ok().map(|id: i64| Who::Person(PersonId(id)));
+    }
+    let (cluster, user) = word.strip_prefix('u')?.split_once('-')?;
+    let cluster = cluster.parse().ok().map(ClusterId)?;
+    (!user.is_empty()).then(|| Who::User(cluster, user.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_come_back_from_addresses() {
+        for who in [Who::Person(PersonId(7)), Who::User(ClusterId(3), "a-b".into())] {
+            assert_eq!(member_of(&member_word(&who).unwrap()), Some(who));
+        }
+        for odd in ["", "p", "px", "u", "u3", "u3-", "ux-y", "others"] {
+            assert_eq!(member_of(odd), None, "{odd}");
+        }
+        assert_eq!(member_word(&Who::Others), None);
+    }
+
+    #[test]
+    fn figures_in_words() {
+        let mut sums = Sums { core_s: 7200, failed: 2, lost_core_s: 3600, ..Sums::default() };
+        sums.add_gpus("", 3600);
+        sums.add_gpus("v100", 36_000);
+        let cells = Cells::of(&sums);
+        assert_eq!(cells.models, "model not told 1.0 · v100 10.0");
+        assert_eq!((cells.cores_exact.as_str(), cells.lost_note.as_str()), ("2.0000", "2 failed"));
+        assert_eq!((cells.success.as_str(), cells.gpu_use.as_str()), ("–", ""));
+    }
+}

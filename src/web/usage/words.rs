@@ -1,0 +1,94 @@
+//! Figures of use in words.
+
+use crate::explain::sizes;
+use crate::usage::{Measure, SiteUnit, Unit};
+
+/// Nothing is known.
+pub const NONE: &str = "–";
+
+/// Hours, or any other amount: one digit after the point while that says something.
+pub fn amount(amount: f64) -> String {
+    match amount {
+        less if less <= 0.0 => "0".to_owned(),
+        little if little < 0.05 => "<0.1".to_owned(),
+        some if some < 99.95 => format!("{some:.1}"),
+        much => sizes::number(whole(much)),
+    }
+}
+
+/// An amount exactly enough that sums agree.
+pub fn exact(amount: f64) -> String {
+    format!("{amount:.4}")
+}
+
+/// A part of a whole: `87 %`.
+pub fn percent(part: f64) -> String {
+    if part > 0.0 && part < 0.01 { "<1 %".to_owned() } else { format!("{} %", whole(part * 100.0)) }
+}
+
+/// A part that may not be known.
+pub fn part(part: Option<f64>) -> String {
+    part.map_or_else(|| NONE.to_owned(), percent)
+}
+
+/// Seconds that may not be known.
+pub fn wait(seconds: Option<u64>) -> String {
+    seconds.map_or_else(|| NONE.to_owned(), sizes::duration)
+}
+
+/// `core hours`, `RGU hours`.
+pub fn measure(measure: Measure, unit: Option<SiteUnit>) -> String {
+    format!("{} hours", noun(measure, unit))
+}
+
+/// `core hours`, `GPU years`.
+pub fn unit(unit: Unit, site: Option<SiteUnit>) -> String {
+    let many = if unit.in_years { "years" } else { "hours" };
+    format!("{} {many}", noun(unit.measure, site))
+}
+
+fn noun(measure: Measure, unit: Option<SiteUnit>) -> &'static str {
+    match measure {
+        Measure::Cores => "core",
+        Measure::Gpus => "GPU",
+        Measure::Site => unit.map_or("site", SiteUnit::title),
+    }
+}
+
+/// With a capital letter at its beginning.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// The nearest whole number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+pub fn whole(number: f64) -> u64 {
+    if number.is_finite() { number.clamp(0.0, 1e15).round() as u64 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        for (hours, words) in [
+            (0.0, "0"),
+            (-3.0, "0"),
+            (0.01, "<0.1"),
+            (3.25, "3.2"),
+            (99.96, "100"),
+            (12_345.6, "12,346"),
+            (f64::NAN, "0"),
+        ] {
+            assert_eq!(amount(hours), words);
+        }
+        assert_eq!(
+            (percent(0.874), percent(0.001), part(None)),
+            ("87 %".into(), "<1 %".into(), NONE.into())
+        );
+        assert_eq!(measure(Measure::Site, Some(SiteUnit::ReferenceGpus)), "RGU hours");
+    }
+}
