@@ -30,16 +30,20 @@ struct StandingPage {
     page: Page,
     group: GroupId,
     group_name: String,
-    clusters: Vec<ClusterCards>,
+    may_manage: bool,
+    part: StandingPart,
 }
 
-/// The part alone, for a page that is open.
+/// The part alone: for a page that is open, and on the page of the group's use.
 #[derive(Template)]
 #[template(path = "standing/part.html")]
-struct StandingPart {
+pub struct StandingPart {
     group: GroupId,
     clusters: Vec<ClusterCards>,
 }
+
+/// It escapes what it shows by itself.
+impl askama::filters::HtmlSafe for StandingPart {}
 
 /// How a group stands on one cluster.
 pub struct ClusterCards {
@@ -67,19 +71,26 @@ pub struct ClusterCards {
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
-    let mut clusters = Vec::new();
-    for (place, accounts) in on_clusters(&context, &me, &view).await? {
-        clusters.push(cards(&context, &me, &view, place.as_ref(), &accounts).await?);
-    }
+    let part = part(&context, &me, &view).await?;
     if context.is_fragment {
-        return show(&StandingPart { group, clusters });
+        return show(&part);
     }
     show(&StandingPage {
         page: Page::for_person(&context, &me.0, "Fair share and storage", Section::Groups),
         group,
         group_name: name(&context, group).await?,
-        clusters,
+        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
+        part,
     })
+}
+
+/// How the group of a view stands, from what is known.
+pub async fn part(context: &Context, me: &Me, view: &View) -> Result<StandingPart, AppError> {
+    let mut clusters = Vec::new();
+    for (place, accounts) in on_clusters(context, me, view).await? {
+        clusters.push(cards(context, me, view, place.as_ref(), &accounts).await?);
+    }
+    Ok(StandingPart { group: view.group, clusters })
 }
 
 /// What a group is called.

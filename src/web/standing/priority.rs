@@ -26,6 +26,7 @@ struct PriorityPage {
     page: Page,
     group: GroupId,
     group_name: String,
+    may_manage: bool,
     clusters: Vec<ClusterRanks>,
 }
 
@@ -101,6 +102,7 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
         page: Page::for_person(&context, &me.0, "Why is my priority low?", Section::Groups),
         group,
         group_name: name(&context, group).await?,
+        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
         clusters,
     })
 }

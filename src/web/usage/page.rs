@@ -5,6 +5,7 @@ use askama::Template;
 use super::super::Answer;
 use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
+use super::super::standing::{self, StandingPart};
 use super::ask::Option3;
 use super::burn::{Burn, burns};
 use super::chart::Chart;
@@ -25,6 +26,7 @@ struct UsePage {
     has_accounts: bool,
     filters: Filters,
     part: Part,
+    standing: StandingPart,
 }
 
 impl UsePage {
@@ -104,6 +106,7 @@ pub async fn get(
             accounts: looked.accounts(&sight.view),
         },
         part: part_of(&sight),
+        standing: standing::part(&context, &me, &sight.view).await?,
     })
 }
 
