@@ -9,7 +9,7 @@ pub const WIDTH: f64 = 640.0;
 /// Size of the drawing.
 pub const HEIGHT: f64 = 160.0;
 /// Room for words at the left.
-const LEFT: f64 = 48.0;
+const LEFT: f64 = 64.0;
 /// Room around the line.
 const EDGE: f64 = 12.0;
 /// Ratios are drawn within these.
@@ -122,7 +122,7 @@ mod tests {
     fn a_line_with_a_gap() {
         let line = draw(&[point(0, 0.2), point(1, 0.4), point(2, 0.8), point(20, 0.1)]).unwrap();
         assert_eq!(line.stretches.len(), 2, "{line:?}");
-        assert!(line.stretches[0].starts_with("48.0,"), "{line:?}");
+        assert!(line.stretches[0].starts_with("64.0,"), "{line:?}");
         assert!(line.label.contains("highest 4.0 times"), "{}", line.label);
         assert!(line.marks.iter().any(|(_, words)| *words == "2 ×"));
         let (one, last): (f64, f64) = (line.one.parse().unwrap(), line.last.1.parse().unwrap());
