@@ -71,3 +71,30 @@ pub async fn sweep(db: &mut Connection, until: UnixTime) -> Result<u64> {
         sqlx::query("DELETE FROM share_points WHERE at < $1").bind(until.0).execute(db).await?;
     Ok(done.rows_affected())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, commit};
+
+    #[tokio::test]
+    async fn points_are_hours_apart_and_run_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        sqlx::query("PRAGMA defer_foreign_keys = ON").execute(&mut *tx).await.unwrap();
+        let (person, cluster) = (PersonId(1), ClusterId(1));
+        let point = |at: i64| SharePoint { at: UnixTime(at), share: 0.2, used: 0.4 };
+        let mut added = Vec::new();
+        for at in [0, 10, APART - 1, APART, APART + 9] {
+            added.push(add(&mut tx, person, cluster, "a", point(at)).await.unwrap());
+        }
+        assert_eq!(added, [true, false, false, true, false]);
+        assert!(add(&mut tx, person, cluster, "b", point(10)).await.unwrap(), "another account");
+        let found = since(&mut tx, person, cluster, "a", UnixTime(1)).await.unwrap();
+        assert_eq!(found, [point(APART)]);
+        assert_eq!(sweep(&mut tx, UnixTime(APART)).await.unwrap(), 2);
+        assert_eq!(sweep(&mut tx, UnixTime(i64::MAX)).await.unwrap(), 1);
+        commit(tx).await.unwrap();
+    }
+}

@@ -9,7 +9,7 @@ pub const WIDTH: f64 = 640.0;
 /// Size of the drawing.
 pub const HEIGHT: f64 = 160.0;
 /// Room for words at the left.
-const LEFT: f64 = 48.0;
+const LEFT: f64 = 64.0;
 /// Room around the line.
 const EDGE: f64 = 12.0;
 /// Ratios are drawn within these.
@@ -18,6 +18,15 @@ const RANGE: (f64, f64) = (0.01, 100.0);
 const LONGEST_GAP: i64 = 4 * 86_400;
 /// No more points than this are drawn.
 const MOST_POINTS: usize = 240;
+/// Heights that are marked: the ratio, its words, and whether it gives way to the next where there is little room.
+const MARKS: [(f64, &str, bool); 6] = [
+    (0.01, "1 %", false),
+    (0.1, "10 %", false),
+    (0.5, "half", true),
+    (2.0, "2 ×", true),
+    (10.0, "10 ×", false),
+    (100.0, "100 ×", false),
+];
 
 /// A drawing.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,19 +81,11 @@ pub fn draw(points: &[SharePoint]) -> Option<ShareLine> {
         }
         before = Some(*at);
     }
-    const MARKS: [(f64, &str); 6] = [
-        (0.01, "1 %"),
-        (0.1, "10 %"),
-        (0.5, "half"),
-        (2.0, "2 ×"),
-        (10.0, "10 ×"),
-        (100.0, "100 ×"),
-    ];
-    let fits = |mark: &&(f64, &str)| {
-        (low..=high).contains(&mark.0)
-            && !(mark.0 == 0.5 && low < 0.09 || mark.0 == 2.0 && high > 11.0)
+    let is_crowded = low < 0.09 || high > 11.0;
+    let fits = |(ratio, _, gives_way): &&(f64, &str, bool)| {
+        (low..=high).contains(ratio) && !(*gives_way && is_crowded)
     };
-    let marks = MARKS.iter().filter(fits).map(|(ratio, words)| (y(*ratio), *words)).collect();
+    let marks = MARKS.iter().filter(fits).map(|(ratio, words, _)| (y(*ratio), *words)).collect();
     let words = |ratio: f64| if ratio > 1.0 { times(ratio) } else { percent(ratio) };
     let days = (Day::of(first.0).short(), Day::of(last.0).short());
     let label = format!(
@@ -122,7 +123,7 @@ mod tests {
     fn a_line_with_a_gap() {
         let line = draw(&[point(0, 0.2), point(1, 0.4), point(2, 0.8), point(20, 0.1)]).unwrap();
         assert_eq!(line.stretches.len(), 2, "{line:?}");
-        assert!(line.stretches[0].starts_with("48.0,"), "{line:?}");
+        assert!(line.stretches[0].starts_with("64.0,"), "{line:?}");
         assert!(line.label.contains("highest 4.0 times"), "{}", line.label);
         assert!(line.marks.iter().any(|(_, words)| *words == "2 ×"));
         let (one, last): (f64, f64) = (line.one.parse().unwrap(), line.last.1.parse().unwrap());

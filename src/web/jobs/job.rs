@@ -14,6 +14,7 @@ use super::super::Answer;
 use super::super::assets;
 use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
+use super::super::standing;
 use super::super::submissions;
 use super::array;
 use super::facts::facts;
@@ -206,7 +207,12 @@ async fn live(
         None => String::new(),
     };
     let job = &record.job;
-    let priority = priority_page(context, me, &found, record).await?;
+    let priority = match stage(record) {
+        Stage::Waiting if found.is_own => {
+            standing::priority_page(context, me, found.place.cluster.id, &job.account).await?
+        }
+        _ => String::new(),
+    };
     let row = frame(&found.place, now, "").record(record, found.is_own);
     let stage = stage(record);
     let paper = &sheet.paper;
@@ -264,30 +270,6 @@ async fn live(
     };
     live.mark = mark(&live);
     Ok(live)
-}
-
-/// The page that says why one's priority is low, for a waiting job of one's own whose account a group of theirs has.
-async fn priority_page(
-    context: &Context,
-    me: &Me,
-    found: &Found,
-    record: &Record,
-) -> Result<String, AppError> {
-    if !found.is_own || stage(record) != Stage::Waiting {
-        return Ok(String::new());
-    }
-    let mut db = context.app.store.read().await?;
-    let known = store::allocations::accounts_of_person(&mut db, me.0.person.id).await?;
-    // Sites add `_cpu` and `_gpu` to the names that people submit with.
-    let is_same = |account: &str| {
-        let rest = record.job.account.strip_prefix(account);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-    };
-    let mut known = known.into_iter().map(|(one, _)| one);
-    let group = known
-        .find(|one| one.cluster_id == found.place.cluster.id && is_same(&one.account))
-        .map(|one| format!("/groups/{}/priority", one.group_id));
-    Ok(group.unwrap_or_default())
 }
 
 /// What fits its state.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 
 use self::cards::{DemandCard, ShareCard};
-pub use self::priority::get as priority;
+pub use self::priority::{get as priority, priority_page};
 use self::storage::{ProjectFolder, ProjectPeople};
 use super::Answer;
 use super::extract::{Context, Me, Path};

@@ -10,11 +10,13 @@ use super::super::page::{Page, Section, show};
 use super::{name, on_clusters};
 use crate::auth::Action;
 use crate::clock::UnixTime;
-use crate::domain::GroupId;
+use crate::domain::{ClusterId, GroupId};
+use crate::error::AppError;
 use crate::explain::sizes;
 use crate::slurm::factors::Factors;
 use crate::slurm::job::Stage;
 use crate::slurm::shares::Share;
+use crate::store;
 use crate::usage::{Facts, shares};
 
 /// Waiting jobs that are drawn.
@@ -105,6 +107,25 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
         may_manage: me.may(Action::ManageUsage(group)).is_ok(),
         clusters,
     })
+}
+
+/// The address of this page for someone whose job is charged to an account; empty if no group of theirs has it.
+pub async fn priority_page(
+    context: &Context,
+    me: &Me,
+    cluster: ClusterId,
+    account: &str,
+) -> Result<String, AppError> {
+    let mut db = context.app.store.read().await?;
+    let known = store::allocations::accounts_of_person(&mut db, me.0.person.id).await?;
+    // Sites add `_cpu` and `_gpu` to the names that people submit with.
+    let is_same = |known: &str| {
+        let rest = account.strip_prefix(known);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let mut known = known.into_iter().map(|(one, _)| one);
+    let group = known.find(|one| one.cluster_id == cluster && is_same(&one.account));
+    Ok(group.map(|one| format!("/groups/{}/priority", one.group_id)).unwrap_or_default())
 }
 
 fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRanks {

@@ -72,14 +72,16 @@ pub fn people(rows: &[UserPlace], accounts: &[&Facts], view: &View) -> Vec<Proje
         }
     }
     let project = |(project, mut rows): (String, Vec<&UserPlace>)| {
-        rows.sort_by_key(|row| std::cmp::Reverse((row.used_bytes, row.files)));
+        rows.sort_by(|a, b| {
+            (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user))
+        });
         let more = rows.len().saturating_sub(MOST_PEOPLE);
         let person = |row: &&UserPlace| {
             let known = view.people.get(&(cluster, row.user.clone()));
             PersonPlace {
                 name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
                 user: known.map(|_| row.user.clone()).unwrap_or_default(),
-                space: sizes::memory(row.used_bytes.div_ceil(1 << 20)),
+                space: space(row.used_bytes),
                 files: sizes::number(row.files),
             }
         };
@@ -87,4 +89,82 @@ pub fn people(rows: &[UserPlace], accounts: &[&Facts], view: &View) -> Vec<Proje
         ProjectPeople { project, people, more }
     };
     found.into_iter().map(project).collect()
+}
+
+/// The program tells hundredths of a gibibyte: less than that is next to nothing.
+fn space(bytes: u64) -> String {
+    match bytes.div_ceil(1 << 20) {
+        0 => "less than 10 MB".to_owned(),
+        mb => sizes::memory(mb),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::Learnt;
+    use crate::domain::{ClusterId, GroupId, PersonId};
+    use crate::usage::Person;
+
+    fn facts(account: &str) -> Facts {
+        Facts {
+            cluster: ClusterId(1),
+            slug: "key".into(),
+            title: "Key".into(),
+            account: account.into(),
+            slurm_names: vec![format!("{account}_cpu")],
+            site: Arc::new(crate::sites::presets()[0].clone()),
+            learnt: Arc::new(Learnt::default()),
+            own_user: None,
+            books: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn labels_name_accounts_as_whole_words() {
+        let (smith, nn) = (facts("def-smith"), facts("nn8050k"));
+        let accounts = [&smith, &nn];
+        for good in [
+            "/project (project def-smith)",
+            "/cluster/projects/nn8050k",
+            "/p (group def-smith_cpu)",
+        ] {
+            assert!(names(good, &accounts), "{good}");
+        }
+        for bad in ["/project (project def-smithers)", "/home (user def-smith)", "/home/def", ""] {
+            assert!(!names(bad, &accounts), "{bad}");
+        }
+    }
+
+    #[test]
+    fn people_of_a_project_by_name() {
+        let smith = facts("def-smith");
+        let row = |project: &str, user: &str, used_bytes| UserPlace {
+            project: project.into(),
+            user: user.into(),
+            used_bytes,
+            files: 3,
+        };
+        let rows = [
+            row("def-smith", "bob", 0),
+            row("def-smith", "alice", 5 << 30),
+            row("def-x", "eve", 9),
+        ];
+        let alice = Person { id: PersonId(7), name: "Alice Martin".into() };
+        let view = View {
+            group: GroupId(1),
+            leads: true,
+            me: PersonId(1),
+            accounts: Vec::new(),
+            people: Arc::new(HashMap::from([((ClusterId(1), "alice".to_owned()), alice)])),
+        };
+        let found = people(&rows, &[&smith], &view);
+        assert_eq!(found.len(), 1, "nothing of other projects");
+        let shown: Vec<_> =
+            found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
+        assert_eq!(shown, [("Alice Martin", "alice", "5 GB"), ("bob", "", "less than 10 MB")]);
+    }
 }
