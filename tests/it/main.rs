@@ -63,4 +63,5 @@ mod sign_in;
 mod submission_faults;
 mod submissions;
 mod support;
+mod usage_pages;
 mod webhooks;
