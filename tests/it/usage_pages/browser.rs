@@ -25,23 +25,23 @@ async fn audit_all(width: u32) {
     browser
         .run("for (const one of document.querySelectorAll('main details')) one.open = true")
         .await;
-    look(&browser, "the page of a PI").await;
     keep(&browser, &format!("use-pi-{width}")).await;
+    look(&browser, "the page of a PI").await;
     browser.go(&world.url("use")).await;
     browser.wait_for_text("Use over time").await;
     browser.prefer("dark").await;
-    look(&browser, "the page in the dark").await;
     keep(&browser, &format!("use-pi-dark-{width}")).await;
+    look(&browser, "the page in the dark").await;
     let max = world.portal.person_id("max").await;
     browser.go(&world.url(&format!("use/jobs?member=p{max}"))).await;
     browser.wait_for_text("Jobs of max").await;
-    look(&browser, "jobs").await;
     keep(&browser, &format!("use-jobs-{width}")).await;
+    look(&browser, "jobs").await;
     browser.go(&world.url("accounts")).await;
     browser.press("Add the allocation").await;
     browser.wait_for_text("There is a problem").await;
-    look(&browser, "an allocation without an amount").await;
     keep(&browser, &format!("use-accounts-{width}")).await;
+    look(&browser, "an allocation without an amount").await;
     browser.fill("amount", "5000").await;
     browser.press("Add the allocation").await;
     browser.wait_for_text("The allocation is added").await;
