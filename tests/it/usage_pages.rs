@@ -6,9 +6,9 @@ mod settings;
 
 use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;
+use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
 use portolan::store::usage::{self, Book, ReadDay};
-use portolan::store::{self};
 use portolan::usage::tally::{Line, Sheet};
 use portolan::usage::{Outcome, Sums, write_sheet};
 
@@ -119,7 +119,8 @@ impl World {
     async fn seen(&self) -> Vec<String> {
         let mut db = self.portal.app.store.read().await.unwrap();
         let action = Some("usage.seen".to_owned());
-        let filter = store::activity::Filter { action, limit: 100, ..Default::default() };
+        let filter =
+            store::activity::Filter { action, limit: 100, ..store::activity::Filter::default() };
         let entries = store::activity::list(&mut db, &filter).await.unwrap();
         entries.into_iter().map(|entry| entry.detail).collect()
     }
