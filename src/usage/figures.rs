@@ -184,7 +184,6 @@ pub fn figures(view: &View, choice: &Choice) -> Figures {
             for (day, roll) in ledger.between(choice.from, choice.until) {
                 let who = who(view, account, &roll.user);
                 of_account.add(&roll.sums);
-                // Of others without names, neither is the name of their jobs told.
                 let kind = if who == Who::Others { "" } else { &roll.kind };
                 kinds.entry(kind).or_default().add(&roll.sums);
                 if let Some((parts, _)) = bars.get_mut(&choice.step.first(day)) {

@@ -234,7 +234,7 @@ fn check(grant: &Grant) -> Result<(), NotSet> {
         return Err(NotSet::Amount);
     }
     let length = grant.ends.0.saturating_sub(grant.begins.0);
-    if !(0..LONGEST_PERIOD).contains(&length) { Err(NotSet::Period) } else { Ok(()) }
+    if (0..LONGEST_PERIOD).contains(&length) { Ok(()) } else { Err(NotSet::Period) }
 }
 
 fn words(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {

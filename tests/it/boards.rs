@@ -37,7 +37,7 @@ struct Run<'a> {
 
 impl TestApp {
     /// A cluster that is never reached, and what someone's place there is like.
-    async fn give_ground(&self, who: &Client, name: &str) {
+    pub async fn give_ground(&self, who: &Client, name: &str) {
         let mut db = self.app.store.read().await.unwrap();
         let is_there = store::clusters::by_slug(&mut db, "key").await.unwrap().is_some();
         drop(db);

@@ -65,4 +65,5 @@ mod submissions;
 mod support;
 mod usage;
 mod usage_standing;
+mod usage_pages;
 mod webhooks;

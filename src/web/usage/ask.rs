@@ -1,5 +1,6 @@
 //! What of a group's use is asked for. Whatever the address says, something sensible is shown.
 
+use super::words::{capital, measure};
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 use crate::usage::figures::{Choice, MOST_BARS, Step};
@@ -214,12 +215,7 @@ impl Looked {
     pub fn measures(&self) -> Vec<Option3> {
         let all = Measure::ALL.into_iter();
         let fitting = all.filter(|one| *one != Measure::Site || self.unit.is_some());
-        let words = |one: Measure| {
-            let words = super::words::measure(one, self.unit);
-            let mut letters = words.chars();
-            let first = letters.next().map(|first| first.to_ascii_uppercase());
-            first.into_iter().chain(letters).collect::<String>()
-        };
+        let words = |one: Measure| capital(&measure(one, self.unit));
         fitting.map(|one| (one.word().to_owned(), words(one), one == self.choice.measure)).collect()
     }
 

@@ -29,7 +29,7 @@ use crate::usage::figures::{Figures, figures};
 pub type Pairs = Vec<(String, String)>;
 
 /// What is looked at.
-struct Sight {
+pub struct Sight {
     group: Group,
     view: View,
     allocations: Vec<Allocation>,

@@ -184,7 +184,7 @@ fn facts(
         exact: sums.jobs.to_string(),
         ..fact("Jobs", &totals.jobs, 0.0, ended, behind("ended"))
     });
-    let lost = if totals.lost_note.is_empty() { String::new() } else { totals.lost_note.clone() };
+    let lost = totals.lost_note.clone();
     let words_only = |label: &str, value: &str, hint: String, href: String| Fact {
         exact: String::new(),
         ..fact(label, value, 0.0, hint, href)

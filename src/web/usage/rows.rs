@@ -1,7 +1,7 @@
 //! The rows of the tables by person and by sort of job, with the addresses of the jobs behind each figure.
 
 use super::ask::Looked;
-use super::words::{amount, exact, part, wait};
+use super::words::{amount, part, wait};
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::explain::sizes;
 use crate::usage::figures::{Figures, Kind, Member, Who};
@@ -32,8 +32,6 @@ pub struct Row {
 pub struct Cells {
     /// Core hours.
     pub cores: String,
-    /// The same exactly.
-    pub cores_exact: String,
     /// GPU hours.
     pub gpus: String,
     /// By model.
@@ -86,7 +84,6 @@ impl Cells {
         let spare_gb = hours(sums.spare_mb_s) / MB_OF_GB;
         Self {
             cores: amount(hours(sums.core_s)),
-            cores_exact: exact(hours(sums.core_s)),
             gpus: amount(hours(sums.gpu_s)),
             models: models.map(model).collect::<Vec<_>>().join(" · "),
             site: amount(Measure::Site.hours(sums)),
@@ -211,7 +208,7 @@ mod tests {
         sums.add_gpus("v100", 36_000);
         let cells = Cells::of(&sums);
         assert_eq!(cells.models, "model not told 1.0 · v100 10.0");
-        assert_eq!((cells.cores_exact.as_str(), cells.lost_note.as_str()), ("2.0000", "2 failed"));
+        assert_eq!((cells.cores.as_str(), cells.lost_note.as_str()), ("2.0", "2 failed"));
         assert_eq!((cells.success.as_str(), cells.gpu_use.as_str()), ("–", ""));
     }
 }

@@ -145,6 +145,11 @@ impl Browser {
         self.run(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
     }
 
+    /// A picture of what is seen.
+    pub async fn picture(&self) -> Vec<u8> {
+        self.window.screenshot().await.unwrap()
+    }
+
     /// Ends the window; the driver ends with the value.
     pub async fn close(self) {
         let _ = self.window.clone().close().await;

@@ -1,0 +1,373 @@
+//! What a group used, in the portal: who sees which names, files whose sums are the page's, odd addresses, and what
+//! those who lead a group can set.
+
+mod browser;
+mod settings;
+
+use portolan::clock::{Day, UnixTime};
+use portolan::domain::PersonId;
+use portolan::store;
+use portolan::store::allocations::{self, NewAllocation};
+use portolan::store::usage::{self, Book, ReadDay};
+use portolan::usage::tally::{Line, Sheet};
+use portolan::usage::{Outcome, Sums, write_sheet};
+
+use crate::support::app::START;
+use crate::support::{Client, Page, TestApp};
+
+/// Markup in everything that a cluster can name.
+const EVIL: &str = "<b id=evil>\"'&</b>";
+/// The day on which the tests begin.
+const TODAY: Day = Day(20_773);
+
+/// A lab with figures, its people, and those who have no business there.
+struct World {
+    portal: TestApp,
+    lab: i64,
+    admin: Client,
+    pi: Client,
+    member: Client,
+    other: Client,
+}
+
+async fn world() -> World {
+    let (portal, admin) = TestApp::with_admin().await;
+    let lab = portal.group(&admin, "Smith Lab").await;
+    let jones = portal.group(&admin, "Jones Lab").await;
+    let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    let member = portal.join(&portal.invite(&admin, lab, "member").await, "max").await;
+    let other = portal.join(&portal.invite(&admin, jones, "pi").await, "otto").await;
+    portal.give_ground(&pi, "pia").await;
+    portal.give_ground(&member, "max").await;
+    portal.give_ground(&other, "otto").await;
+    World { portal, lab, admin, pi, member, other }
+}
+
+/// What someone did on a day: name, sort, hours of 4 cores, how it ended.
+type Did<'a> = (&'a str, &'a str, u64, Outcome);
+
+impl World {
+    fn url(&self, rest: &str) -> String {
+        format!("/groups/{}/{rest}", self.lab)
+    }
+
+    async fn choose(&self, accounts: &[&str]) {
+        let form: Vec<(&str, &str)> = accounts.iter().map(|one| ("account", *one)).collect();
+        let page = self.pi.post(&self.url("accounts"), &form).await;
+        assert_eq!(page.status, 303, "{}", page.text());
+    }
+
+    /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
+    async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
+        let portal = &self.portal;
+        let person = PersonId(portal.person_id(reader).await);
+        let cluster = portal.cluster_id("key").await;
+        let mut tx = portal.app.store.write().await.unwrap();
+        let now = portal.clock.now();
+        let id = usage::want(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
+        let books = usage::books(&mut tx, person, cluster).await.unwrap();
+        let book: Book = books.into_iter().find(|book| book.id == id).unwrap();
+        let read = ReadDay { day, read_at: now, is_final: true, is_cut: false };
+        let mut sheet = Sheet::default();
+        for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
+            let named = has_names || *user == reader;
+            let (user, kind) = if named { (*user, *kind) } else { ("", "") };
+            let sums = sums(*hours, *outcome);
+            match sheet.rolls.iter_mut().find(|(a, b, _)| a == user && b == kind) {
+                Some((.., known)) => known.add(&sums),
+                None => sheet.rolls.push((user.to_owned(), kind.to_owned(), sums)),
+            }
+            if named {
+                let raw = u64::try_from(day.0).unwrap() * 100 + u64::try_from(place).unwrap();
+                sheet.jobs.push(line(raw, day, (user, kind, *hours, *outcome)));
+            }
+        }
+        write_sheet(&mut tx, &book, read, &sheet).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// Three months of figures for the PI and the member, and an allocation.
+    async fn fill(&self) {
+        self.choose(&["key/def-one"]).await;
+        for back in 0..95 {
+            let day = TODAY.plus(-back);
+            let hours = u64::try_from(back % 7).unwrap();
+            let did = [
+                ("pia", "train-#", 3, Outcome::Done),
+                ("max", "fit", 2 + hours, Outcome::Done),
+                ("max", EVIL, 1, Outcome::Failed),
+                (EVIL, "=cmd()", 1, Outcome::MemoryOut),
+                ("gone", "fit", 1 + hours / 2, Outcome::TimedOut),
+            ];
+            self.put_day("pia", true, day, &did).await;
+            self.put_day("max", false, day, &did).await;
+        }
+        let new = NewAllocation {
+            group: portolan::domain::GroupId(self.lab),
+            cluster: self.portal.cluster_id("key").await,
+            account: "def-one".into(),
+            unit: "core-hours",
+            amount: 20_000.0,
+            begins: TODAY.plus(-60),
+            ends: TODAY.plus(120),
+        };
+        let mut tx = self.portal.app.store.write().await.unwrap();
+        allocations::add(&mut tx, &new, START).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    async fn seen(&self) -> Vec<String> {
+        let mut db = self.portal.app.store.read().await.unwrap();
+        let action = Some("usage.seen".to_owned());
+        let filter =
+            store::activity::Filter { action, limit: 100, ..store::activity::Filter::default() };
+        let entries = store::activity::list(&mut db, &filter).await.unwrap();
+        entries.into_iter().map(|entry| entry.detail).collect()
+    }
+}
+
+fn sums(hours: u64, outcome: Outcome) -> Sums {
+    let seconds = hours * 3600;
+    let lost = if outcome.is_lost() { seconds * 4 } else { 0 };
+    let one = |is: bool| u64::from(is);
+    let mut sums = Sums {
+        core_s: seconds * 4 + 7,
+        gpu_s: seconds,
+        jobs: 1,
+        done: one(outcome == Outcome::Done),
+        failed: one(outcome == Outcome::Failed),
+        timed_out: one(outcome == Outcome::TimedOut),
+        memory_out: one(outcome == Outcome::MemoryOut),
+        held_core_s: seconds * 4,
+        used_core_s: seconds * 3,
+        held_mb_s: seconds * 4096,
+        used_mb_s: seconds * 1024,
+        lost_core_s: lost,
+        spare_core_s: seconds,
+        spare_mb_s: seconds * 2048,
+        ..Sums::default()
+    };
+    sums.add_gpus("v100", seconds);
+    sums.waits.count(90);
+    sums
+}
+
+fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> Line {
+    Line {
+        raw,
+        start: UnixTime(day.start().0 + 60),
+        number: raw,
+        task: None,
+        user: user.to_owned(),
+        kind: kind.to_owned(),
+        outcome,
+        seconds: hours * 3600,
+        elapsed_s: hours * 3600,
+        wait_s: 90,
+        cores: 4,
+        memory_mb: 4096,
+        gpus: "v100:1".into(),
+        cpu_s: Some(hours * 3600 * 3),
+        rss_mb: Some(1024),
+    }
+}
+
+/// The sum of a column of a file.
+fn sum(page: &Page, column: usize) -> f64 {
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert!(page.header("content-type").starts_with("text/csv"));
+    let rows = page.text().lines().skip(1);
+    rows.map(|row| {
+        row.trim_matches('"').split("\",\"").nth(column).unwrap().parse::<f64>().unwrap()
+    })
+    .sum()
+}
+
+fn shown(page: &Page, place: usize) -> f64 {
+    let html = scraper::Html::parse_document(page.text());
+    let data = scraper::Selector::parse(".fact data").unwrap();
+    let value = html.select(&data).nth(place).unwrap().attr("value").unwrap().to_owned();
+    value.parse().unwrap()
+}
+
+#[tokio::test]
+async fn those_who_lead_see_names_and_members_none() {
+    let world = world().await;
+    world.fill().await;
+    let page = world.pi.get(&world.url("use")).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    for words in ["max", "gone", "not in this group here", "train-#", "By person", "v100"] {
+        assert!(page.text().contains(words), "{words}");
+    }
+    assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
+    assert!(page.text().contains("&#60;b id") || page.text().contains("&lt;b id"));
+    assert!(page.text().contains("If the coming weeks are like the last eight"));
+    let part = world.pi.get(&world.url("use/part")).await;
+    assert!(part.text().contains("gone") && !part.text().contains("<html"));
+
+    let page = world.member.get(&world.url("use")).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    for words in ["You", "Everybody else", "fit", "Your jobs"] {
+        assert!(page.text().contains(words), "{words}");
+    }
+    for file in ["use", "use/part", "use/members.csv", "use/kinds.csv", "use/days.csv"] {
+        let page = world.member.get(&world.url(file)).await;
+        let text = page.text().to_lowercase();
+        for name in ["pia", "gone", "train-#", "cmd()"] {
+            assert!(!text.contains(name), "{file} tells {name} to a member");
+        }
+    }
+    let all = shown(&world.pi.get(&world.url("use")).await, 0);
+    let same = shown(&world.member.get(&world.url("use")).await, 0);
+    assert!((all - same).abs() < 1e-3, "the group's totals are for everybody in it");
+}
+
+#[tokio::test]
+async fn members_find_their_own_jobs_whatever_they_ask() {
+    let world = world().await;
+    world.fill().await;
+    let pia = world.portal.person_id("pia").await;
+    let cluster = world.portal.cluster_id("key").await;
+    for query in [
+        String::new(),
+        format!("member=p{pia}"),
+        format!("member=u{cluster}-gone"),
+        "member=&kind=train-%23".into(),
+        "outcome=lost".into(),
+    ] {
+        for path in ["use/jobs", "use/jobs.csv"] {
+            let page = world.member.get(&world.url(&format!("{path}?{query}"))).await;
+            assert_eq!(page.status, 200, "{}", page.text());
+            let text = page.text();
+            assert!(!text.contains("gone") && !text.contains(">pia"), "{path}?{query}");
+            let other = text.contains("<p class=\"cell-sub\" dir=\"auto\">train-#</p>");
+            assert!(!other && !text.contains("\"train-#\""), "{path}?{query}");
+        }
+    }
+    let own = world.member.get(&world.url("use/jobs")).await;
+    assert!(own.attribute("tbody a[href^='/jobs/key/']", "href").starts_with("/jobs/key/"));
+    assert!(world.seen().await.is_empty(), "nobody's names were looked at");
+
+    let gone = format!("use/jobs?member=u{cluster}-gone&outcome=out-of-time&period=2026-10");
+    let page = world.pi.get(&world.url(&gone)).await;
+    assert!(page.text().contains("31 jobs"), "{}", page.text());
+    let max = world.portal.person_id("max").await;
+    let path = world.url(&format!("use/jobs?member=p{max}"));
+    for _ in 0..3 {
+        assert!(world.pi.get(&path).await.text().contains("Jobs of <strong"));
+        world.pi.get(&world.url("use")).await;
+    }
+    let mut seen = world.seen().await;
+    seen.sort();
+    assert_eq!(seen, ["", "jobs of gone", "jobs of max"], "once a day each");
+    let many = world.pi.get(&world.url("use/jobs?period=90d")).await;
+    assert!(many.text().contains("The 450 jobs") || many.text().contains("450 jobs"));
+}
+
+#[tokio::test]
+async fn files_have_the_sums_of_the_page() {
+    let world = world().await;
+    world.fill().await;
+    for who in [&world.pi, &world.member] {
+        for query in
+            ["", "period=90d", "period=2026-10", "period=year&by=month", "period=allocation"]
+        {
+            let page = who.get(&world.url(&format!("use?{query}"))).await;
+            let (cores, gpus, jobs) = (shown(&page, 0), shown(&page, 1), shown(&page, 2));
+            assert!(cores > 100.0);
+            for file in ["members", "kinds"] {
+                let csv = who.get(&world.url(&format!("use/{file}.csv?{query}"))).await;
+                assert!((sum(&csv, 1) - cores).abs() < 0.01, "{file} {query}");
+                assert!((sum(&csv, 2) - gpus).abs() < 0.01, "{file} {query}");
+                assert!((sum(&csv, 5) - jobs).abs() < 1e-9, "{file} {query}");
+            }
+            let csv = who.get(&world.url(&format!("use/days.csv?{query}"))).await;
+            assert!((sum(&csv, 2) - cores).abs() < 0.01, "days {query}");
+        }
+    }
+    let csv = world.pi.get(&world.url("use/kinds.csv")).await;
+    assert!(csv.text().contains("\"'=cmd()\""), "no formulas: {}", csv.text());
+    let jobs = world.pi.get(&world.url("use/jobs.csv?period=2026-10&kind=fit")).await;
+    assert_eq!(jobs.text().lines().count(), 1 + 62);
+}
+
+#[tokio::test]
+async fn strangers_see_nothing() {
+    let world = world().await;
+    world.fill().await;
+    for path in [
+        "use",
+        "use/part",
+        "use/jobs",
+        "use/members.csv",
+        "use/kinds.csv",
+        "use/days.csv",
+        "use/jobs.csv",
+        "accounts",
+    ] {
+        for who in [&world.other, &world.admin] {
+            let page = who.get(&world.url(path)).await;
+            assert_eq!(page.status, 403, "{path}");
+            assert!(!page.text().contains("def-one"));
+        }
+    }
+    assert_eq!(world.member.get(&world.url("accounts")).await.status, 403);
+    let page = world.admin.get(&format!("/groups/{}", world.lab)).await;
+    assert!(!page.text().contains("What the group used"), "no way to where one may not go");
+    let page = world.member.get(&format!("/groups/{}", world.lab)).await;
+    assert!(page.text().contains("What the group used"));
+}
+
+#[tokio::test]
+async fn odd_addresses_show_something_sensible() {
+    let world = world().await;
+    world.fill().await;
+    for query in [
+        "period=&by=&show=&account=",
+        "period=2026-99&by=century&show=gold&account=/",
+        "period=year&by=day",
+        "period=9999-12",
+        "period=-1d&period=90d&period=x",
+        "show=site",
+        "account=key/def-two",
+        "account=nowhere%2F%3Cb%3E",
+        "by=month&period=30d",
+        "%00=%ff&period=%ff%fe",
+        "from=2026-11-40&until=0000-00-00",
+        "from=2026-11-10&until=2020-01-01&member=p99999999999999999999&kind=%27%22%3C",
+        "from=-9999-01-01&until=9999-12-31&outcome=%00",
+        "member=u1-&outcome=lost&kind=",
+    ] {
+        for path in ["use", "use/part", "use/jobs", "use/days.csv", "use/members.csv"] {
+            let page = world.pi.get(&world.url(&format!("{path}?{query}"))).await;
+            assert_eq!(page.status, 200, "{path}?{query}: {}", page.text());
+            let bars = page.text().matches("<tr><th scope=\"row\">").count();
+            assert!(bars <= 92, "{path}?{query} draws {bars} bars");
+        }
+    }
+    for path in ["/groups/x/use", "/groups/-1/use", "/groups/99999999999999999999/use/days.csv"] {
+        assert!([403, 404].contains(&world.pi.get(path).await.status), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn empty_pages_say_what_to_do() {
+    let world = world().await;
+    let page = world.pi.get(&world.url("use")).await;
+    assert!(page.text().contains("No account is chosen yet"), "{}", page.text());
+    let page = world.member.get(&world.url("use")).await;
+    assert!(page.text().contains("Your PI has not said yet"), "{}", page.text());
+    world.choose(&["key/def-one", "key/def-two"]).await;
+    let page = world.pi.get(&world.url("use")).await;
+    assert!(page.text().contains("Nothing was used in this time"));
+    assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.text());
+    assert!(page.text().contains("not read yet"));
+    // An account that is taken away takes its figures along, and nothing else breaks.
+    world.fill().await;
+    world.choose(&["key/def-two"]).await;
+    let page = world.pi.get(&world.url("use")).await;
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("no longer one of the group"), "{}", page.text());
+    world.choose(&[]).await;
+    assert!(world.pi.get(&world.url("use")).await.text().contains("No account is chosen yet"));
+}

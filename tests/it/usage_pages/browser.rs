@@ -1,0 +1,70 @@
+//! The pages of use in a real browser, wide and on a phone.
+
+use super::{World, world};
+use crate::accessibility::audit;
+use crate::support::browser::Browser;
+
+/// Looks at the page that is open. A phone makes a page that is too wide smaller, so its width tells.
+async fn look(browser: &Browser, place: &str) {
+    let too_wide = "return innerWidth - Math.max(screen.width, outerWidth)";
+    let too_wide = browser.run(too_wide).await.as_i64().unwrap();
+    assert!(too_wide <= 0, "{place} is wider than the screen by {too_wide}");
+    audit(browser, place).await;
+}
+
+async fn audit_all(width: u32) {
+    let world: World = world().await;
+    let browser = Browser::open(&world.portal.url, width).await;
+    browser.sign_in("pia").await;
+    browser.go(&world.url("use")).await;
+    browser.wait_for_text("No account is chosen yet").await;
+    look(&browser, "without accounts").await;
+    world.fill().await;
+    browser.go(&world.url("use?period=90d&by=day")).await;
+    browser.wait_for_text("Use over time").await;
+    browser
+        .run("for (const one of document.querySelectorAll('main details')) one.open = true")
+        .await;
+    keep(&browser, &format!("use-pi-{width}")).await;
+    look(&browser, "the page of a PI").await;
+    browser.go(&world.url("use")).await;
+    browser.wait_for_text("Use over time").await;
+    browser.prefer("dark").await;
+    keep(&browser, &format!("use-pi-dark-{width}")).await;
+    look(&browser, "the page in the dark").await;
+    let max = world.portal.person_id("max").await;
+    browser.go(&world.url(&format!("use/jobs?member=p{max}"))).await;
+    browser.wait_for_text("Jobs of max").await;
+    keep(&browser, &format!("use-jobs-{width}")).await;
+    look(&browser, "jobs").await;
+    browser.go(&world.url("accounts")).await;
+    browser.press("Add the allocation").await;
+    browser.wait_for_text("There is a problem").await;
+    keep(&browser, &format!("use-accounts-{width}")).await;
+    look(&browser, "an allocation without an amount").await;
+    browser.fill("amount", "5000").await;
+    browser.press("Add the allocation").await;
+    browser.wait_for_text("The allocation is added").await;
+    look(&browser, "an allocation").await;
+    browser.close().await;
+}
+
+/// Keeps pictures of the page from its top to its end, if a folder for that is named.
+async fn keep(browser: &Browser, name: &str) {
+    let Ok(folder) = std::env::var("PORTOLAN_PICTURES") else { return };
+    for place in 0..4 {
+        browser.run(&format!("scrollTo(0, {place} * (innerHeight - 80))")).await;
+        let picture = browser.picture().await;
+        std::fs::write(format!("{folder}/{name}-{place}.png"), picture).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_readable_on_a_desk() {
+    audit_all(1280).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_readable_on_a_phone() {
+    audit_all(390).await;
+}

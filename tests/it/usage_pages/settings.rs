@@ -1,0 +1,91 @@
+//! Accounts and allocations of a group: what may be set, by whom, and that bad input changes nothing.
+
+use portolan::store;
+
+use super::{World, world};
+
+impl World {
+    /// Everything that the forms can change.
+    async fn set(&self) -> String {
+        let group = portolan::domain::GroupId(self.lab);
+        let mut db = self.portal.app.store.read().await.unwrap();
+        let accounts = store::allocations::accounts(&mut db, group).await.unwrap();
+        let granted = store::allocations::of_group(&mut db, group).await.unwrap();
+        drop(db);
+        format!("{accounts:?}{granted:?}{}", self.portal.snapshot().await)
+    }
+}
+
+const GOOD: [(&str, &str); 5] = [
+    ("account", "key/def-one"),
+    ("unit", "core-hours"),
+    ("amount", "12 000"),
+    ("begins", "2026-04-01"),
+    ("ends", "2027-03-31"),
+];
+
+fn with<'a>(key: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
+    GOOD.into_iter().map(|(known, old)| (known, if known == key { value } else { old })).collect()
+}
+
+#[tokio::test]
+async fn bad_input_changes_nothing() {
+    let world = world().await;
+    world.choose(&["key/def-one"]).await;
+    let before = world.set().await;
+    let long = "9".repeat(400);
+    for (key, values) in [
+        ("account", vec!["", "key/def-two", "key/nobody", "x/def-one", "def-one", "key/<b>"]),
+        ("unit", vec!["", "site-hours", "site-years", "bananas"]),
+        ("amount", vec!["", "0", "-1", "NaN", "inf", "1e5", "1,000", "0x10", long.as_str()]),
+        ("begins", vec!["", "x", "2026-02-30", "0001-01-01", "9999-12-31", "2028-01-01"]),
+        ("ends", vec!["", "2026-03-31", "2099-01-01", "<b>"]),
+    ] {
+        for value in values {
+            let page = world.pi.post(&world.url("allocations"), &with(key, value)).await;
+            assert_eq!(page.status, 422, "{key}={value}: {}", page.text());
+            assert!(page.text().contains("There is a problem"), "{key}={value}");
+            assert!(!page.text().contains("<b>"));
+        }
+    }
+    for account in ["key/def-three", "nowhere/def-one", "def-one", "", "key/a;b", "key/"] {
+        let form = [("account", "key/def-one"), ("account", account)];
+        let page = world.pi.post(&world.url("accounts"), &form).await;
+        assert_eq!(page.status, 422, "{account}: {}", page.text());
+    }
+    assert_eq!(world.pi.post(&world.url("allocations/99/remove"), &[]).await.status, 404);
+    assert_eq!(world.set().await, before);
+}
+
+#[tokio::test]
+async fn what_is_set_is_shown_and_recorded() {
+    let world = world().await;
+    world.choose(&["key/def-one", "key/def-two"]).await;
+    let page = world.pi.post_and_follow(&world.url("allocations"), &GOOD).await;
+    assert!(page.text().contains("12,000 core hours"), "{}", page.text());
+    assert!(page.text().contains("1 Apr 2026 to 31 Mar 2027"));
+    let used = world.member.get(&world.url("use")).await;
+    assert!(used.text().contains("0 of 12,000 core hours"), "{}", used.text());
+    assert!(used.text().contains("Too little is known to foretell"));
+    let remove = page.attribute("form[action$='/remove']", "action");
+    for who in [&world.member, &world.other, &world.admin] {
+        assert_eq!(who.post(&remove, &[]).await.status, 403);
+        assert_eq!(who.post(&world.url("allocations"), &GOOD).await.status, 403);
+        assert_eq!(who.post(&world.url("accounts"), &[]).await.status, 403);
+    }
+    let jones = world.portal.group(&world.admin, "Jones Lab").await;
+    let elsewhere = remove.replace(&world.url(""), &format!("/groups/{jones}/"));
+    assert_eq!(world.other.post(&elsewhere, &[]).await.status, 404, "of another group");
+    assert_eq!(world.pi.post(&remove, &[]).await.status, 303);
+    assert_eq!(world.pi.post(&remove, &[]).await.status, 404);
+    let log = world.admin.get("/activity").await;
+    for words in [
+        "Chose the accounts of a group",
+        "def-one on key, def-two on key",
+        "Added an allocation of a group",
+        "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31",
+        "Removed an allocation of a group",
+    ] {
+        assert!(log.text().contains(words), "{words}");
+    }
+}
