@@ -130,9 +130,7 @@ pub async fn remove(
 
 /// Forgets reports that were deleted before a moment.
 pub async fn forget_removed(db: &mut Connection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM reports WHERE removed_at < $1")
-        .bind(before.0)
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())
 }

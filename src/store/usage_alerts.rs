@@ -94,6 +94,7 @@ pub async fn note_told(
 
 /// Forgets what was told before a moment.
 pub async fn sweep(db: &mut Connection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM usage_told WHERE at < $1").bind(before.0).execute(db).await?;
+    let done =
+        sqlx::query("DELETE FROM usage_told WHERE at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())
 }

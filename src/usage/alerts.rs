@@ -116,7 +116,14 @@ pub fn is_of_group(place: &Place, accounts: &BTreeSet<&str>) -> bool {
 }
 
 /// Someone's jobs of one day on one cluster, if most of many went wrong.
-pub fn failing(name: &str, user: &str, cluster: &str, slug: &str, day: Day, sums: &Sums) -> Option<News> {
+pub fn failing(
+    name: &str,
+    user: &str,
+    cluster: &str,
+    slug: &str,
+    day: Day,
+    sums: &Sums,
+) -> Option<News> {
     let bad = sums.failed + sums.timed_out + sums.memory_out;
     (sums.jobs >= LEAST_JOBS && 2 * bad > sums.jobs).then(|| News {
         about: format!("failing:{slug}:{}:{}", clean(user), day.0),

@@ -247,12 +247,16 @@ fn rows(all: Vec<(String, String, &Sums)>, most: usize, noun: &str) -> Vec<Line>
 
 /// Who is drawn, and the bars: those who used most by themselves, the others together.
 fn drawn(all: &Figures, until: Day) -> (Vec<String>, Vec<Bar>) {
-    let used = |place: usize| all.bars.iter().any(|bar| bar.parts.get(place).is_some_and(|h| *h > 0.0));
+    let used =
+        |place: usize| all.bars.iter().any(|bar| bar.parts.get(place).is_some_and(|h| *h > 0.0));
     let shown: Vec<usize> = (0..all.members.len()).filter(|place| used(*place)).collect();
     let own = if shown.len() == COLOURS + 1 { shown.len() } else { shown.len().min(COLOURS) };
     let (own, others) = shown.split_at(own);
-    let mut series: Vec<String> =
-        own.iter().filter_map(|place| all.members.get(*place)).map(|one| clean(&one.name)).collect();
+    let mut series: Vec<String> = own
+        .iter()
+        .filter_map(|place| all.members.get(*place))
+        .map(|one| clean(&one.name))
+        .collect();
     if !others.is_empty() {
         series.push(format!("{} others", others.len()));
     }

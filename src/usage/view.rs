@@ -113,7 +113,11 @@ impl Usage {
         self.view(viewer, group, &ground).await
     }
 
-    pub(super) async fn ground_of(&self, viewer: &Viewer, group: GroupId) -> Result<Arc<Ground>, StoreError> {
+    pub(super) async fn ground_of(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+    ) -> Result<Arc<Ground>, StoreError> {
         let store = &self.0.parts.store;
         let key = (viewer.id, group);
         self.0

@@ -19,7 +19,6 @@ use crate::error::AppError;
 use crate::usage::frozen::Frozen;
 use crate::usage::report::Report;
 
-
 /// Months that can be chosen: as far back as figures are read.
 const MONTHS: usize = 12;
 
@@ -53,7 +52,8 @@ pub async fn get(
     me.may(Action::ManageUsage(group))?;
     let now = Day::of(context.app.clock.now()).month();
     // The last one that is over, unless another is asked for.
-    let month = if choice.month.is_empty() { Some(now.previous()) } else { read(&choice.month, now) };
+    let month =
+        if choice.month.is_empty() { Some(now.previous()) } else { read(&choice.month, now) };
     let month = month.ok_or(AppError::NotFound)?;
     let report = context.app.usage.report(&me.0.viewer, group, month).await?;
     let frozen = context.app.usage.reports(group).await?;

@@ -193,12 +193,7 @@ const MOST_BY_ONE: i64 = 1000;
 const MOST_LOCKED: i64 = 100;
 
 /// Lets a browser in.
-pub async fn let_in(
-    db: &mut Connection,
-    word: &str,
-    access: &Access,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn let_in(db: &mut Connection, word: &str, access: &Access, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO report_accesses (word, cookie_hash, link_id, is_locked, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6)",

@@ -50,7 +50,8 @@ impl Usage {
 
     /// After something was read for someone: whether they are to be told something, looked at now and then.
     pub(in crate::usage) async fn look_for_alerts(&self, reader: Reader) {
-        let is_early = lock(&self.0.alerts).get(&reader).is_some_and(|at| at.elapsed() < LOOK_EVERY);
+        let is_early =
+            lock(&self.0.alerts).get(&reader).is_some_and(|at| at.elapsed() < LOOK_EVERY);
         if is_early {
             return;
         }

@@ -25,8 +25,12 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> View {
                 rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
             }
         }
-        let read =
-            ReadDay { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
+        let read = ReadDay {
+            day: TODAY.plus(-back),
+            read_at: UnixTime(1),
+            is_final: true,
+            is_cut: back == 0,
+        };
         ledger = ledger.with(read, &Sheet { rolls, jobs: Vec::new() });
     }
     let facts = Facts {

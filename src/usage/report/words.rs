@@ -99,7 +99,9 @@ pub fn notes(view: &View, all: &Figures, month: Month, until: Day) -> Vec<String
         .accounts
         .iter()
         .filter(|account| account.ledgers.is_empty())
-        .map(|account| format!("{} on {}", clean(&account.facts.account), clean(&account.facts.title)))
+        .map(|account| {
+            format!("{} on {}", clean(&account.facts.account), clean(&account.facts.title))
+        })
         .collect();
     if !unread.is_empty() {
         notes.push(format!("Nothing was read yet of {}.", unread.join(", ")));

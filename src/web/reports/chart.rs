@@ -119,9 +119,13 @@ mod tests {
 
     #[test]
     fn scales_are_round() {
-        for (most, top, step) in
-            [(0.0, 1.0, 1.0), (7.0, 8.0, 2.0), (100.0, 100.0, 25.0), (0.3, 0.3, 0.1), (f64::NAN, 1.0, 1.0)]
-        {
+        for (most, top, step) in [
+            (0.0, 1.0, 1.0),
+            (7.0, 8.0, 2.0),
+            (100.0, 100.0, 25.0),
+            (0.3, 0.3, 0.1),
+            (f64::NAN, 1.0, 1.0),
+        ] {
             let (found, by) = scale(most);
             assert!((found - top).abs() < 1e-9 && (by - step).abs() < 1e-9, "{most}: {found} {by}");
         }

@@ -37,11 +37,7 @@ struct FrozenPage {
 }
 
 /// Its page.
-pub async fn get(
-    context: Context,
-    me: Me,
-    Path((group, id)): Path<(GroupId, ReportId)>,
-) -> Answer {
+pub async fn get(context: Context, me: Me, Path((group, id)): Path<(GroupId, ReportId)>) -> Answer {
     me.may(Action::ManageUsage(group))?;
     let share = ShareState { days: USUAL_DAYS.to_string(), ..ShareState::default() };
     let waiting = once::waiting(&context, &me, &address(group, id));
