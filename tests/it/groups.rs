@@ -29,7 +29,8 @@ async fn world() -> World {
 }
 
 /// What needs more than an account: each address, and who of the four may use it.
-/// `{lab}`, `{max}` and `{link}` stand for the lab, its member and one of its open invitations.
+/// `{lab}`, `{max}` and `{link}` stand for the lab, its member and one of its open invitations; `{report}` and
+/// `{shared}` for a report of it and a link to that.
 const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/groups/{lab}", "", &["pia", "max"]),
     ("POST", "/groups", "name=Mine", &[]),
@@ -50,6 +51,14 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("POST", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/allocations", "account=x", &["pia"]),
     ("POST", "/groups/{lab}/allocations/{allocation}/remove", "", &["pia"]),
+    ("GET", "/groups/{lab}/report", "", &["pia"]),
+    ("POST", "/groups/{lab}/reports", "month=2026-10", &["pia"]),
+    ("GET", "/groups/{lab}/reports/{report}", "", &["pia"]),
+    ("POST", "/groups/{lab}/reports/{report}/links", "label=x&days=7", &["pia"]),
+    ("POST", "/groups/{lab}/reports/{report}/links/{shared}/revoke", "", &["pia"]),
+    ("POST", "/groups/{lab}/reports/{report}/remove", "", &["pia"]),
+    ("GET", "/groups/{lab}/alerts", "", &["pia"]),
+    ("POST", "/groups/{lab}/alerts", "quota=true", &["pia"]),
     ("GET", "/people", "", &[]),
     ("GET", "/people/{max}", "", &[]),
     ("POST", "/people/{max}/disable", "", &[]),
@@ -216,7 +225,13 @@ async fn rights_are_checked_at_every_address() {
     portal.invite(&admin, lab, "member").await;
     let max = portal.person_id("max").await;
     let link = open_invitations(&admin, lab).await[0];
+    let (_, pi) = &people[0];
+    let frozen = pi.post(&format!("/groups/{lab}/reports"), &[("month", "2026-10")]).await;
+    let report = frozen.location().rsplit('/').next().unwrap().to_owned();
+    let links = format!("/groups/{lab}/reports/{report}/links");
+    assert_eq!(pi.post(&links, &[("label", "x"), ("days", "7")]).await.status, 303);
     let fill = |path: &str| {
+        let path = path.replace("{report}", &report).replace("{shared}", "1");
         let path = path.replace("{lab}", &lab.to_string()).replace("{max}", &max.to_string());
         path.replace("{link}", &link.to_string()).replace("{allocation}", "1")
     };

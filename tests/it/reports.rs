@@ -1,0 +1,353 @@
+//! Monthly reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
+
+use portolan::clock::Day;
+use portolan::cluster::Learnt;
+use portolan::cluster::learnt::Account;
+use portolan::domain::GroupId;
+use portolan::store::allocations::NewAllocation;
+use portolan::store::boards::shares::NewShare;
+use portolan::store::usage::ReadDay;
+use portolan::store::{self, boards};
+use portolan::usage::tally::Sheet;
+use portolan::usage::{Reader, Sums, write_sheet};
+use reqwest::Method;
+
+use crate::support::app::START;
+use crate::support::client::send;
+use crate::support::server::site_at;
+use crate::support::{Client, Page, TestApp};
+
+/// A host key, so that there can be a cluster; nobody connects to it.
+const HOST_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
+/// Markup in everything that others can name.
+pub const EVIL: &str = "<b id=evil>\"'&</b>";
+pub const ACCOUNT: &str = "def-lab";
+
+/// A lab whose PI has read what it used; its member, another lab's PI.
+pub struct Lab {
+    pub portal: TestApp,
+    pub admin: Client,
+    pub pi: Client,
+    pub member: Client,
+    pub outsider: Client,
+    pub lab: i64,
+    pub other: i64,
+    pub reader: Reader,
+}
+
+/// Some jobs.
+pub fn sums(hours: u64, jobs: u64, failed: u64) -> Sums {
+    let core_s = hours * 3600;
+    Sums { core_s, jobs, failed, done: jobs - failed, lost_core_s: failed * 60, ..Sums::default() }
+}
+
+impl Lab {
+    pub async fn new() -> Self {
+        let (portal, admin) = TestApp::with_admin().await;
+        let lab = portal.group(&admin, "Smith Lab").await;
+        let other = portal.group(&admin, "Jones Lab").await;
+        let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+        let member = portal.join(&portal.invite(&admin, lab, "member").await, "max").await;
+        let outsider = portal.join(&portal.invite(&admin, other, "pi").await, "otto").await;
+        portal.add_pinned(&site_at("key", 9), &[("login".to_owned(), HOST_KEY.to_owned())]).await;
+        pi.name_user("key", "pia").await;
+        let key = portal.line_key("pia", "key").await;
+        let account = Account { name: ACCOUNT.to_owned(), ..Account::default() };
+        let learnt =
+            Learnt { user: Some("pia".into()), accounts: vec![account], ..Learnt::default() };
+        let learnt = serde_json::to_string(&learnt).unwrap();
+        let mut tx = portal.app.store.write().await.unwrap();
+        store::lines::note_learnt(&mut tx, key, &learnt, START).await.unwrap();
+        store::commit(tx).await.unwrap();
+        let reader = Reader { person: key.person, cluster: key.cluster };
+        let world = Self { portal, admin, pi, member, outsider, lab, other, reader };
+        world.set_accounts(&[ACCOUNT.to_owned()]).await;
+        world
+    }
+
+    pub async fn set_accounts(&self, accounts: &[String]) {
+        let mut tx = self.portal.app.store.write().await.unwrap();
+        let group = GroupId(self.lab);
+        store::allocations::set_accounts(&mut tx, group, self.reader.cluster, accounts)
+            .await
+            .unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// Writes what was read of a day, `back` days ago. Before anyone has looked: what is known stays in memory.
+    pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, Sums)]) {
+        let Reader { person, cluster } = self.reader;
+        let mut tx = self.portal.app.store.write().await.unwrap();
+        store::usage::want(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
+        let books = store::usage::books(&mut tx, person, cluster).await.unwrap();
+        let read = ReadDay {
+            day: Day::of(START).plus(-back),
+            read_at: START,
+            is_final: true,
+            is_cut: false,
+        };
+        let roll = |(user, kind, sums): &(&str, &str, Sums)| {
+            ((*user).to_owned(), (*kind).to_owned(), sums.clone())
+        };
+        let sheet = Sheet { rolls: rolls.iter().map(roll).collect(), jobs: Vec::new() };
+        write_sheet(&mut tx, &books[0], read, &sheet).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// Grants core hours to the account, for this month and the next.
+    pub async fn grant(&self, amount: f64) {
+        let month = Day::of(START).month();
+        let new = NewAllocation {
+            group: GroupId(self.lab),
+            cluster: self.reader.cluster,
+            account: ACCOUNT.to_owned(),
+            unit: "core-hours",
+            amount,
+            begins: month.first(),
+            ends: month.next().last(),
+        };
+        let mut tx = self.portal.app.store.write().await.unwrap();
+        store::allocations::add(&mut tx, &new, START).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    async fn with_use() -> Self {
+        let world = Self::new().await;
+        for back in 1..10 {
+            let rolls = [("pia", "train", sums(7, 3, 0)), (EVIL, EVIL, sums(2, 4, 2))];
+            world.put_day(back, &rolls).await;
+        }
+        world.grant(100.0).await;
+        world
+    }
+
+    /// Freezes this month and gives the path of the report.
+    async fn freeze(&self) -> String {
+        let path = format!("/groups/{}/reports", self.lab);
+        let answer = self.pi.post(&path, &[("month", "2026-11")]).await;
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        answer.location().to_owned()
+    }
+
+    /// Makes a link to a report and gives its path on the other origin.
+    async fn link(&self, report: &str, passphrase: &str) -> String {
+        let form = [("label", EVIL), ("days", "7"), ("passphrase", passphrase)];
+        let page = self.pi.post_and_follow(&format!("{report}/links"), &form).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        let link = page.select_text(".alert code");
+        link.strip_prefix(&self.portal.boards_url).expect("the dashboards' origin").to_owned()
+    }
+
+    fn guest(&self) -> Client {
+        Client::new(&self.portal.boards_url)
+    }
+}
+
+fn is_clean(page: &Page) {
+    assert!(!page.text().contains("<b id=evil>"), "{}", page.text());
+    assert!(page.select_all("#evil").is_empty());
+}
+
+#[tokio::test]
+async fn only_who_leads_the_group_sees_and_makes_reports() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let (lab, other) = (world.lab, world.other);
+    let gets = [format!("/groups/{lab}/report"), report.clone(), format!("/groups/{lab}/alerts")];
+    for path in &gets {
+        for (who, client) in
+            [("member", &world.member), ("outsider", &world.outsider), ("admin", &world.admin)]
+        {
+            assert_eq!(client.get(path).await.status, 403, "{who} {path}");
+        }
+        assert_eq!(world.pi.get(path).await.status, 200, "{path}");
+    }
+    let number = report.rsplit('/').next().unwrap();
+    let elsewhere = format!("/groups/{other}/reports/{number}");
+    assert_eq!(world.outsider.get(&elsewhere).await.status, 404, "another group's report");
+    assert_eq!(world.outsider.post(&format!("{elsewhere}/remove"), &[]).await.status, 404);
+    let form = [("label", "x"), ("days", "7")];
+    assert_eq!(world.outsider.post(&format!("{elsewhere}/links"), &form).await.status, 404);
+    world.link(&report, "").await;
+    let revoke = format!("{elsewhere}/links/1/revoke");
+    assert_eq!(world.outsider.post(&revoke, &[]).await.status, 404);
+    for month in ["2026-13", "x", "1999-12", "2027-06", "2026-11-01"] {
+        let path = format!("/groups/{lab}/report?month={month}");
+        assert_eq!(world.pi.get(&path).await.status, 404, "{month}");
+        let freeze = world.pi.post(&format!("/groups/{lab}/reports"), &[("month", month)]).await;
+        assert_eq!(freeze.status, 400, "{month}");
+    }
+    let pia = world.portal.person_id("pia").await;
+    let role = format!("/groups/{lab}/people/{pia}/role");
+    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    for path in &gets {
+        assert_eq!(world.pi.get(path).await.status, 403, "a former PI: {path}");
+    }
+    assert_eq!(world.pi.post(&format!("{report}/links"), &form).await.status, 403);
+    assert_eq!(world.pi.post(&format!("{report}/links/1/revoke"), &[]).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_frozen_report_stays_as_it_is() {
+    let world = Lab::with_use().await;
+    let live = format!("/groups/{}/report?month=2026-11", world.lab);
+    let page = world.pi.get(&live).await;
+    is_clean(&page);
+    assert_eq!(page.select_text(".report-facts dd"), "81", "{}", page.text());
+    assert!(page.text().contains("81 %"), "of the allocation");
+    assert!(page.text().contains("&#60;b id=evil&#62;") && !page.text().contains(" style="));
+    assert!(page.text().contains("The month was not over"));
+    let report = world.freeze().await;
+    let before = world.pi.get(&report).await.select_text(".report");
+    world.set_accounts(&[]).await;
+    let rename = format!("/groups/{}/name", world.lab);
+    assert_eq!(world.admin.post(&rename, &[("name", "New name")]).await.status, 303);
+    let page = world.pi.get(&live).await;
+    assert_eq!(page.select_text(".report-facts dd"), "0", "the live one changes");
+    let frozen = world.pi.get(&report).await;
+    assert_eq!(frozen.select_text(".report"), before, "the frozen one does not");
+    is_clean(&frozen);
+    assert!(page.text().contains(&report), "it is listed");
+    let removed = world.pi.post(&format!("{report}/remove"), &[]).await;
+    assert_eq!((removed.status, world.pi.get(&report).await.status), (303, 404));
+    let log = world.admin.get("/activity").await;
+    for words in ["Froze a report", "Deleted a report"] {
+        assert!(log.text().contains(words), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_guest_sees_one_report_until_the_link_is_taken_back() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let link = world.link(&report, "").await;
+    assert!(!world.pi.get(&report).await.text().contains(&link), "shown once");
+    let guest = world.guest();
+    let entered = guest.get(&link).await;
+    assert_eq!(entered.status, 303, "{}", entered.text());
+    let place = entered.location().to_owned();
+    assert!(place.starts_with("/report/"), "{place}");
+    let cookie = entered.header("set-cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains(&format!("Path={place}")), "{cookie}");
+    assert_eq!(entered.header("referrer-policy"), "no-referrer");
+    let page = guest.get(&place).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    is_clean(&page);
+    assert_eq!(page.select_text(".report-facts dd"), "81");
+    assert!(page.text().contains("Smith Lab") && page.text().contains("Shared by"));
+    assert!(!page.text().contains(&link) && !page.text().contains("/groups/"));
+    assert_eq!(world.guest().get(&place).await.status, 404, "another browser");
+    world.guest().get(&link).await;
+    let own = world.pi.get(&report).await;
+    is_clean(&own);
+    assert!(own.text().contains("2 times"), "{}", own.select_text("#share"));
+    assert_eq!(world.pi.post(&format!("{report}/links/1/revoke"), &[]).await.status, 303);
+    assert_eq!(guest.get(&place).await.status, 404);
+    let back = world.guest().get(&link).await;
+    assert_eq!(back.status, 410);
+    assert!(back.text().contains("taken back"));
+    let log = world.admin.get("/activity").await;
+    for words in
+        ["Made a link to a report", "Took back a link to a report", "link to a report was opened"]
+    {
+        assert!(log.text().contains(words), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_passphrase_is_asked_and_links_end() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let bad = [("label", "x"), ("days", "91"), ("passphrase", "")];
+    let page = world.pi.post(&format!("{report}/links"), &bad).await;
+    assert_eq!(page.status, 422);
+    assert!(page.text().contains("between 1 and 90 days"));
+    let link = world.link(&report, "seven seas").await;
+    let guest = world.guest();
+    let place = guest.get(&link).await.location().to_owned();
+    let locked = guest.get(&place).await;
+    assert!(locked.text().contains("This report has a passphrase"), "{}", locked.text());
+    assert!(locked.select_all(".report").is_empty());
+    let unlock = format!("{place}unlock");
+    assert_eq!(guest.post(&unlock, &[("passphrase", "wrong one")]).await.status, 403);
+    assert_eq!(guest.post(&unlock, &[("passphrase", "seven seas")]).await.status, 303);
+    assert_eq!(guest.get(&place).await.select_text(".report-facts dd"), "81");
+    let other = world.guest();
+    let place_of_other = other.get(&link).await.location().to_owned();
+    let mut last = 0;
+    for _ in 0..10 {
+        let tried = [("passphrase", "wrong one")];
+        last = other.post(&format!("{place_of_other}unlock"), &tried).await.status;
+    }
+    assert_eq!(last, 429, "guesses are counted");
+    world.portal.clock.advance(7 * 86_400);
+    assert_eq!(guest.get(&place).await.status, 404);
+    let ended = world.guest().get(&link).await;
+    assert_eq!(ended.status, 410);
+    assert!(ended.text().contains("This link has ended"));
+}
+
+#[tokio::test]
+async fn guesses_are_limited_and_removed_reports_are_gone() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let link = world.link(&report, "").await;
+    let guest = world.guest();
+    let place = guest.get(&link).await.location().to_owned();
+    assert_eq!(world.pi.post(&format!("{report}/remove"), &[]).await.status, 303);
+    assert_eq!(guest.get(&place).await.status, 404);
+    assert_eq!(guest.get(&link).await.status, 404, "as if it had never been");
+    let mut last = 0;
+    for number in 0..40 {
+        last = guest.get(&format!("/r/{number}")).await.status;
+    }
+    assert_eq!(last, 429);
+}
+
+#[tokio::test]
+async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let link = world.link(&report, "").await;
+    let token = portolan::auth::token::Token::generate().unwrap();
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    let board: i64 = sqlx::query_scalar(
+        "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
+         VALUES ($1, $2, 'tensorboard', 'Curves', '[]', 60, 'x', $3) RETURNING id",
+    )
+    .bind(world.reader.person.0)
+    .bind(world.reader.cluster.0)
+    .bind(START.0)
+    .fetch_one(&mut *tx)
+    .await
+    .unwrap();
+    let new = NewShare {
+        board: portolan::domain::BoardId(board),
+        token_hash: token.hash(),
+        label: "x",
+        passphrase: "",
+        expires_at: START.plus(86_400),
+    };
+    boards::shares::add(&mut tx, &new, START).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let word = |place: &str| place.split('/').nth(2).unwrap().to_owned();
+    let (guest, viewer) = (world.guest(), world.guest());
+    let of_report = word(guest.get(&link).await.location());
+    let of_board = word(viewer.get(&format!("/s/{}", token.as_str())).await.location());
+    assert_eq!(viewer.get(&format!("/b/{of_board}/")).await.status, 200);
+    let report_cookie = guest.cookie("portolan_report").unwrap_or_default();
+    let board_cookie = viewer.cookie("portolan_board").unwrap_or_default();
+    for (path, value) in [
+        (format!("/b/{of_report}/"), &report_cookie),
+        (format!("/b/{of_board}/"), &report_cookie),
+        (format!("/report/{of_board}/"), &board_cookie),
+        (format!("/report/{of_report}/"), &board_cookie),
+    ] {
+        let cookies = format!("portolan_board={value}; portolan_report={value}");
+        let request = world.guest().request(Method::GET, &path).header("cookie", cookies);
+        assert_eq!(send(request).await.status, 404, "{path}");
+    }
+    assert_eq!(viewer.get(&format!("/r/{}", token.as_str())).await.status, 404);
+    assert_eq!(viewer.get(&link.replace("/r/", "/s/")).await.status, 404);
+}

@@ -1,0 +1,113 @@
+//! What groups' leaders are told: chosen, told once, to those who lead and nobody else.
+
+use portolan::clock::UnixTime;
+use portolan::domain::GroupId;
+use portolan::jobs::picture::Standing;
+use portolan::sites::quota::Place;
+use portolan::store;
+
+use crate::reports::{EVIL, Lab, sums};
+use crate::support::app::START;
+
+async fn notices(world: &Lab) -> Vec<String> {
+    world.pi.get("/notices").await.select_all(".notices .row-title a")
+}
+
+async fn choose(world: &Lab, form: &[(&str, &str)]) {
+    let answer = world.pi.post(&format!("/groups/{}/alerts", world.lab), form).await;
+    assert_eq!(answer.status, 303, "{}", answer.text());
+}
+
+async fn put_places(world: &Lab, places: Vec<Place>) {
+    let standing = Standing { places, places_at: Some(START.0), ..Standing::default() };
+    let text = serde_json::to_string(&standing).unwrap();
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    sqlx::query(
+        "INSERT INTO queues (person_id, cluster_id, seen_at, standing) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (person_id, cluster_id) DO UPDATE SET standing = $4",
+    )
+    .bind(world.reader.person.0)
+    .bind(world.reader.cluster.0)
+    .bind(START.0)
+    .bind(text)
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    store::commit(tx).await.unwrap();
+}
+
+async fn lab() -> Lab {
+    let world = Lab::new().await;
+    world.put_day(0, &[(EVIL, "train", sums(85, 12, 8)), ("pia", "x", sums(1, 12, 2))]).await;
+    world.grant(100.0).await;
+    let place = |label: &str, used| Place {
+        label: label.into(),
+        used_bytes: used,
+        limit_bytes: Some(100),
+        ..Place::default()
+    };
+    let places = vec![place("/project (project def-lab)", 93), place("/home (user pia)", 99)];
+    put_places(&world, places).await;
+    world
+}
+
+#[tokio::test]
+async fn each_thing_is_told_once_and_only_if_wanted() {
+    let world = lab().await;
+    let usage = &world.portal.app.usage;
+    usage.tell_leader(world.reader).await.unwrap();
+    assert!(notices(&world).await.is_empty(), "nothing was chosen");
+    choose(&world, &[("quota", "true"), ("storage", "true"), ("failing", "true")]).await;
+    let page = world.pi.get(&format!("/groups/{}/alerts", world.lab)).await;
+    assert_eq!(page.select_all("input[type=checkbox][checked]").len(), 3);
+    for _ in 0..3 {
+        usage.tell_leader(world.reader).await.unwrap();
+    }
+    let told = notices(&world).await;
+    assert_eq!(told.len(), 3, "{told:?}");
+    for words in
+        ["86 % of the allocation of def-lab", "/project (project def-lab)", "8 of 12 jobs of"]
+    {
+        assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
+    }
+    let page = world.pi.get("/notices").await;
+    assert!(page.select_all("#evil").is_empty() && page.text().contains("&#60;b id=evil&#62;"));
+    assert!(page.text().contains(&format!("href=\"/groups/{}/use\"", world.lab)));
+    assert!(page.text().contains("bell-count"), "it is new");
+    let log = world.admin.get("/activity").await;
+    assert!(log.text().contains("Changed what to be told"));
+    world.portal.clock.advance(86_400);
+    usage.tell_leader(world.reader).await.unwrap();
+    let mut db = world.portal.app.store.read().await.unwrap();
+    let all = store::notices::latest(&mut db, world.reader.person, 100).await.unwrap();
+    assert_eq!(all.len(), 3, "not again the next day");
+    drop(db);
+}
+
+#[tokio::test]
+async fn whoever_no_longer_leads_is_told_nothing() {
+    let world = lab().await;
+    choose(&world, &[("failing", "true")]).await;
+    let pia = world.reader.person;
+    let role = format!("/groups/{}/people/{pia}/role", world.lab);
+    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    world.portal.app.usage.tell_leader(world.reader).await.unwrap();
+    assert!(notices(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn books_of_those_who_want_to_be_told_are_read_on() {
+    let world = lab().await;
+    let wanted = async || {
+        let mut db = world.portal.app.store.read().await.unwrap();
+        store::usage::wanted(&mut db, UnixTime(START.0 + 5 * 86_400)).await.unwrap().len()
+    };
+    assert_eq!(wanted().await, 0);
+    choose(&world, &[("quota", "true")]).await;
+    assert_eq!(wanted().await, 1);
+    choose(&world, &[]).await;
+    assert_eq!(wanted().await, 0);
+    let mut db = world.portal.app.store.read().await.unwrap();
+    let kinds = store::usage_alerts::of(&mut db, world.reader.person, GroupId(world.lab)).await;
+    assert!(kinds.unwrap().is_empty());
+}
