@@ -42,6 +42,8 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("POST", "/groups/{lab}/people/{max}/remove", "", &[]),
     ("GET", "/groups/{lab}/use", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/use/part", "", &["pia", "max"]),
+    ("GET", "/groups/{lab}/use/standing", "", &["pia", "max"]),
+    ("GET", "/groups/{lab}/priority", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/use/jobs", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/use/members.csv", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/use/kinds.csv", "", &["pia", "max"]),

@@ -42,6 +42,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> View {
         site: Arc::new(crate::sites::presets()[0].clone()),
         learnt: Arc::new(Learnt::default()),
         own_user: None,
+        wants_names: true,
         books: Vec::new(),
     };
     let account = AccountView {

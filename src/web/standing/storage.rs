@@ -119,6 +119,7 @@ mod tests {
             site: Arc::new(crate::sites::presets()[0].clone()),
             learnt: Arc::new(Learnt::default()),
             own_user: None,
+            wants_names: true,
             books: Vec::new(),
         }
     }
