@@ -172,7 +172,8 @@ mod tests {
     fn one_row_a_day() {
         let at = |hours: i64| SharePoint { at: NOW.plus(hours * 3600), share: 0.5, used: 0.25 };
         let rows = by_day(&[at(-30), at(-24), at(-6), at(0)]);
-        assert_eq!(rows.len(), 3, "{rows:?}");
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert_eq!(rows[1].1.at, NOW.plus(-24 * 3600), "the last of its day");
         assert_eq!(rows[0].1.at, NOW);
         assert_eq!(ratio_at(&at(0)), Some(0.5));
         assert_eq!(ratio_at(&SharePoint { share: 0.0, ..at(0) }), None);
