@@ -72,7 +72,7 @@ fn burn(view: &View, allocation: &Allocation, today: Day) -> Burn {
             sentences = vec![
                 "This account is no longer one of the group's, so what it used is not read."
                     .to_owned(),
-            ]
+            ];
         }
         Some(one) => sentences.extend(unread(one, begins, ends.min(today))),
     }
@@ -161,7 +161,7 @@ fn sentences(
     ));
     match found.runs_out {
         (Some(a), Some(b)) if a == b => {
-            all.push(format!("It would be used up around {}.", a.words()))
+            all.push(format!("It would be used up around {}.", a.words()));
         }
         (Some(a), Some(b)) => {
             all.push(format!("It would be used up between {} and {}.", a.words(), b.words()));
