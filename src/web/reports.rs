@@ -86,13 +86,12 @@ pub async fn freeze(
     let month = read(&choice.month, now)
         .ok_or_else(|| AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()))?;
     let actor = me.actor(&context);
-    match context.app.usage.freeze(&actor, &me.0.viewer, group, month).await? {
-        Some(id) => Ok(flash::redirect(context, &address(group, id), Flash::ReportFrozen)),
-        None => {
-            let to = format!("/groups/{group}/report?month={month}");
-            Ok(flash::redirect(context, &to, Flash::ReportsEnough))
-        }
+    let frozen = context.app.usage.freeze(&actor, &me.0.viewer, group, month).await?;
+    if let Some(id) = frozen {
+        return Ok(flash::redirect(context, &address(group, id), Flash::ReportFrozen));
     }
+    let to = format!("/groups/{group}/report?month={month}");
+    Ok(flash::redirect(context, &to, Flash::ReportsEnough))
 }
 
 /// A month that has begun, anywhere on earth, and of which something can be known.

@@ -4,7 +4,7 @@
 use crate::usage::report::{Report, amount};
 
 /// The size of the drawing, and where its bars are.
-const WIDTH: f64 = 720.0;
+const RIGHT: f64 = 706.0;
 const LEFT: f64 = 56.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 176.0;
@@ -46,7 +46,7 @@ impl Chart {
     pub fn of(report: &Report) -> Self {
         let most = report.bars.iter().map(crate::usage::report::Bar::total).fold(0.0, f64::max);
         let (top, step) = scale(most);
-        let slot = (WIDTH - LEFT) / float(report.bars.len().max(1));
+        let slot = (RIGHT - LEFT) / float(report.bars.len().max(1));
         let up = |hours: f64| BOTTOM - (BOTTOM - TOP) * (hours / top).clamp(0.0, 1.0);
         let mut chart = Self {
             ticks: Vec::new(),

@@ -1,4 +1,9 @@
 //! Words of a report's page, for its templates.
+#![expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "templates hand over references"
+)]
 
 use crate::clock::UnixTime;
 use crate::explain::sizes;
