@@ -187,14 +187,7 @@ impl App {
         let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
         let past = Past::new(store.clone(), lines.clone());
         let outputs = Outputs::new(clock.clone(), lines.clone());
-        let webhooks = Webhooks::new(webhook::Parts {
-            store: store.clone(),
-            vault: vault.clone(),
-            clock: clock.clone(),
-            bell: bell.clone(),
-            portal: config.portal.public_url.to_string(),
-            allow_private: config.notices.allow_private,
-        });
+        let webhooks = Webhooks::new(webhook_parts(&config, &store, &vault, &clock, &bell));
         Ok(Arc::new(Self {
             webhooks,
             lines,
@@ -234,6 +227,23 @@ impl App {
     /// A name for the next request, by which it is found in the log.
     pub fn next_request_id(&self) -> String {
         format!("{:08x}-{}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn webhook_parts(
+    config: &Config,
+    store: &Store,
+    vault: &Vault,
+    clock: &Clock,
+    bell: &Bell,
+) -> webhook::Parts {
+    webhook::Parts {
+        store: store.clone(),
+        vault: vault.clone(),
+        clock: clock.clone(),
+        bell: bell.clone(),
+        portal: config.portal.public_url.to_string(),
+        allow_private: config.notices.allow_private,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
 pub use crate::slurm::accounting::spent::Spent;
 
 /// The accounting may take its time over a busy day.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 /// The cluster's clock answers at once.
 const CLOCK_WITHIN: Duration = Duration::from_secs(10);
 /// About thirty thousand jobs with their steps.

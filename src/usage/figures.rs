@@ -193,14 +193,13 @@ pub fn figures(view: &View, choice: &Choice) -> Figures {
             }
             let until = choice.until.min(account.today);
             for day in (choice.from.0..=until.0).map(Day) {
-                match ledger.pages.get(&day) {
-                    Some(page) => all.is_cut |= page.is_cut,
-                    None => {
-                        all.missing += 1;
-                        if let Some((_, missing)) = bars.get_mut(&choice.step.first(day)) {
-                            *missing += 1;
-                        }
-                    }
+                if let Some(page) = ledger.pages.get(&day) {
+                    all.is_cut |= page.is_cut;
+                    continue;
+                }
+                all.missing += 1;
+                if let Some((_, missing)) = bars.get_mut(&choice.step.first(day)) {
+                    *missing += 1;
                 }
             }
         }

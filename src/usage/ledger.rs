@@ -51,7 +51,7 @@ impl Ledger {
         let mut rolls: BTreeMap<Day, Vec<Roll>> = BTreeMap::new();
         for row in rows {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
-            rolls.entry(Day(row.day)).or_default().push(Roll { user, kind, sums: sums_of(row) });
+            rolls.entry(Day(row.day)).or_default().push(Roll { user, kind, sums: sums_of(&row) });
         }
         let page = |day: &ReadDay| {
             let rolls = rolls.remove(&day.day).unwrap_or_default().into();
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-fn sums_of(row: Row) -> Sums {
+fn sums_of(row: &Row) -> Sums {
     let whole = |number: i64| u64::try_from(number).unwrap_or(0);
     Sums {
         core_s: whole(row.core_s),
@@ -187,7 +187,7 @@ mod tests {
         sums.add_gpus("", 10);
         sums.add_gpus("a100_1g.5gb", 20);
         sums.waits.count(500);
-        assert_eq!(sums_of(row_of(Day(3), 1, 2, &sums)), sums);
+        assert_eq!(sums_of(&row_of(Day(3), 1, 2, &sums)), sums);
         let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
         let day = ReadDay { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
         let ledger = Ledger::of(&[day], vec![row_of(Day(3), 1, 2, &sums)], &names);

@@ -99,12 +99,12 @@ pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> She
         if seconds == 0 && !ended {
             continue;
         }
-        let named = match names {
+        let is_told = match names {
             Names::All => true,
             Names::Only(user) => *user == run.user,
         };
-        let user = if named { run.user.clone() } else { String::new() };
-        let mut kind = if named { kind_of(&run.name) } else { String::new() };
+        let user = if is_told { run.user.clone() } else { String::new() };
+        let mut kind = if is_told { kind_of(&run.name) } else { String::new() };
         if !rolls.contains_key(&(user.clone(), kind.clone())) {
             let known = kinds_of.entry(user.clone()).or_default();
             if *known >= MOST_KINDS {
@@ -119,7 +119,7 @@ pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> She
         if ended {
             add_end(sums, run, is_whole(run, site));
         }
-        if named {
+        if is_told {
             jobs.push(line(run, user, kind, seconds, window));
         }
     }

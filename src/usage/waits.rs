@@ -95,8 +95,10 @@ mod tests {
         #[test]
         fn the_middle_is_near(all in proptest::collection::vec(0_u64..2_000_000, 1..60)) {
             let mut waits = Waits::default();
-            all.iter().for_each(|one| waits.count(*one));
-            let mut sorted = all.clone();
+            for one in &all {
+                waits.count(*one);
+            }
+            let mut sorted = all;
             sorted.sort_unstable();
             let exact = sorted[(sorted.len() - 1) / 2];
             let step = |seconds: u64| ENDS.iter().position(|end| seconds < *end).unwrap_or(ENDS.len());

@@ -11,11 +11,14 @@ use crate::usage::view::{Facts, Person};
 
 const TODAY: Day = Day(20_773);
 
+/// Days back, and who held how many hours in what sort of job.
+type OneDay<'a> = (i64, &'a [(&'a str, &'a str, u64)]);
+
 fn sums(hours: u64, jobs: u64) -> Sums {
     Sums { core_s: hours * 3600, jobs, done: jobs, ..Sums::default() }
 }
 
-fn ledger(days: &[(i64, &[(&str, &str, u64)])]) -> Arc<Ledger> {
+fn ledger(days: &[OneDay]) -> Arc<Ledger> {
     let mut ledger = Ledger::default();
     for (back, rolls) in days {
         let rolls = rolls
@@ -73,7 +76,7 @@ fn choice(from: i64, step: Step) -> Choice {
 
 #[test]
 fn by_person_sort_and_day() {
-    let days: &[(i64, &[(&str, &str, u64)])] = &[
+    let days: &[OneDay] = &[
         (0, &[("alice", "train", 1), ("bob", "fit", 5)]),
         (1, &[("gone", "fit", 2)]),
         (9, &[("alice", "train", 100)]),
@@ -107,8 +110,7 @@ fn by_person_sort_and_day() {
 #[test]
 fn members_see_themselves_and_one_sum() {
     // Even where names were kept, since they once led the group.
-    let days: &[(i64, &[(&str, &str, u64)])] =
-        &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
+    let days: &[OneDay] = &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
     let week = figures(&view(false, ledger(days)), &choice(6, Step::Day));
     let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Everybody else", "You"]);
