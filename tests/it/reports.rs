@@ -31,7 +31,7 @@ pub struct Lab {
     pub pi: Client,
     pub member: Client,
     pub outsider: Client,
-    pub lab: i64,
+    pub group: i64,
     pub other: i64,
     pub reader: Reader,
 }
@@ -61,14 +61,14 @@ impl Lab {
         store::lines::note_learnt(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
         let reader = Reader { person: key.person, cluster: key.cluster };
-        let world = Self { portal, admin, pi, member, outsider, lab, other, reader };
+        let world = Self { portal, admin, pi, member, outsider, group: lab, other, reader };
         world.set_accounts(&[ACCOUNT.to_owned()]).await;
         world
     }
 
     pub async fn set_accounts(&self, accounts: &[String]) {
         let mut tx = self.portal.app.store.write().await.unwrap();
-        let group = GroupId(self.lab);
+        let group = GroupId(self.group);
         store::allocations::set_accounts(&mut tx, group, self.reader.cluster, accounts)
             .await
             .unwrap();
@@ -99,7 +99,7 @@ impl Lab {
     pub async fn grant(&self, amount: f64) {
         let month = Day::of(START).month();
         let new = NewAllocation {
-            group: GroupId(self.lab),
+            group: GroupId(self.group),
             cluster: self.reader.cluster,
             account: ACCOUNT.to_owned(),
             unit: "core-hours",
@@ -124,7 +124,7 @@ impl Lab {
 
     /// Freezes this month and gives the path of the report.
     async fn freeze(&self) -> String {
-        let path = format!("/groups/{}/reports", self.lab);
+        let path = format!("/groups/{}/reports", self.group);
         let answer = self.pi.post(&path, &[("month", "2026-11")]).await;
         assert_eq!(answer.status, 303, "{}", answer.text());
         answer.location().to_owned()
@@ -153,7 +153,7 @@ fn is_clean(page: &Page) {
 async fn only_who_leads_the_group_sees_and_makes_reports() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
-    let (lab, other) = (world.lab, world.other);
+    let (lab, other) = (world.group, world.other);
     let gets = [format!("/groups/{lab}/report"), report.clone(), format!("/groups/{lab}/alerts")];
     for path in &gets {
         for (who, client) in
@@ -191,7 +191,7 @@ async fn only_who_leads_the_group_sees_and_makes_reports() {
 #[tokio::test]
 async fn a_frozen_report_stays_as_it_is() {
     let world = Lab::with_use().await;
-    let live = format!("/groups/{}/report?month=2026-11", world.lab);
+    let live = format!("/groups/{}/report?month=2026-11", world.group);
     let page = world.pi.get(&live).await;
     is_clean(&page);
     assert_eq!(page.select_text(".report-facts dd"), "81", "{}", page.text());
@@ -201,7 +201,7 @@ async fn a_frozen_report_stays_as_it_is() {
     let report = world.freeze().await;
     let before = world.pi.get(&report).await.select_text(".report");
     world.set_accounts(&[]).await;
-    let rename = format!("/groups/{}/name", world.lab);
+    let rename = format!("/groups/{}/name", world.group);
     assert_eq!(world.admin.post(&rename, &[("name", "New name")]).await.status, 303);
     let page = world.pi.get(&live).await;
     assert_eq!(page.select_text(".report-facts dd"), "0", "the live one changes");
@@ -331,10 +331,10 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     };
     boards::shares::add(&mut tx, &new, START).await.unwrap();
     store::commit(tx).await.unwrap();
-    let word = |place: &str| place.split('/').nth(2).unwrap().to_owned();
+    let inside = |place: &str| place.split('/').nth(2).unwrap().to_owned();
     let (guest, viewer) = (world.guest(), world.guest());
-    let of_report = word(guest.get(&link).await.location());
-    let of_board = word(viewer.get(&format!("/s/{}", token.as_str())).await.location());
+    let of_report = inside(guest.get(&link).await.location());
+    let of_board = inside(viewer.get(&format!("/s/{}", token.as_str())).await.location());
     assert_eq!(viewer.get(&format!("/b/{of_board}/")).await.status, 200);
     let report_cookie = guest.cookie("portolan_report").unwrap_or_default();
     let board_cookie = viewer.cookie("portolan_board").unwrap_or_default();

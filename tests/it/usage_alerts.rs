@@ -14,7 +14,7 @@ async fn notices(world: &Lab) -> Vec<String> {
 }
 
 async fn choose(world: &Lab, form: &[(&str, &str)]) {
-    let answer = world.pi.post(&format!("/groups/{}/alerts", world.lab), form).await;
+    let answer = world.pi.post(&format!("/groups/{}/alerts", world.group), form).await;
     assert_eq!(answer.status, 303, "{}", answer.text());
 }
 
@@ -58,7 +58,7 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     usage.tell_leader(world.reader).await.unwrap();
     assert!(notices(&world).await.is_empty(), "nothing was chosen");
     choose(&world, &[("quota", "true"), ("storage", "true"), ("failing", "true")]).await;
-    let page = world.pi.get(&format!("/groups/{}/alerts", world.lab)).await;
+    let page = world.pi.get(&format!("/groups/{}/alerts", world.group)).await;
     assert_eq!(page.select_all("input[type=checkbox][checked]").len(), 3);
     for _ in 0..3 {
         usage.tell_leader(world.reader).await.unwrap();
@@ -72,7 +72,7 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     }
     let page = world.pi.get("/notices").await;
     assert!(page.select_all("#evil").is_empty() && page.text().contains("&#60;b id=evil&#62;"));
-    assert!(page.text().contains(&format!("href=\"/groups/{}/use\"", world.lab)));
+    assert!(page.text().contains(&format!("href=\"/groups/{}/use\"", world.group)));
     assert!(page.text().contains("bell-count"), "it is new");
     let log = world.admin.get("/activity").await;
     assert!(log.text().contains("Changed what to be told"));
@@ -89,7 +89,7 @@ async fn whoever_no_longer_leads_is_told_nothing() {
     let world = lab().await;
     choose(&world, &[("failing", "true")]).await;
     let pia = world.reader.person;
-    let role = format!("/groups/{}/people/{pia}/role", world.lab);
+    let role = format!("/groups/{}/people/{pia}/role", world.group);
     assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
     world.portal.app.usage.tell_leader(world.reader).await.unwrap();
     assert!(notices(&world).await.is_empty());
@@ -108,6 +108,6 @@ async fn books_of_those_who_want_to_be_told_are_read_on() {
     choose(&world, &[]).await;
     assert_eq!(wanted().await, 0);
     let mut db = world.portal.app.store.read().await.unwrap();
-    let kinds = store::usage_alerts::of(&mut db, world.reader.person, GroupId(world.lab)).await;
+    let kinds = store::usage_alerts::of(&mut db, world.reader.person, GroupId(world.group)).await;
     assert!(kinds.unwrap().is_empty());
 }
