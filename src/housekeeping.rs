@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::app::AppState;
+use crate::clock::Day;
 use crate::store;
 
 /// How often.
@@ -20,6 +21,13 @@ const TOLD_KEPT_FOR: i64 = 3 * 366 * 86_400;
 
 /// Fair share over time is kept for this many seconds: a year and a month.
 const SHARES_KEPT_FOR: i64 = 400 * 86_400;
+
+/// What someone read of their group's use is kept for this many seconds after they last looked: half a year. It can be
+/// read again.
+const BOOKS_KEPT_FOR: i64 = 183 * 86_400;
+
+/// So many days of it are kept: somewhat more than two years.
+const DAYS_KEPT: i64 = 800;
 
 /// Dashboards and reports that were deleted are kept for this many seconds: a day, until their jobs are long over.
 const BOARDS_KEPT_FOR: i64 = 86_400;
@@ -53,6 +61,8 @@ pub async fn tidy(app: &AppState) {
             + store::boards::accesses::sweep(&mut tx, now).await?
             + store::reports::links::sweep(&mut tx, now).await?
             + store::reports::forget_removed(&mut tx, now.plus(-BOARDS_KEPT_FOR)).await?
+            + store::usage::forget(&mut tx, now.plus(-BOOKS_KEPT_FOR)).await?
+            + store::usage::sweep(&mut tx, Day::of(now).plus(-DAYS_KEPT)).await?
             + store::usage_alerts::sweep(&mut tx, now.plus(-TOLD_KEPT_FOR)).await?
             + store::boards::forget_removed(&mut tx, now.plus(-BOARDS_KEPT_FOR)).await?;
         store::commit(tx).await?;

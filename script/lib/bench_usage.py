@@ -19,8 +19,7 @@ from bench_ssh import add_cluster, prepare, wait_until_connected
 from bench_web import wrk
 
 ROUNDS = 5
-# At the portal's own pace a day is read every five seconds.
-READING_SECONDS = 120
+READING_SECONDS = 60
 YEAR = 366
 GROUP = "/groups/1/use?period=year&by=week"
 

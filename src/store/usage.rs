@@ -110,10 +110,21 @@ pub async fn want(
     Ok(BookId(id))
 }
 
-/// Forgets a book with all that is in it.
-pub async fn forget(db: &mut Connection, book: BookId) -> Result<()> {
-    sqlx::query("DELETE FROM usage_books WHERE id = $1").bind(book.0).execute(db).await?;
-    Ok(())
+/// Forgets books that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
+/// with names whose reader leads none of these groups. What Slurm has behind an account begins with its name.
+pub async fn forget(db: &mut Connection, before: UnixTime) -> Result<u64> {
+    let done = sqlx::query(
+        "DELETE FROM usage_books WHERE looked_at < $1 OR NOT EXISTS (
+           SELECT 1 FROM group_accounts a JOIN memberships m ON m.group_id = a.group_id
+           WHERE m.person_id = usage_books.person_id AND a.cluster_id = usage_books.cluster_id
+             AND (m.role = 'pi' OR NOT usage_books.has_names)
+             AND (a.account = usage_books.account
+                  OR substr(usage_books.account, 1, length(a.account) + 1) = a.account || '_'))",
+    )
+    .bind(before.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected())
 }
 
 /// Notes why reading gave nothing; empty: it went well.
@@ -167,15 +178,16 @@ pub async fn begin_day(db: &mut Connection, book: BookId, read: ReadDay) -> Resu
 }
 
 /// Forgets days before one: figures are kept for some years, not for ever.
-pub async fn sweep(db: &mut Connection, before: Day) -> Result<()> {
+pub async fn sweep(db: &mut Connection, before: Day) -> Result<u64> {
+    let mut gone = 0;
     for sql in [
         "DELETE FROM usage_rolls WHERE day < $1",
         "DELETE FROM usage_jobs WHERE day < $1",
         "DELETE FROM usage_days WHERE day < $1",
     ] {
-        sqlx::query(sql).bind(before.0).execute(&mut *db).await?;
+        gone += sqlx::query(sql).bind(before.0).execute(&mut *db).await?.rows_affected();
     }
-    Ok(())
+    Ok(gone)
 }
 
 /// The numbers of names, each written down if it is new. An empty name is 0.

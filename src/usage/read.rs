@@ -8,8 +8,8 @@ use super::due::{self, SETTLED_AFTER};
 use super::ledger::{Ledger, row_of};
 use super::tally::{Names, Sheet, Window, tally};
 use crate::clock::{Day, UnixTime};
+use crate::cluster::Known;
 use crate::cluster::usage::{DaySpent, NotTold, Spent, day_spent};
-use crate::cluster::{Known, Learnt};
 use crate::domain::{ClusterId, LineRole};
 use crate::sites::Site;
 use crate::ssh::RunError;
@@ -93,9 +93,10 @@ impl Usage {
     async fn serve(&self, reader: Reader) {
         let pace = &self.0.parts.pace;
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
+        let began = Instant::now();
         let (pause, failures) = match self.advance(reader).await {
-            Ok(true) => (pace.between, 0),
-            Ok(false) => (pace.idle, 0),
+            Ok(Some(calls_per_minute)) => (pace.pause(calls_per_minute), 0),
+            Ok(None) => (pace.idle, 0),
             Err(failure) => {
                 if let Failure::Store(error) = &failure {
                     tracing::warn!(%error, "What a group used could not be written down");
@@ -107,25 +108,27 @@ impl Usage {
             self.look_for_alerts(reader).await;
         }
         let now = Instant::now();
+        // Whose commands are slow holds others up: they get as much time in between.
+        let pause = pause.max(now.saturating_duration_since(began));
         let turn = super::desk::Turn { served: now, due: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
     }
 
-    /// Reads one day, if one is due. False if nothing is.
-    async fn advance(&self, reader: Reader) -> Result<bool, Failure> {
+    /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
+    async fn advance(&self, reader: Reader) -> Result<Option<u16>, Failure> {
         let parts = &self.0.parts;
-        let Ok(line) = parts.lines.line(reader.line()) else { return Ok(false) };
+        let Ok(line) = parts.lines.line(reader.line()) else { return Ok(None) };
         if !parts.auth.may_work_for(reader.person).await.map_err(|_| Failure::Told)? {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(ground) = self.ground(reader).await? else { return Ok(false) };
+        let Some(ground) = self.ground(reader).await? else { return Ok(None) };
         let now = parts.clock.now();
         let today = self.today(reader.cluster, now);
         let looks = |book: &Book| now.since(book.looked_at) < LOOKS_FOR;
         let next = |(book, ledger): &(Book, Arc<Ledger>)| {
             due::next_day(ledger, parts.pace.days, today, now, looks(book))
         };
-        let Some(day) = ground.books.iter().filter_map(next).max() else { return Ok(false) };
+        let Some(day) = ground.books.iter().filter_map(next).max() else { return Ok(None) };
         let books: Vec<&(Book, Arc<Ledger>)> = ground
             .books
             .iter()
@@ -139,7 +142,7 @@ impl Usage {
                     self.write_down(&books, day, &told, &ground).await?;
                 }
                 self.tell(reader);
-                Ok(true)
+                Ok(Some(ground.site.limits.calls_per_minute))
             }
             Err(NotTold::Run(
                 RunError::NotConnected | RunError::Busy | RunError::OverBudget | RunError::Stopped,
@@ -163,13 +166,12 @@ impl Usage {
         let mut books = store::usage::wanted(&mut db, since).await?;
         books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
         drop(db);
-        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
         let mut known = Vec::new();
         for book in books {
             let ledger = self.ledger(book.id).await?;
             known.push((book, ledger));
         }
-        let user = learnt.user.unwrap_or(line.remote_user);
+        let user = line.remote_user;
         Ok(Some(Ground { books: known, site, user }))
     }
 

@@ -81,7 +81,7 @@ pub struct Facts {
     pub site: Arc<Site>,
     /// What the viewer's connection learnt there.
     pub learnt: Arc<Learnt>,
-    /// The viewer's own name there; none if they were never connected.
+    /// The name under which the viewer connected there; none if they never did.
     pub own_user: Option<String>,
     /// Whether the viewer leads any of the groups that share the account: then names are kept for them.
     pub wants_names: bool,
@@ -253,7 +253,7 @@ async fn ground(
             account: one.account,
             slurm_names,
             site: site.clone(),
-            own_user: learnt.user.clone(),
+            own_user: line.filter(|_| learnt.user.is_some()).map(|line| line.remote_user),
             learnt: Arc::new(learnt),
         }));
     }
@@ -270,7 +270,8 @@ fn slurm_names(learnt: &Learnt, account: &str) -> Vec<String> {
     names.into_iter().filter(|name| can_be_asked(name)).collect()
 }
 
-/// Who is who on the clusters. Only names that the clusters themselves have told count: anyone can type any name.
+/// Who is who on the clusters. A name counts once its owner has connected under it: anyone can type any name, and what a
+/// shell over there says of itself is its owner's to change.
 async fn people(
     db: &mut Connection,
     group: GroupId,
@@ -283,7 +284,10 @@ async fn people(
                 continue;
             }
             let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
-            let Some(user) = learnt.user else { continue };
+            if learnt.user.is_none() {
+                continue;
+            }
+            let user = line.remote_user;
             let person = Person { id: member.person_id, name: member.display_name.clone() };
             people.insert((line.cluster_id, user), person);
         }

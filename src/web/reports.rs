@@ -55,6 +55,7 @@ pub async fn get(
     let month =
         if choice.month.is_empty() { Some(now.previous()) } else { read(&choice.month, now) };
     let month = month.ok_or(AppError::NotFound)?;
+    context.app.usage.note_seen(&me.actor(&context), group, None).await?;
     let report = context.app.usage.report(&me.0.viewer, group, month).await?;
     let frozen = context.app.usage.reports(group).await?;
     let months = std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS + 1);

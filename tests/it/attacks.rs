@@ -55,6 +55,7 @@ impl World {
     fn fill(&self, path: &str) -> String {
         let token = self.link.trim_start_matches("/join/");
         let path = path.replace("{id}", "1").replace("{person}", "2").replace("{link}", "2");
+        let path = path.replace("{report}", "1").replace("{allocation}", "1");
         path.replace("{token}", token).replace("{file}", "app.css")
     }
 

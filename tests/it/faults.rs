@@ -7,10 +7,10 @@ use crate::support::app::new_person;
 use crate::support::program::{Installation, PROGRAM, Server, stderr, stdout};
 use crate::support::{Client, PASSWORD, TestApp};
 
-/// Starts the portal with its data on a disk of one megabyte of its own.
+/// Starts the portal with its data on a disk of four megabytes of its own.
 async fn serve_on_small_disk(installation: &Installation) -> Server {
     std::fs::create_dir(installation.data()).unwrap();
-    let script = r#"mount -t tmpfs -o size=1M,mode=700 tmpfs "$1" && exec "$2" serve"#;
+    let script = r#"mount -t tmpfs -o size=4M,mode=700 tmpfs "$1" && exec "$2" serve"#;
     let mut command = Command::new("unshare");
     if !is_root() {
         command.arg("--map-root-user");

@@ -117,7 +117,7 @@ fn nothing_points_back() {
         ("proxy", &[]),
         ("boards", &["proxy"]),
         ("health", &["app", "store", "clock"]),
-        ("housekeeping", &["app", "auth", "store"]),
+        ("housekeeping", &["app", "auth", "clock", "store"]),
         (
             "web",
             &[

@@ -351,3 +351,18 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     assert_eq!(viewer.get(&format!("/r/{}", token.as_str())).await.status, 404);
     assert_eq!(viewer.get(&link.replace("/r/", "/s/")).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_link_ends_when_its_maker_no_longer_leads() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    let link = world.link(&report, "").await;
+    let guest = world.guest();
+    let place = guest.get(&link).await.location().to_owned();
+    assert_eq!(guest.get(&place).await.status, 200);
+    let pia = world.portal.person_id("pia").await;
+    let role = format!("/groups/{}/people/{pia}/role", world.group);
+    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    assert_eq!(guest.get(&place).await.status, 404);
+    assert_eq!(world.guest().get(&link).await.status, 404);
+}

@@ -371,3 +371,84 @@ async fn empty_pages_say_what_to_do() {
     world.choose(&[]).await;
     assert!(world.pi.get(&world.url("use")).await.text().contains("No account is chosen yet"));
 }
+
+/// What a shell on the cluster says of itself is its owner's to change: names are those that people connected under.
+#[tokio::test]
+async fn nobody_is_shown_as_someone_else() {
+    let world = world().await;
+    world.fill().await;
+    let key = world.portal.line_key("max", "key").await;
+    for forged in ["pia", "gone"] {
+        let learnt = format!(r#"{{"user":"{forged}"}}"#);
+        let mut tx = world.portal.app.store.write().await.unwrap();
+        store::lines::note_learnt(&mut tx, key, &learnt, START).await.unwrap();
+        store::commit(tx).await.unwrap();
+        let jobs = world.pi.get(&world.url("use/jobs.csv?period=30d")).await;
+        let of = |user: &str| {
+            let mark = format!(",\"{user}\",");
+            let rows: Vec<&str> = jobs.text().lines().filter(|row| row.contains(&mark)).collect();
+            assert!(!rows.is_empty(), "{user}: {}", jobs.text());
+            rows.join("\n")
+        };
+        assert!(of("max").contains("\"max\",\"max\""), "{}", of("max"));
+        assert!(!of("gone").contains("\"max\""), "{}", of("gone"));
+        assert!(!of("pia").contains("\"max\""), "{}", of("pia"));
+        let mine = world.member.get(&world.url("use/jobs.csv?period=30d")).await;
+        assert!(
+            !mine.text().contains("gone") && !mine.text().contains("train-#"),
+            "{}",
+            mine.text()
+        );
+    }
+}
+
+#[tokio::test]
+async fn looks_at_names_are_recorded_wherever_they_are_and_no_made_up_ones() {
+    for path in ["use/jobs", "report", "use/standing", "use/kinds.csv"] {
+        let world = world().await;
+        world.fill().await;
+        for _ in 0..2 {
+            assert_eq!(world.pi.get(&world.url(path)).await.status, 200, "{path}");
+        }
+        assert_eq!(world.seen().await, [""], "{path}: once");
+        assert_eq!(world.member.get(&world.url("use")).await.status, 200);
+        assert_eq!(world.seen().await.len(), 1, "members see no names");
+    }
+    let world = world().await;
+    world.fill().await;
+    for name in ["nobody", "Alice%20Martin%20(all)", "x%0Ay", "%E2%80%AEx"] {
+        let page = world.pi.get(&world.url(&format!("use/jobs?member=u1-{name}"))).await;
+        assert_eq!(page.status, 200);
+    }
+    assert_eq!(world.seen().await, Vec::<String>::new());
+    world.pi.get(&world.url("use/jobs?member=u1-gone")).await;
+    assert_eq!(world.seen().await, ["jobs of gone"]);
+}
+
+/// What someone read goes with their place in the group.
+#[tokio::test]
+async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
+    let world = world().await;
+    world.fill().await;
+    let books = async || {
+        let mut db = world.portal.app.store.read().await.unwrap();
+        let sql = "SELECT p.name FROM usage_books b JOIN people p ON p.id = b.person_id ORDER BY 1";
+        sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
+    };
+    portolan::housekeeping::tidy(&world.portal.app).await;
+    assert_eq!(books().await, ["max", "pia"], "wanted");
+    let pia = world.portal.person_id("pia").await;
+    let role = format!("people/{pia}/role");
+    assert_eq!(world.admin.post(&world.url(&role), &[("role", "member")]).await.status, 303);
+    portolan::housekeeping::tidy(&world.portal.app).await;
+    assert_eq!(books().await, ["max"], "names go with the lead");
+    let max = world.portal.person_id("max").await;
+    let remove = format!("people/{max}/remove");
+    assert_eq!(world.admin.post(&world.url(&remove), &[]).await.status, 303);
+    portolan::housekeeping::tidy(&world.portal.app).await;
+    assert_eq!(books().await, Vec::<String>::new());
+    let mut db = world.portal.app.store.read().await.unwrap();
+    let rows: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap();
+    assert_eq!(rows, 0);
+}

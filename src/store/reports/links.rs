@@ -5,6 +5,9 @@ use super::super::{Connection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, ReportId, ReportLinkId};
 
+/// Links that have ended are listed for this many seconds: 90 days.
+const ENDED_KEPT_FOR: i64 = 90 * 86_400;
+
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReportLink {
@@ -25,7 +28,7 @@ pub struct ReportLink {
     pub owner_name: String,
     /// The same person's number.
     pub person_id: Option<i64>,
-    /// Whether their account is switched off, or gone.
+    /// Whether their account is switched off or gone, or they no longer lead the group.
     pub is_owner_off: bool,
     /// Whom it is for, in its maker's words.
     pub label: String,
@@ -70,7 +73,8 @@ macro_rules! select {
         concat!(
             "SELECT l.id, l.report_id, r.title AS report_title, r.group_id, g.name AS group_name,
                     coalesce(p.display_name, '') AS owner_name, r.person_id,
-                    coalesce(p.disabled_at IS NOT NULL, 1) AS is_owner_off, l.label, l.passphrase, l.created_at,
+                    coalesce(p.disabled_at IS NOT NULL, 1) OR NOT EXISTS (SELECT 1 FROM memberships m WHERE
+                      m.group_id = r.group_id AND m.person_id = r.person_id AND m.role = 'pi') AS is_owner_off, l.label, l.passphrase, l.created_at,
                     l.expires_at, l.revoked_at, l.opened, l.opened_at
              FROM report_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
                   JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
@@ -242,7 +246,13 @@ pub async fn unlock(db: &mut Connection, word: &str) -> Result<()> {
 pub async fn sweep(db: &mut Connection, now: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1")
         .bind(now.0)
-        .execute(db)
+        .execute(&mut *db)
         .await?;
-    Ok(done.rows_affected())
+    let ended = sqlx::query(
+        "DELETE FROM report_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
+    )
+    .bind(now.plus(-ENDED_KEPT_FOR).0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() + ended.rows_affected())
 }

@@ -71,6 +71,7 @@ pub struct ClusterCards {
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
+    super::usage::note_names(&context, &me, &view).await?;
     let part = part(&context, &me, &view).await?;
     if context.is_fragment {
         return show(&part);

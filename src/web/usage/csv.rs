@@ -85,7 +85,7 @@ async fn begin(
     pairs: Pairs,
 ) -> Result<(Sight, Ask), AppError> {
     let (sight, ask) = sight(context, me, group, pairs).await?;
-    note_names(context, me, &sight).await?;
+    note_names(context, me, &sight.view).await?;
     Ok((sight, ask))
 }
 

@@ -130,14 +130,6 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
     }
     let whose =
         if sight.view.leads { member_of(&ask.member) } else { Some(Who::Person(me.0.person.id)) };
-    if let Some(who) = whose.as_ref().filter(|who| **who != Who::Person(me.0.person.id)) {
-        let name = name_of(sight, who);
-        if !name.is_empty() {
-            let person = if let Who::Person(id) = who { Some(*id) } else { None };
-            let actor = me.actor(context);
-            context.app.usage.note_seen(&actor, sight.group.id, Some((person, &name))).await?;
-        }
-    }
     let filter = Filter {
         from,
         until,
@@ -162,6 +154,9 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
         }
     }
     drop(db);
+    if !jobs.is_empty() {
+        note_looked(context, me, sight, whose.as_ref()).await?;
+    }
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
     let has_more = jobs.len() > MOST;
     jobs.truncate(MOST);
@@ -172,6 +167,24 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
         word => Outcome::from_word(word).map_or("", Outcome::title),
     };
     Ok(Found { jobs, has_more, whose, from, until, ended, kind: ask.kind.clone() })
+}
+
+/// Records whose jobs were looked at. A name under which nothing was found is nobody's, and is not written down.
+async fn note_looked(
+    context: &Context,
+    me: &Me,
+    sight: &Sight,
+    whose: Option<&Who>,
+) -> Result<(), AppError> {
+    let Some(who) = whose else { return super::note_names(context, me, &sight.view).await };
+    let person = match who {
+        Who::Person(id) if *id == me.0.person.id => return Ok(()),
+        Who::Person(id) => Some(*id),
+        Who::User(..) | Who::Others => None,
+    };
+    let name = name_of(sight, who);
+    let usage = &context.app.usage;
+    Ok(usage.note_seen(&me.actor(context), sight.group.id, Some((person, &name))).await?)
 }
 
 async fn names(db: &mut store::Connection, book: BookId) -> Result<HashMap<i64, String>, AppError> {

@@ -65,10 +65,9 @@ async fn sight(
 }
 
 /// Records that names were looked at, if there are any to be seen.
-async fn note_names(context: &Context, me: &Me, sight: &Sight) -> Result<(), AppError> {
-    let group = sight.group.id;
-    if me.may(Action::SeePeoplesUsage(group)).is_ok() && !sight.view.accounts.is_empty() {
-        context.app.usage.note_seen(&me.actor(context), group, None).await?;
+pub async fn note_names(context: &Context, me: &Me, view: &View) -> Result<(), AppError> {
+    if me.may(Action::SeePeoplesUsage(view.group)).is_ok() && !view.accounts.is_empty() {
+        context.app.usage.note_seen(&me.actor(context), view.group, None).await?;
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ pub async fn get(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, _) = sight(&context, &me, group, pairs).await?;
-    note_names(&context, &me, &sight).await?;
+    note_names(&context, &me, &sight.view).await?;
     let looked = &sight.looked;
     let title = format!("{}: use", sight.group.name);
     show(&UsePage {
@@ -119,7 +119,7 @@ pub async fn part(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, _) = sight(&context, &me, group, pairs).await?;
-    note_names(&context, &me, &sight).await?;
+    note_names(&context, &me, &sight.view).await?;
     show(&part_of(&sight))
 }
 

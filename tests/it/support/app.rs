@@ -237,6 +237,7 @@ pub fn hurry(config: &mut Config) {
         is_on: true,
         tick: Duration::from_millis(50),
         between: Duration::ZERO,
+        one_call_of: 0,
         idle: Duration::from_millis(500),
         after_failure: Duration::from_millis(500),
         days: 33,
