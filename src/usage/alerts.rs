@@ -5,7 +5,7 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::report::{clean, percent, spent};
+use super::report::{clean, percent};
 use super::sums::Sums;
 use super::units::Unit;
 use super::view::{AccountView, View};
@@ -66,7 +66,7 @@ pub fn quota(account: &AccountView, allocation: &Allocation) -> Option<News> {
         return None;
     }
     let unit = Unit::from_word(&allocation.unit)?;
-    let hours: f64 = spent(account, unit.measure, begins, ends).iter().map(|one| one.1).sum();
+    let hours: f64 = account.used(unit.measure, begins, ends).iter().map(|one| one.1).sum();
     let part = unit.from_hours(hours) / allocation.amount;
     (part >= QUOTA).then(|| News {
         about: format!("quota:{}:80", allocation.id),

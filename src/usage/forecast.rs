@@ -3,7 +3,7 @@
 use crate::clock::Day;
 
 /// Weeks that are looked back at.
-const WEEKS: i64 = 8;
+pub(super) const WEEKS: i64 = 8;
 /// With fewer whole weeks than this, nothing is foretold.
 const LEAST_WEEKS: usize = 3;
 
@@ -19,6 +19,8 @@ pub struct Forecast {
     /// What will have been used at its end, if the coming weeks are like the quieter and the busier of the last ones;
     /// none if too little is known, or if it has ended.
     pub at_end: Option<(f64, f64)>,
+    /// From how many whole weeks that was made out.
+    pub weeks: usize,
     /// When it is used up, at the earliest and at the latest; none for a day that does not come within the period.
     pub runs_out: (Option<Day>, Option<Day>),
     /// What was used up to the end of each day, from the first to the last that is known.
@@ -57,8 +59,15 @@ pub fn forecast(
     let elapsed = float(over) / float(length);
     let left_days = (ends.0 - today.0).max(0);
     let weeks = weeks(hours, today);
-    let mut forecast =
-        Forecast { granted, used, elapsed, at_end: None, runs_out: (None, None), line };
+    let mut forecast = Forecast {
+        granted,
+        used,
+        elapsed,
+        at_end: None,
+        weeks: weeks.len(),
+        runs_out: (None, None),
+        line,
+    };
     if left_days == 0 || weeks.len() < LEAST_WEEKS {
         return forecast;
     }

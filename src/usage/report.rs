@@ -5,7 +5,6 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{self, COLOURS, Choice, Figures, Step};
-use super::forecast::forecast;
 use super::sums::{Sums, hours};
 use super::units::{Measure, SiteUnit, Unit};
 use super::view::{AccountView, View};
@@ -215,7 +214,7 @@ impl Report {
 }
 
 fn member(one: &figures::Member) -> (String, String, &Sums) {
-    let detail = if one.is_in_group { "" } else { "not in the group now" };
+    let detail = if one.is_in_group { "" } else { "not connected here under this name" };
     (clean(&one.name), detail.to_owned(), &one.sums)
 }
 
@@ -291,10 +290,8 @@ fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
                 && account.facts.account == allocation.account
         };
         let account = view.accounts.iter().find(is_its)?;
-        let known = spent(account, unit.measure, allocation.begins(), last);
         let today = account.today.min(last);
-        let hours = unit.in_hours(allocation.amount);
-        let forecast = forecast(&known, hours, allocation.begins(), allocation.ends(), today);
+        let forecast = account.heading(allocation, unit, today);
         Some(Granted {
             account: clean(&allocation.account),
             cluster: clean(&account.facts.title),
@@ -304,26 +301,13 @@ fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
             granted: allocation.amount,
             used: unit.from_hours(forecast.used),
             part: forecast.part(),
-            sentence: words::heading(&forecast, allocation.ends(), today),
+            sentence: {
+                let unread = account.unread(allocation.begins(), today);
+                words::heading(&forecast, unread, allocation.ends(), today)
+            },
         })
     };
     subject.allocations.iter().filter_map(one).collect()
-}
-
-/// What an account used on each day.
-pub(super) fn spent(
-    account: &AccountView,
-    measure: Measure,
-    from: Day,
-    until: Day,
-) -> Vec<(Day, f64)> {
-    let mut days: std::collections::BTreeMap<Day, f64> = std::collections::BTreeMap::new();
-    for ledger in &account.ledgers {
-        for (day, roll) in ledger.between(from, until) {
-            *days.entry(day).or_default() += measure.hours(&roll.sums);
-        }
-    }
-    days.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! What one person may see of one group's use: its accounts, and what they themselves have read of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::desk::{Reader, Usage, lock};
 use super::due;
+use super::forecast::{Forecast, WEEKS, forecast};
 use super::ledger::Ledger;
-use super::units::SiteUnit;
+use super::units::{Measure, SiteUnit, Unit};
 use crate::auth::{Action, Viewer};
 use crate::clock::{Day, UnixTime};
 use crate::cluster::{Known, Learnt};
 use crate::domain::{ClusterId, GroupId, LineRole, PersonId};
 use crate::sites::Site;
 use crate::slurm::accounting::spent::can_be_asked;
+use crate::store::allocations::Allocation;
 use crate::store::lines::LineKey;
 use crate::store::usage::Book;
 use crate::store::{self, Connection, StoreError};
@@ -62,6 +64,38 @@ pub struct AccountView {
     pub problem: String,
     /// When something was last read.
     pub read_at: Option<UnixTime>,
+}
+
+impl AccountView {
+    /// What it used on each day from one to another, in hours, as far as that was read.
+    pub fn used(&self, measure: Measure, from: Day, until: Day) -> Vec<(Day, f64)> {
+        let mut days: BTreeMap<Day, f64> = BTreeMap::new();
+        for (day, roll) in self.ledgers.iter().flat_map(|ledger| ledger.between(from, until)) {
+            *days.entry(day).or_default() += measure.hours(&roll.sums);
+        }
+        days.into_iter().collect()
+    }
+
+    /// How many days from one to another were not read yet, up to today.
+    pub fn unread(&self, from: Day, until: Day) -> usize {
+        let is_missing = |day: &Day| {
+            self.ledgers.is_empty()
+                || self.ledgers.iter().any(|ledger| !ledger.pages.contains_key(day))
+        };
+        (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
+    }
+
+    /// Where an allocation of the account is heading, as of a day. Nothing is foretold from weeks that were not read.
+    pub fn heading(&self, allocation: &Allocation, unit: Unit, today: Day) -> Forecast {
+        let (begins, ends) = (allocation.begins(), allocation.ends());
+        let hours = self.used(unit.measure, begins.min(today.plus(-WEEKS * 7)), today);
+        let mut found = forecast(&hours, unit.in_hours(allocation.amount), begins, ends, today);
+        if self.unread(today.plus(-WEEKS * 7), today.plus(-1)) > 0 {
+            found.at_end = None;
+            found.runs_out = (None, None);
+        }
+        found
+    }
 }
 
 /// What is known of an account.

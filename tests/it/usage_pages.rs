@@ -196,7 +196,9 @@ async fn those_who_lead_see_names_and_members_none() {
     world.fill().await;
     let page = world.pi.get(&world.url("use")).await;
     assert_eq!(page.status, 200, "{}", page.text());
-    for words in ["max", "gone", "not in this group here", "train-#", "By person", "v100"] {
+    for words in
+        ["max", "gone", "not connected here under this name", "train-#", "By person", "v100"]
+    {
         assert!(page.text().contains(words), "{words}");
     }
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
@@ -359,7 +361,7 @@ async fn empty_pages_say_what_to_do() {
     assert!(page.text().contains("Your PI has not said yet"), "{}", page.text());
     world.choose(&["key/def-one", "key/def-two"]).await;
     let page = world.pi.get(&world.url("use")).await;
-    assert!(page.text().contains("Nothing was used in this time"));
+    assert!(page.text().contains("Nothing is known of this time yet"));
     assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.text());
     assert!(page.text().contains("not read yet"));
     // An account that is taken away takes its figures along, and nothing else breaks.

@@ -14,7 +14,7 @@ use crate::jobs::picture::Standing;
 use crate::store::{self, StoreError};
 
 /// It is looked at most this often for each reader.
-const LOOK_EVERY: Duration = Duration::from_mins(10);
+const LOOK_EVERY: Duration = Duration::from_mins(2);
 /// What was told of places longer ago than this, in seconds, is not believed.
 const PLACES_FOR: i64 = 2 * 86_400;
 
@@ -45,6 +45,8 @@ impl Usage {
         let about = About { person: Some(person), subject: &named.name, detail: &detail };
         record(&mut tx, actor, Event::UsageAlertsSet, about, now).await?;
         store::commit(tx).await?;
+        // What is so already is told soon.
+        lock(&self.0.alerts).retain(|reader, _| reader.person != person);
         Ok(())
     }
 

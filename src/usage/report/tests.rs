@@ -1,3 +1,4 @@
+use crate::usage::forecast;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ fn a_month_adds_up() {
     assert!(made.bars[0].is_missing && !made.bars[15].is_missing && !made.bars[29].is_missing);
     let name = &made.members[0].name;
     assert!(name.starts_with("Adax") && name.ends_with('…') && name.chars().count() == 61);
-    assert_eq!(made.members[1].detail, "not in the group now");
+    assert_eq!(made.members[1].detail, "not connected here under this name");
     assert_eq!(made.notes.len(), 3, "{:?}", made.notes);
     let text = serde_json::to_string(&made).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), made);
@@ -132,7 +133,7 @@ fn amounts_and_headings() {
     let days: Vec<(Day, f64)> = (0..60).rev().map(|back| (TODAY.plus(-back), 10.0)).collect();
     let say = |granted: f64, ends: i64| {
         let found = forecast(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
-        words::heading(&found, TODAY.plus(ends), TODAY)
+        words::heading(&found, 0, TODAY.plus(ends), TODAY)
     };
     assert!(say(2000.0, 50).contains("50 % will be used by"), "{}", say(2000.0, 50));
     assert!(say(700.0, 50).contains("It would be used up about"), "{}", say(700.0, 50));

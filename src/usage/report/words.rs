@@ -57,7 +57,11 @@ pub fn unit(unit: Unit, site: Option<SiteUnit>) -> String {
 }
 
 /// Where an allocation is heading.
-pub fn heading(forecast: &Forecast, ends: Day, today: Day) -> String {
+pub fn heading(forecast: &Forecast, unread: usize, ends: Day, today: Day) -> String {
+    if unread > 0 {
+        let days = sizes::count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
+        return format!("Not final: {days} of its period were not read when this was made.");
+    }
     if forecast.used > forecast.granted {
         return "More was used than granted.".to_owned();
     }

@@ -1,7 +1,5 @@
 //! Allocations: what was used of each, drawn, and sentences on where it is heading that say no more than is known.
 
-use std::collections::BTreeMap;
-
 use super::chart::{HEIGHT, WIDTH, number};
 use super::words::{amount, percent, unit};
 use crate::clock::Day;
@@ -61,8 +59,10 @@ fn burn(view: &View, allocation: &Allocation, today: Day) -> Burn {
     let named = unit(counted, account.and_then(|one| one.facts.unit()));
     let granted = counted.in_hours(allocation.amount);
     let today = account.map_or(today, |one| one.today);
-    let hours = account.map(|one| daily(one, counted)).unwrap_or_default();
-    let found = forecast(&hours, granted, begins, ends, today);
+    let found = account.map_or_else(
+        || forecast(&[], granted, begins, ends, today),
+        |one| one.heading(allocation, counted, today),
+    );
     let words = |hours: f64| amount(counted.from_hours(hours));
     let part = found.part();
     let mut sentences =
@@ -96,26 +96,9 @@ fn burn(view: &View, allocation: &Allocation, today: Day) -> Burn {
     }
 }
 
-/// What was used on each day that is known.
-fn daily(account: &AccountView, counted: Unit) -> Vec<(Day, f64)> {
-    let mut days: BTreeMap<Day, f64> = BTreeMap::new();
-    for ledger in &account.ledgers {
-        for (day, page) in &ledger.pages {
-            let used: f64 = page.rolls.iter().map(|roll| counted.measure.hours(&roll.sums)).sum();
-            *days.entry(*day).or_default() += used;
-        }
-    }
-    days.into_iter().collect()
-}
-
 /// That days are missing, if they are.
 fn unread(account: &AccountView, begins: Day, until: Day) -> Option<String> {
-    let wanted = (begins.0..=until.0).map(Day);
-    let is_missing = |day: &Day| {
-        account.ledgers.is_empty()
-            || account.ledgers.iter().any(|ledger| !ledger.pages.contains_key(day))
-    };
-    match wanted.filter(is_missing).count() {
+    match account.unread(begins, until) {
         0 => None,
         1 => Some("One day of the period is not read yet, so more may have been used.".to_owned()),
         many => {
@@ -147,7 +130,7 @@ fn sentences(
     }
     let Some((low, high)) = found.at_end else {
         all.push(
-            "Too little is known to foretell its end: three whole weeks of use are needed."
+            "Too little is known yet to foretell its end: that takes three whole weeks of use, all read."
                 .to_owned(),
         );
         return all;
@@ -156,7 +139,8 @@ fn sentences(
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
-        "If the coming weeks are like the last eight, {range} will be used by {}.",
+        "If the coming weeks are like the last {}, {range} will be used by {}.",
+        found.weeks,
         ends.words()
     ));
     match found.runs_out {

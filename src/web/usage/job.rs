@@ -31,6 +31,8 @@ pub struct Job {
     pub began: UnixTime,
     /// Seconds of cores in the time looked at.
     pub core_s: u64,
+    /// Seconds of GPUs in the time looked at.
+    pub gpu_s: u64,
     /// Whether it is the viewer's own.
     pub is_own: bool,
     /// All that is kept of it.
@@ -65,6 +67,7 @@ impl Job {
             outcome: Outcome::from_number(row.state),
             began: UnixTime(row.start_at),
             core_s: whole(row.seconds).saturating_mul(whole(row.cores)),
+            gpu_s: whole(row.seconds).saturating_mul(gpus(&row.gpus)),
             is_own,
             user,
             row,
@@ -85,6 +88,11 @@ impl Job {
     /// Core hours in the time looked at.
     pub fn core_hours(&self) -> String {
         amount(hours(self.core_s))
+    }
+
+    /// GPU hours in the time looked at; empty for none.
+    pub fn gpu_hours(&self) -> String {
+        if self.gpu_s == 0 { String::new() } else { amount(hours(self.gpu_s)) }
     }
 
     /// How long it ran in all.
@@ -124,6 +132,11 @@ impl Job {
     pub fn memory_use(&self) -> String {
         part(ratio(self.row.rss_mb, self.row.memory_mb))
     }
+}
+
+/// How many GPUs are in `v100:2,t4:1`.
+fn gpus(list: &str) -> u64 {
+    list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]

@@ -58,6 +58,8 @@ struct JobsPage {
     days: String,
     core_hours: String,
     core_exact: String,
+    /// Empty if none of them had a GPU.
+    gpu_hours: String,
     chips: Vec<(String, &'static str, bool)>,
     back: String,
     csv: String,
@@ -75,6 +77,7 @@ pub async fn get(
     let (sight, ask) = sight(&context, &me, group, pairs).await?;
     let found = find(&context, &me, &sight, &ask).await?;
     let core_s = found.jobs.iter().map(|job| job.core_s).sum();
+    let gpu_s: u64 = found.jobs.iter().map(|job| job.gpu_s).sum();
     let looked = &sight.looked;
     let (from, until) = (found.from.to_string(), found.until.to_string());
     let member = found.whose.as_ref().and_then(member_word).unwrap_or_default();
@@ -111,6 +114,7 @@ pub async fn get(
         days: format!("{} to {}", found.from.words(), found.until.words()),
         core_hours: amount(hours(core_s)),
         core_exact: exact(hours(core_s)),
+        gpu_hours: if gpu_s == 0 { String::new() } else { amount(hours(gpu_s)) },
         chips: chips.map(chip).into(),
         back: format!("{}?{}", super::address(group), looked.query(&[])),
         csv,

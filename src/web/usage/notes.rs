@@ -1,5 +1,7 @@
 //! What must be said before the figures: what is being read, what is missing, and why.
 
+use std::collections::BTreeMap;
+
 use crate::explain::sizes;
 use crate::usage::figures::{Figures, is_chosen};
 use crate::usage::{AccountView, View};
@@ -39,7 +41,7 @@ pub fn notes(view: &View, figures: &Figures, looked: &Looked) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut away = Vec::new();
     let mut hidden = Vec::new();
-    let mut is_reading = false;
+    let mut reading: BTreeMap<&str, (Vec<&str>, i64, i64)> = BTreeMap::new();
     for account in view.accounts.iter().filter(|one| is_chosen(one, &looked.choice)) {
         let facts = &account.facts;
         if !account.is_connected && !away.contains(&facts.cluster) {
@@ -48,13 +50,9 @@ pub fn notes(view: &View, figures: &Figures, looked: &Looked) -> Vec<Note> {
         }
         let (read, wanted) = account.progress;
         if account.is_connected && read < wanted && account.problem.is_empty() {
-            is_reading = true;
-            let title = format!(
-                "History is being read: {read} of {wanted} days of {} on {}.",
-                facts.account, facts.title
-            );
-            let text = "It goes on while you are connected, also if you leave this page.";
-            notes.push(Note { progress: Some((read, wanted)), ..Note::new("info", title, text) });
+            let known = reading.entry(&facts.title).or_insert((Vec::new(), read, wanted));
+            known.0.push(facts.account.as_str());
+            known.1 = known.1.min(read);
         }
         if !account.problem.is_empty() {
             notes.push(problem(account));
@@ -66,7 +64,14 @@ pub fn notes(view: &View, figures: &Figures, looked: &Looked) -> Vec<Note> {
             notes.push(Note::new("warning", title, text));
         }
     }
-    if figures.missing > 0 && !is_reading {
+    for (cluster, (accounts, read, wanted)) in &reading {
+        let accounts = accounts.join(", ");
+        let title =
+            format!("History of {accounts} on {cluster} is being read: {read} of {wanted} days.");
+        let text = "It goes on while you are connected, also if you leave this page.";
+        notes.push(Note { progress: Some((*read, *wanted)), ..Note::new("info", title, text) });
+    }
+    if figures.missing > 0 && reading.is_empty() {
         let days = sizes::count(figures.missing, "day");
         let verb = if figures.missing == 1 { "was" } else { "were" };
         let title = format!("{days} of this time {verb} not read yet.");

@@ -47,6 +47,7 @@ struct Filters {
 /// Everything that changes when something was read.
 #[derive(Template)]
 #[template(path = "usage/part.html")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
 struct Part {
     /// The address of the page.
     base: String,
@@ -65,6 +66,8 @@ struct Part {
     site_unit: Option<String>,
     has_gpus: bool,
     is_empty: bool,
+    /// Whether days are missing in all this.
+    is_partly_read: bool,
 }
 
 /// It escapes what it shows by itself.
@@ -143,6 +146,7 @@ fn part_of(sight: &Sight) -> Part {
         members: rows::members(&figures, group, looked),
         kinds: rows::kinds(&figures, group, looked),
         is_empty: figures.totals.is_empty(),
+        is_partly_read: figures.missing > 0,
         totals,
         site_unit,
         has_gpus,

@@ -20,8 +20,10 @@ pub struct Row {
     pub note: &'static str,
     /// The colour's class; empty for none.
     pub class: String,
-    /// The jobs behind it; empty where no names are told.
+    /// The jobs that held something; empty where no names are told.
     pub href: String,
+    /// Those of them that ended.
+    pub ended_href: String,
     /// Those of them that did not end well.
     pub lost_href: String,
     /// The figures.
@@ -123,9 +125,10 @@ pub fn members(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
         };
         Row {
             name: member.name.clone(),
-            note: if member.is_in_group { "" } else { "not in this group here" },
+            note: if member.is_in_group { "" } else { "not connected here under this name" },
             class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
-            href: behind("ended"),
+            href: behind(""),
+            ended_href: behind("ended"),
             lost_href: behind("lost"),
             cells: Cells::of(&member.sums),
         }
@@ -145,7 +148,8 @@ pub fn kinds(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
             name: kind_name(&kind.name).to_owned(),
             note: "",
             class: String::new(),
-            href: behind("ended"),
+            href: behind(""),
+            ended_href: behind("ended"),
             lost_href: behind("lost"),
             cells: Cells::of(&kind.sums),
         }

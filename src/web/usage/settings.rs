@@ -172,8 +172,9 @@ fn read(form: &GrantForm, offers: &[Offer], problems: &mut Problems) -> Option<G
     if unit.is_none() {
         problems.add("unit", "Choose in what it was granted.");
     }
-    // Blanks between thousands are taken; commas mean different things to different people.
+    // Blanks between thousands are taken, and commas where they can be nothing else.
     let digits: String = form.amount.chars().filter(|c| !c.is_whitespace()).collect();
+    let digits = if has_thousands(&digits) { digits.replace(',', "") } else { digits };
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let amount = digits.parse::<f64>().ok().filter(|amount| plain && *amount > 0.0);
     if amount.is_none() {
@@ -184,6 +185,13 @@ fn read(form: &GrantForm, offers: &[Offer], problems: &mut Problems) -> Option<G
     let ends = day(&form.ends, "ends", problems);
     let (cluster, account) = account?;
     Some(Grant { cluster, account, unit: unit?, amount: amount?, begins: begins?, ends: ends? })
+}
+
+/// Whether commas stand before each three digits, as in `12,000` and `1,250.5`.
+fn has_thousands(text: &str) -> bool {
+    let mut groups = text.split('.').next().unwrap_or_default().split(',');
+    let first = groups.next().unwrap_or_default();
+    (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3)
 }
 
 fn day(text: &str, field: &'static str, problems: &mut Problems) -> Option<Day> {
