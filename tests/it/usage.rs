@@ -12,6 +12,7 @@ use portolan::usage::{Measure, Sums, View};
 
 use crate::queue::{cancel, submit};
 use crate::support::app::hurry;
+use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::server::{Server, wait_until};
 use crate::support::{Client, TestApp};
@@ -299,4 +300,71 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
         most = most.max(open);
     }
     assert_eq!(most, 1, "one at a time");
+}
+
+/// In a real browser: the page, its totals and its file say what `sreport` says of a whole month; a member reads no name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_reads_a_month_in_the_browser() {
+    let portal = TestApp::start_at(Clock::system(), |config| {
+        hurry(config);
+        config.usage_pace.days = 75;
+    })
+    .await;
+    let admin = portal.set_up("ada").await;
+    let leader = portal.leader(&admin, "asmith").await;
+    let bob = portal.member(&admin, "bob").await;
+    portal.add_cluster("key").await;
+    for (who, name) in [(&leader, "asmith"), (&bob, "bob")] {
+        who.prepare("key", name).await;
+        who.connect("key").await;
+    }
+    // Through the pages, as people do.
+    let form = [("account", "key/def-smith"), ("account", "key/rrg-smith")];
+    let chosen = leader.post("/groups/1/accounts", &form).await;
+    assert_eq!(chosen.status, 303, "{}", chosen.text());
+    for name in ["asmith", "bob"] {
+        wait_until("all days are read", async || {
+            let view = portal.use_seen_by(name).await;
+            view.accounts.iter().all(|one| one.progress == (75, 75))
+        })
+        .await;
+    }
+    let month = portal.use_seen_by("asmith").await.accounts[0].today.month().previous();
+    let told = reported("asmith", month.first(), month.last());
+    let told = |resource: &str| {
+        let of = |account: &str| {
+            told.get(&(account.to_owned(), String::new(), resource.to_owned()))
+                .copied()
+                .unwrap_or(0)
+        };
+        portolan::usage::hours(of("def-smith") + of("rrg-smith"))
+    };
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("asmith").await;
+    browser.go(&format!("/groups/1/use?period={month}")).await;
+    browser.wait_for_text("By person").await;
+    let figures = browser
+        .run("return [...document.querySelectorAll('.fact data')].map(one => one.value)")
+        .await;
+    let figure = |place: usize| figures[place].as_str().unwrap().parse::<f64>().unwrap();
+    assert!((figure(0) - told("cpu")).abs() < 0.01, "{figures} {}", told("cpu"));
+    assert!((figure(1) - told("gres/gpu")).abs() < 0.01, "{figures} {}", told("gres/gpu"));
+    let bars = browser.run("return document.querySelectorAll('.plot-area rect').length").await;
+    assert!(bars.as_i64().unwrap() > 20, "a chart is drawn: {bars}");
+    for name in ["asmith", "bob", "carol", "erik"] {
+        assert!(browser.text().await.contains(name), "{name} is named");
+    }
+    let file = leader.get(&format!("/groups/1/use/members.csv?period={month}")).await;
+    let cells =
+        |row: &str| row.split(',').map(|one| one.trim_matches('"').to_owned()).collect::<Vec<_>>();
+    let mut rows = file.text().lines().map(cells);
+    let place = rows.next().unwrap().iter().position(|name| name == "core hours").unwrap();
+    let sum: f64 = rows.map(|row| row[place].parse::<f64>().unwrap()).sum();
+    assert!((sum - told("cpu")).abs() < 0.1, "{sum} {}", told("cpu"));
+    browser.close().await;
+    let page = bob.get(&format!("/groups/1/use?period={month}")).await;
+    assert!(page.text().contains("Everybody else"));
+    for name in ["carol", "erik", "Alice", "alice"] {
+        assert!(!page.text().contains(name), "{name} is not told to members");
+    }
 }

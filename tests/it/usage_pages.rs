@@ -203,7 +203,7 @@ async fn those_who_lead_see_names_and_members_none() {
     }
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
     assert!(page.text().contains("&#60;b id") || page.text().contains("&lt;b id"));
-    assert!(page.text().contains("If the coming weeks are like the last eight"));
+    assert!(page.text().contains("If the coming weeks are like the last 8"));
     let part = world.pi.get(&world.url("use/part")).await;
     assert!(part.text().contains("gone") && !part.text().contains("<html"));
 
@@ -453,4 +453,30 @@ async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
     let rows: i64 =
         sqlx::query_scalar("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap();
     assert_eq!(rows, 0);
+}
+
+/// What the cluster's own program says was granted, of the group's accounts only; more may be used than was granted.
+#[tokio::test]
+async fn what_the_cluster_says_was_granted_is_shown() {
+    let world = world().await;
+    world.fill().await;
+    let rows =
+        r#"[["Quota (pri)", 1000.0], ["Used", 1050.0], ["Available", -50.0], ["Odd", null]]"#;
+    let standing = format!(
+        r#"{{"cost": {{"period": "2026.2 (2026-10-01 - 2027-04-01)", "unit": "Billing hours", "accounts":
+            [{{"account": "def-one", "rows": {rows}}}, {{"account": "nn9999k", "rows": {rows}}}]}}, "cost_at": {}}}"#,
+        START.0
+    );
+    let key = world.portal.line_key("pia", "key").await;
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    store::queues::note_seen(&mut tx, key.person, key.cluster, START).await.unwrap();
+    store::queues::set_standing(&mut tx, key.person, key.cluster, &standing).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let page = world.pi.get(&world.url("use")).await;
+    let granted = page.select_text("#standing-granted-key");
+    assert!(
+        granted.contains("1,050 of 1,000 Billing hours used: more than was granted"),
+        "{granted}"
+    );
+    assert!(granted.contains("2026.2") && !granted.contains("nn9999k"), "{granted}");
 }

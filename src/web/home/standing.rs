@@ -161,7 +161,8 @@ fn share_bar(share: &Share) -> ShareBar {
     }
 }
 
-fn cost_bar(account: &AccountCost, unit: &str) -> Option<CostBar> {
+/// Granted hours of an account as a bar; none where nothing is granted.
+pub fn cost_bar(account: &AccountCost, unit: &str) -> Option<CostBar> {
     let granted = whole(account.granted()?).filter(|granted| *granted > 0)?;
     let left = account.available();
     let used = match left {

@@ -14,6 +14,7 @@ pub use self::priority::{get as priority, priority_page};
 use self::storage::{ProjectFolder, ProjectPeople};
 use super::Answer;
 use super::extract::{Context, Me, Path};
+use super::home::standing::{CostBar, cost_bar};
 use super::jobs::queues::{self, Place};
 use super::page::{Page, Section, show};
 use crate::auth::Action;
@@ -21,6 +22,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
 use crate::jobs::QueueKey;
+use crate::sites::cost::AccountCost;
 use crate::store;
 use crate::usage::{AccountView, Facts, View};
 
@@ -57,6 +59,11 @@ pub struct ClusterCards {
     shares: Vec<ShareCard>,
     ranks_by_share: bool,
     shares_at: Option<UnixTime>,
+    /// What the cluster itself says was granted to the accounts.
+    costs: Vec<CostBar>,
+    /// For which period; empty if it is not said.
+    period: String,
+    costs_at: Option<UnixTime>,
     demand: Vec<DemandCard>,
     queue_at: Option<UnixTime>,
     /// Why the queue may be told in part, in words; empty if it is not.
@@ -140,6 +147,9 @@ async fn cards(
         shares: Vec::new(),
         ranks_by_share: false,
         shares_at: None,
+        costs: Vec::new(),
+        period: String::new(),
+        costs_at: None,
         demand: Vec::new(),
         queue_at: None,
         partial: "",
@@ -165,6 +175,17 @@ async fn cards(
     if place.fair_share {
         cards.shares = share_cards(context, me, place, &facts, now).await?;
         cards.shares_at = standing.shares_at.map(UnixTime);
+    }
+    if let Some(cost) = &standing.cost {
+        let is_theirs = |account: &&AccountCost| {
+            facts.iter().any(|one| {
+                one.account == account.account || one.slurm_names.contains(&account.account)
+            })
+        };
+        let theirs = cost.accounts.iter().filter(is_theirs);
+        cards.costs = theirs.filter_map(|account| cost_bar(account, &cost.unit)).collect();
+        cards.period.clone_from(&cost.period);
+        cards.costs_at = standing.cost_at.map(UnixTime);
     }
     if let Some(queue) = &place.picture.group {
         cards.demand = cards::demand(&queue.jobs, &facts, now);
