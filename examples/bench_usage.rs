@@ -11,6 +11,7 @@ use portolan::slurm::accounting::spent::Spent;
 use portolan::slurm::gres::Gpus;
 use portolan::slurm::job::JobState;
 use portolan::slurm::usage::Usage;
+use portolan::store::allocations::NewAllocation;
 use portolan::store::lines::LineKey;
 use portolan::store::usage::ReadDay;
 use portolan::store::{self, Store};
@@ -67,6 +68,19 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
     let key = LineKey { person, cluster, role: LineRole::Login };
     store::lines::note_learnt(&mut tx, key, r#"{"user":"user0"}"#, now).await?;
     store::allocations::set_accounts(&mut tx, group, cluster, &["def-smith".to_owned()]).await?;
+    for unit in ["core-hours", "gpu-hours"] {
+        let today = Day::of(now);
+        let grant = NewAllocation {
+            group,
+            cluster,
+            account: "def-smith".to_owned(),
+            unit,
+            amount: 1e7,
+            begins: today.plus(-300),
+            ends: today.plus(65),
+        };
+        store::allocations::add(&mut tx, &grant, now).await?;
+    }
     let id = store::usage::want(&mut tx, person, cluster, "def-smith", true, now).await?;
     let books = store::usage::books(&mut tx, person, cluster).await?;
     let book = books.into_iter().find(|book| book.id == id);

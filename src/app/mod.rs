@@ -108,6 +108,8 @@ pub struct App {
     pub spots: web::Spots,
     /// The clusters that people have jobs on.
     pub places: web::Places,
+    /// What was drawn of groups' use.
+    pub use_sheets: web::UseSheets,
     /// Open event streams.
     pub streams: web::Streams,
     /// Names this run of the program in request ids.
@@ -214,6 +216,7 @@ impl App {
             visits: web::Visits::default(),
             spots: Cache::new(1000),
             places: Cache::new(1000),
+            use_sheets: web::UseSheets::default(),
             streams: web::Streams::default(),
             run: u32::from_ne_bytes(entropy::bytes()?),
             requests: AtomicU64::new(1),

@@ -168,7 +168,7 @@ impl Boards {
             let about = About {
                 person: Some(share.person_id),
                 subject: &share.board_title,
-                detail: &share.label,
+                detail: &share.terms.label,
             };
             let guest = Actor::stranger("guest", visitor);
             record(tx, &guest, Event::BoardVisited, about, now).await?;
@@ -204,7 +204,7 @@ impl Boards {
         }
         let holds = |(seen, ends)| parts.auth.session_holds(seen, ends);
         let who = match (&looked.share, &looked.viewer) {
-            (Some(share), _) if share.is_open(now) => Who::Guest(Box::new(share.clone())),
+            (Some(share), _) if share.terms.is_open(now) => Who::Guest(Box::new(share.clone())),
             // A session that has ended by its time lets nobody look, whether or not its row is gone.
             (None, Some(_)) if !access.session_times().is_some_and(holds) => {
                 return Err(NoEntry::Closed);
@@ -246,7 +246,7 @@ impl Boards {
         let parts = &self.0.parts;
         let link = GuestLink::Board(share.id);
         let is_right =
-            parts.auth.check_passphrase(link, &share.passphrase, passphrase, visitor).await?;
+            parts.auth.check_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
         if is_right {
             let mut tx = parts.store.write().await?;
             accesses::unlock(&mut tx, &pass.word).await?;

@@ -85,7 +85,7 @@ impl Boards {
             let about = About {
                 person: Some(board.person_id),
                 subject: &board.title,
-                detail: &share.label,
+                detail: &share.terms.label,
             };
             record(&mut tx, actor, Event::BoardUnshared, about, now).await?;
         }
@@ -104,16 +104,16 @@ impl Boards {
             parts.auth.count_wrong_link(visitor)?;
             return Err(Shut::Unknown);
         };
-        if share.revoked_at().is_some() {
+        if share.terms.revoked_at().is_some() {
             return Err(Shut::Revoked);
         }
-        if !share.is_open(now) {
-            return Err(Shut::Expired(share.expires_at));
+        if !share.terms.is_open(now) {
+            return Err(Shut::Expired(share.terms.expires_at));
         }
         parts.auth.count_opening(GuestLink::Board(share.id), visitor)?;
-        let is_locked = share.asks_passphrase();
+        let is_locked = share.terms.asks_passphrase();
         let entered = self
-            .let_in(share.board_id, By::Share(share.id), is_locked, share.expires_at, visitor)
+            .let_in(share.board_id, By::Share(share.id), is_locked, share.terms.expires_at, visitor)
             .await?;
         Ok(entered)
     }

@@ -16,6 +16,7 @@ mod cache;
 pub mod clusters;
 pub mod facts;
 pub mod groups;
+pub mod guest_links;
 pub mod jobs;
 pub mod keys;
 pub mod lines;

@@ -21,7 +21,7 @@ pub struct Frozen {
     pub by: String,
     /// Its title.
     pub title: String,
-    /// `usage::report::Report` as JSON.
+    /// `usage::report::Report` as JSON; empty in lists.
     pub body: String,
     /// When.
     #[sqlx(try_from = "i64")]
@@ -31,10 +31,11 @@ pub struct Frozen {
 }
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($body:literal, $rest:literal) => {
         concat!(
-            "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, r.body,
-                    r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
+            "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, ",
+            $body,
+            " AS body, r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
                                    AND l.revoked_at IS NULL AND l.expires_at > $2) AS links
              FROM reports r JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
             $rest
@@ -71,17 +72,21 @@ pub async fn get(
     id: ReportId,
     now: UnixTime,
 ) -> Result<Option<Frozen>> {
-    Ok(sqlx::query_as(select!("WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"))
-        .bind(id.0)
-        .bind(now.0)
-        .bind(group.0)
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_as(select!(
+        "r.body",
+        "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"
+    ))
+    .bind(id.0)
+    .bind(now.0)
+    .bind(group.0)
+    .fetch_optional(db)
+    .await?)
 }
 
-/// Those of a group, the newest first.
+/// Those of a group, the newest first, without what is in them.
 pub async fn of_group(db: &mut Connection, group: GroupId, now: UnixTime) -> Result<Vec<Frozen>> {
     Ok(sqlx::query_as(select!(
+        "''",
         "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"
     ))
     .bind(group.0)

@@ -70,6 +70,8 @@ pub(super) struct Inner {
     pub(super) east: Mutex<HashMap<ClusterId, i64>>,
     /// What views are made of, until anything is written.
     pub(super) grounds: Cache<(PersonId, GroupId), super::view::Ground>,
+    /// Figures that were added up, until anything is read.
+    pub(super) figures: super::figures::Kept,
     /// When it was last written down that someone looks.
     pub(super) looks: Mutex<HashMap<(PersonId, GroupId), Instant>>,
     /// When it was last looked whether a leader is to be told something.
@@ -97,6 +99,7 @@ impl Usage {
             turns: Mutex::default(),
             east: Mutex::default(),
             grounds: Cache::new(200),
+            figures: super::figures::Kept::default(),
             looks: Mutex::default(),
             alerts: Mutex::default(),
             seen: Mutex::default(),

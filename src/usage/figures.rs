@@ -1,7 +1,10 @@
 //! What a page shows of a view: sums for a stretch of time, by person, by sort of job, by day, week or month. Pure.
 
+mod kept;
+
 use std::collections::{BTreeMap, HashMap};
 
+pub(super) use self::kept::Kept;
 use super::sums::Sums;
 use super::units::Measure;
 use super::view::{AccountView, View};
@@ -14,7 +17,7 @@ pub const COLOURS: usize = 8;
 pub const MOST_BARS: usize = 92;
 
 /// How long a bar of a chart is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Step {
     /// A day.
     #[default]
@@ -63,7 +66,7 @@ impl Step {
 }
 
 /// What is looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// From this day …
     pub from: Day,

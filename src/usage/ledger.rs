@@ -32,6 +32,19 @@ pub struct Page {
     pub is_cut: bool,
     /// What was on it.
     pub rolls: Arc<[Roll]>,
+    /// All of that together: many pages need no more.
+    pub total: Arc<Sums>,
+}
+
+impl Page {
+    fn of(read: ReadDay, rolls: Vec<Roll>) -> Self {
+        let mut total = Sums::default();
+        for roll in &rolls {
+            total.add(&roll.sums);
+        }
+        let (read_at, is_final, is_cut) = (read.read_at, read.is_final, read.is_cut);
+        Self { read_at, is_final, is_cut, rolls: rolls.into(), total: Arc::new(total) }
+    }
 }
 
 /// All days that were read of an account.
@@ -53,10 +66,8 @@ impl Ledger {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
             rolls.entry(Day(row.day)).or_default().push(Roll { user, kind, sums: sums_of(&row) });
         }
-        let page = |day: &ReadDay| {
-            let rolls = rolls.remove(&day.day).unwrap_or_default().into();
-            let (read_at, is_final, is_cut) = (day.read_at, day.is_final, day.is_cut);
-            (day.day, Page { read_at, is_final, is_cut, rolls })
+        let page = |read: &ReadDay| {
+            (read.day, Page::of(*read, rolls.remove(&read.day).unwrap_or_default()))
         };
         Self { pages: days.iter().map(page).collect() }
     }
@@ -70,18 +81,20 @@ impl Ledger {
             kind: Arc::from(kind.as_str()),
             sums: sums.clone(),
         };
-        let rolls = sheet.rolls.iter().map(roll).collect();
-        let (read_at, is_final, is_cut) = (read.read_at, read.is_final, read.is_cut);
-        pages.insert(read.day, Page { read_at, is_final, is_cut, rolls });
+        pages.insert(read.day, Page::of(read, sheet.rolls.iter().map(roll).collect()));
         Self { pages }
     }
 
-    /// What was on the days from one to another, both included.
-    pub fn between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &Roll)> {
+    /// The days from one to another that were read, both included.
+    pub fn days(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &Page)> {
         let days = if from <= until { Some(self.pages.range(from..=until)) } else { None };
-        days.into_iter()
-            .flatten()
-            .flat_map(|(day, page)| page.rolls.iter().map(|roll| (*day, roll)))
+        days.into_iter().flatten().map(|(day, page)| (*day, page))
+    }
+
+    /// What was on these days.
+    pub fn between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &Roll)> {
+        self.days(from, until)
+            .flat_map(|(day, page)| page.rolls.iter().map(move |roll| (day, roll)))
     }
 }
 

@@ -93,12 +93,13 @@ impl Usage {
         offers(&mut db, person, group).await
     }
 
-    /// Says which accounts are a group's; those that are not named are no longer.
-    pub async fn set_accounts(
+    /// Adds accounts to those of a group, and takes others away. What another leader chose meanwhile stays.
+    pub async fn change_accounts(
         &self,
         actor: &Actor,
         group: GroupId,
-        chosen: &[(ClusterId, String)],
+        added: &[(ClusterId, String)],
+        removed: &[(ClusterId, String)],
     ) -> Result<(), NotSet> {
         let parts = &self.0.parts;
         let mut tx = parts.store.write().await?;
@@ -111,15 +112,20 @@ impl Usage {
             let has = |offer: &Offer| offer.accounts.iter().any(|(name, _)| name == account);
             is_name(account) && offers.iter().find(of).is_some_and(has)
         };
-        if !chosen.iter().all(is_offered) {
+        if !added.iter().all(is_offered) {
             return Err(NotSet::NoSuchAccount);
         }
         let mut words = Vec::new();
         for offer in &offers {
-            let here = chosen.iter().filter(|(cluster, _)| *cluster == offer.cluster);
-            let mut names: Vec<String> = here.map(|(_, account)| account.clone()).collect();
-            names.sort();
-            names.dedup();
+            let is_theirs = |(name, was_chosen): &&(String, bool)| {
+                let is_in = |list: &[(ClusterId, String)]| {
+                    list.iter()
+                        .any(|(cluster, account)| *cluster == offer.cluster && account == name)
+                };
+                is_in(added) || (*was_chosen && !is_in(removed))
+            };
+            let theirs = offer.accounts.iter().filter(is_theirs);
+            let names: Vec<String> = theirs.map(|(name, _)| name.clone()).collect();
             allocations::set_accounts(&mut tx, group, offer.cluster, &names).await?;
             words.extend(names.iter().map(|name| format!("{name} on {}", offer.slug)));
         }

@@ -93,7 +93,8 @@ impl Usage {
         let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
         let link = link.ok_or(AuthError::NotFound)?;
         if links::revoke(&mut tx, id, now).await? {
-            let about = About { person: None, subject: &link.report_title, detail: &link.label };
+            let about =
+                About { person: None, subject: &link.report_title, detail: &link.terms.label };
             record(&mut tx, actor, Event::ReportUnshared, about, now).await?;
         }
         store::commit(tx).await?;
@@ -109,11 +110,11 @@ impl Usage {
             parts.auth.count_wrong_link(visitor)?;
             return Err(Shut::Unknown);
         };
-        if link.revoked_at().is_some() {
+        if link.terms.revoked_at().is_some() {
             return Err(Shut::Revoked);
         }
-        if !link.is_open(now) {
-            return Err(Shut::Expired(link.expires_at));
+        if !link.terms.is_open(now) {
+            return Err(Shut::Expired(link.terms.expires_at));
         }
         parts.auth.count_opening(GuestLink::Report(link.id), visitor)?;
         let make = || Token::generate().map_err(AuthError::from);
@@ -121,8 +122,8 @@ impl Usage {
         let access = Access {
             cookie_hash: cookie.hash().to_vec(),
             link_id: link.id,
-            is_locked: link.asks_passphrase(),
-            expires_at: link.expires_at,
+            is_locked: link.terms.asks_passphrase(),
+            expires_at: link.terms.expires_at,
         };
         let mut tx = parts.store.write().await?;
         links::let_in(&mut tx, word.as_str(), &access, now).await?;
@@ -131,7 +132,7 @@ impl Usage {
         }
         store::commit(tx).await?;
         let word = word.as_str().to_owned();
-        Ok(Entered { word, cookie, seconds: link.expires_at.since(now) })
+        Ok(Entered { word, cookie, seconds: link.terms.expires_at.since(now) })
     }
 
     /// A guest is counted, and their coming is recorded.
@@ -146,7 +147,7 @@ impl Usage {
         let about = About {
             person: link.person_id.map(PersonId),
             subject: &link.report_title,
-            detail: &link.label,
+            detail: &link.terms.label,
         };
         record(tx, &Actor::stranger("guest", visitor), Event::ReportVisited, about, now).await
     }
@@ -166,7 +167,7 @@ impl Usage {
         let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
         let access = access.ok_or(NoReport::Closed)?;
         let link = links::get(&mut db, access.link_id).await?;
-        let link = link.filter(|link| link.is_open(now) && !link.is_owner_off);
+        let link = link.filter(|link| link.terms.is_open(now) && !link.is_owner_off);
         let pass = ReportPass { link: link.ok_or(NoReport::Closed)?, word: word.to_owned() };
         if access.is_locked { Err(NoReport::Locked(Box::new(pass))) } else { Ok(pass) }
     }
@@ -180,7 +181,7 @@ impl Usage {
     ) -> Result<bool, AuthError> {
         let parts = &self.0.parts;
         let link = GuestLink::Report(pass.link.id);
-        let hash = &pass.link.passphrase;
+        let hash = &pass.link.terms.passphrase;
         let is_right = parts.auth.check_passphrase(link, hash, passphrase, visitor).await?;
         if is_right {
             let mut tx = parts.store.write().await?;

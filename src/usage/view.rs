@@ -70,8 +70,8 @@ impl AccountView {
     /// What it used on each day from one to another, in hours, as far as that was read.
     pub fn used(&self, measure: Measure, from: Day, until: Day) -> Vec<(Day, f64)> {
         let mut days: BTreeMap<Day, f64> = BTreeMap::new();
-        for (day, roll) in self.ledgers.iter().flat_map(|ledger| ledger.between(from, until)) {
-            *days.entry(day).or_default() += measure.hours(&roll.sums);
+        for (day, page) in self.ledgers.iter().flat_map(|ledger| ledger.days(from, until)) {
+            *days.entry(day).or_default() += measure.hours(&page.total);
         }
         days.into_iter().collect()
     }

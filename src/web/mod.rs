@@ -58,6 +58,7 @@ pub use compose::place::Spots;
 pub use home::{Facts as HomeFacts, Visits, Ways as HomeWays};
 pub use jobs::Places;
 pub use streams::Streams;
+pub use usage::Sheets as UseSheets;
 
 /// What every handler answers with.
 type Answer = Result<axum::response::Response, crate::error::AppError>;

@@ -199,12 +199,17 @@ pub fn show(template: &impl Template) -> Answer {
 
 /// A page as an answer with another status (a form with problems: 422).
 pub fn show_with(status: StatusCode, template: &impl Template) -> Answer {
+    Ok((status, Html(render(template)?)).into_response())
+}
+
+/// What a template makes.
+pub fn render(template: &impl Template) -> Result<String, AppError> {
     // Larger than most pages, so that none is copied while it grows.
     let mut text = String::with_capacity(PAGE_SIZE);
     template
         .render_into(&mut text)
         .map_err(|error| AppError::Internal(format!("template: {error}")))?;
-    Ok((status, Html(text)).into_response())
+    Ok(text)
 }
 
 /// Bytes set aside for a page.

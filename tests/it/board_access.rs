@@ -226,7 +226,7 @@ async fn a_guest_reads_one_dashboard_until_the_link_ends() {
     let mut db = portal.app.store.read().await.unwrap();
     let shares = boards::shares::of_board(&mut db, id).await.unwrap();
     drop(db);
-    assert_eq!(shares[0].opened, 1);
+    assert_eq!(shares[0].terms.opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.
     portal.app.boards.unshare(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
     assert_eq!(browser.get(&place).await.status, 404);

@@ -1,5 +1,6 @@
 //! Table `board_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
 
+use super::super::guest_links::Terms;
 use super::super::{Connection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{BoardId, PersonId, ShareId};
@@ -20,42 +21,9 @@ pub struct Share {
     pub person_id: PersonId,
     /// The same, as others read it.
     pub owner_name: String,
-    /// Whom it is for, in its maker's words.
-    pub label: String,
-    /// The hash of the passphrase; empty if none is asked.
-    pub passphrase: String,
-    /// When it was made.
-    #[sqlx(try_from = "i64")]
-    pub created_at: UnixTime,
-    /// When it stops working.
-    #[sqlx(try_from = "i64")]
-    pub expires_at: UnixTime,
-    revoked_at: Option<i64>,
-    /// How often it was opened.
-    pub opened: i64,
-    opened_at: Option<i64>,
-}
-
-impl Share {
-    /// When it was taken back.
-    pub fn revoked_at(&self) -> Option<UnixTime> {
-        self.revoked_at.map(UnixTime)
-    }
-
-    /// When it was last opened.
-    pub fn opened_at(&self) -> Option<UnixTime> {
-        self.opened_at.map(UnixTime)
-    }
-
-    /// Whether it still works.
-    pub fn is_open(&self, now: UnixTime) -> bool {
-        self.revoked_at.is_none() && now < self.expires_at
-    }
-
-    /// Whether a passphrase is asked.
-    pub const fn asks_passphrase(&self) -> bool {
-        !self.passphrase.is_empty()
-    }
+    /// Whom it is for, and for how long.
+    #[sqlx(flatten)]
+    pub terms: Terms,
 }
 
 /// A link to be kept.

@@ -1,6 +1,7 @@
 //! Tables `report_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
 //! them. Only hashes of secrets are kept.
 
+use super::super::guest_links::Terms;
 use super::super::{Connection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, ReportId, ReportLinkId};
@@ -30,42 +31,9 @@ pub struct ReportLink {
     pub person_id: Option<i64>,
     /// Whether their account is switched off or gone, or they no longer lead the group.
     pub is_owner_off: bool,
-    /// Whom it is for, in its maker's words.
-    pub label: String,
-    /// The hash of the passphrase; empty if none is asked.
-    pub passphrase: String,
-    /// When it was made.
-    #[sqlx(try_from = "i64")]
-    pub created_at: UnixTime,
-    /// When it stops working.
-    #[sqlx(try_from = "i64")]
-    pub expires_at: UnixTime,
-    revoked_at: Option<i64>,
-    /// How often it was opened.
-    pub opened: i64,
-    opened_at: Option<i64>,
-}
-
-impl ReportLink {
-    /// When it was taken back.
-    pub fn revoked_at(&self) -> Option<UnixTime> {
-        self.revoked_at.map(UnixTime)
-    }
-
-    /// When it was last opened.
-    pub fn opened_at(&self) -> Option<UnixTime> {
-        self.opened_at.map(UnixTime)
-    }
-
-    /// Whether it still works.
-    pub fn is_open(&self, now: UnixTime) -> bool {
-        self.revoked_at.is_none() && now < self.expires_at
-    }
-
-    /// Whether a passphrase is asked.
-    pub const fn asks_passphrase(&self) -> bool {
-        !self.passphrase.is_empty()
-    }
+    /// Whom it is for, and for how long.
+    #[sqlx(flatten)]
+    pub terms: Terms,
 }
 
 macro_rules! select {

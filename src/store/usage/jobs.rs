@@ -87,27 +87,68 @@ pub async fn add(db: &mut Connection, book: BookId, row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// The jobs of a book, each once with its seconds in the whole time, those that held most first.
+/// Jobs with the same GPUs, together.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Total {
+    /// GPUs by model.
+    pub gpus: String,
+    /// How many.
+    pub jobs: i64,
+    /// Seconds in the whole time.
+    pub seconds: i64,
+    /// Seconds of cores in the whole time.
+    pub core_s: i64,
+}
+
+// The jobs of a book, each once with its seconds in the whole time. The last day's row knows how it ended: with
+// max(day), SQLite takes the other columns from that row.
+macro_rules! from_fitting {
+    ($select:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $select,
+            " FROM (SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state,
+                sum(seconds) AS seconds, elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
+             FROM usage_jobs WHERE book_id = $1 AND day BETWEEN $2 AND $3
+               AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
+               AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
+             GROUP BY raw, start_at
+             HAVING $6 = '[]' OR state IN (SELECT value FROM json_each($6))) ",
+            $rest
+        )
+    };
+}
+
+/// Those that held most, first.
 pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Row>> {
-    // The last day's row knows how it ended: with max(day), SQLite takes the other columns from that row.
-    let states = serde_json::to_string(&filter.states).unwrap_or_default();
-    Ok(sqlx::query_as(
-        "SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state, sum(seconds) AS seconds,
-                elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
-         FROM usage_jobs WHERE book_id = $1 AND day BETWEEN $2 AND $3
-           AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
-           AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
-         GROUP BY raw, start_at
-         HAVING $6 = '[]' OR state IN (SELECT value FROM json_each($6))
-         ORDER BY sum(seconds) * cores DESC, raw LIMIT $7",
-    )
+    Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $7"))
+        .bind(book.0)
+        .bind(filter.from.0)
+        .bind(filter.until.0)
+        .bind(&filter.user)
+        .bind(&filter.kind)
+        .bind(states(filter))
+        .bind(filter.most)
+        .fetch_all(db)
+        .await?)
+}
+
+/// What all of them come to, however many.
+pub async fn totals(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Total>> {
+    Ok(sqlx::query_as(from_fitting!(
+        "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s",
+        "GROUP BY gpus"
+    ))
     .bind(book.0)
     .bind(filter.from.0)
     .bind(filter.until.0)
     .bind(&filter.user)
     .bind(&filter.kind)
-    .bind(states)
-    .bind(filter.most)
+    .bind(states(filter))
     .fetch_all(db)
     .await?)
+}
+
+fn states(filter: &Filter) -> String {
+    serde_json::to_string(&filter.states).unwrap_or_default()
 }

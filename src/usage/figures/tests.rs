@@ -124,3 +124,39 @@ fn odd_choices_are_survived() {
     assert!(figures(&view, &backwards).bars.is_empty());
     assert_eq!(figures(&view, &choice(5000, Step::Day)).bars.len(), MOST_BARS);
 }
+
+#[test]
+fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
+    let kept = Kept::default();
+    let book = ledger(&[(1, &[("alice", "fit", 3), ("bob", "train", 4)])]);
+    let choice = choice(30, Step::Day);
+    let first = kept.get(&view(true, book.clone()), &choice);
+    let same = kept.get(&view(true, book.clone()), &choice);
+    assert!(Arc::ptr_eq(&first, &same), "equal names and the same ledger");
+
+    let differs = |other: View, choice: &Choice| {
+        let found = kept.get(&other, choice);
+        assert_eq!(*found, figures(&other, choice), "never those of another view");
+        !Arc::ptr_eq(&found, &kept.get(&view(true, book.clone()), choice))
+    };
+    assert!(differs(view(false, book.clone()), &choice), "names are not shown to members");
+    assert!(differs(view(true, ledger(&[(1, &[("alice", "fit", 3)])])), &choice), "read anew");
+    let mut other = view(true, book.clone());
+    other.people = Arc::new(HashMap::new());
+    assert!(differs(other, &choice), "someone left");
+    let mut other = view(true, book.clone());
+    other.accounts[0].today = TODAY.plus(1);
+    assert!(differs(other, &choice), "midnight");
+    let mut other = view(true, book.clone());
+    other.me = PersonId(2);
+    assert!(differs(other, &choice), "another viewer");
+    let mut other = view(true, book.clone());
+    other.accounts.clear();
+    assert!(differs(other, &choice), "the account was taken away");
+
+    for back in 0..200 {
+        let choice = Choice { from: TODAY.plus(-back), ..choice.clone() };
+        kept.get(&view(true, book.clone()), &choice);
+    }
+    assert!(kept.len() <= 64, "it does not grow without end");
+}

@@ -172,7 +172,7 @@ async fn desk(
     let board = &standing.board;
     let now = context.app.clock.now();
     let shares = context.app.boards.shares(&me.0.viewer, board.id).await.map_err(fault)?;
-    let (open, ended) = shares.into_iter().partition(|share| share.is_open(now));
+    let (open, ended) = shares.into_iter().partition(|share| share.terms.is_open(now));
     if forms.share.days.is_empty() {
         forms.share.days = USUAL_DAYS.to_string();
     }

@@ -75,7 +75,7 @@ pub async fn get(
         report_css: assets::address("report.css"),
         owner: pass.link.owner_name.clone(),
         group: pass.link.group_name.clone(),
-        until: pass.link.expires_at,
+        until: pass.link.terms.expires_at,
         chart: Chart::of(&report),
         report,
     };

@@ -30,6 +30,8 @@ pub struct Ask {
     pub from: String,
     /// To which day.
     pub until: String,
+    /// Which page of a long list.
+    pub page: String,
 }
 
 impl Ask {
@@ -47,6 +49,7 @@ impl Ask {
                 "outcome" => &mut ask.outcome,
                 "from" => &mut ask.from,
                 "until" => &mut ask.until,
+                "page" => &mut ask.page,
                 _ => continue,
             };
             *place = value.chars().take(LONGEST_WORD).collect();

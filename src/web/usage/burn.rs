@@ -9,6 +9,9 @@ use crate::usage::{AccountView, Forecast, Unit, View, forecast};
 /// From here on a bar warns.
 const MUCH: f64 = 0.8;
 
+/// Points of a line: more cannot be told apart.
+const MOST_POINTS: usize = 120;
+
 /// An allocation, as it is shown.
 pub struct Burn {
     /// The account and its cluster.
@@ -173,7 +176,8 @@ fn picture(
     let y = |hours: f64| HEIGHT - (hours / top * HEIGHT);
     let point = |day: Day, hours: f64| format!("{},{}", number(x(day)), number(y(hours)));
     let mut line = vec![point(begins.plus(-1), 0.0)];
-    line.extend(found.line.iter().map(|(day, used)| point(*day, *used)));
+    let apart = found.line.len().div_ceil(MOST_POINTS).max(1);
+    line.extend(found.line.iter().step_by(apart).map(|(day, used)| point(*day, *used)));
     let last = today.min(ends);
     line.push(point(last, found.used));
     let range = found.at_end.map(|(low, high)| {

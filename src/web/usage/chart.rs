@@ -1,6 +1,8 @@
 //! The chart of use over time: bars stacked by person, drawn by the server, with the same figures as a table. Labels
 //! stand beside the drawing, so that it can be stretched to any width without stretching letters.
 
+use std::fmt::Write as _;
+
 use super::words::{amount, capital, measure};
 use crate::usage::figures::{Bar, Figures, Member, Step, Who};
 use crate::usage::{Measure, SiteUnit};
@@ -36,6 +38,8 @@ pub struct Series {
     pub class: String,
     /// Who.
     pub name: String,
+    /// All that is drawn in it, as one path: half the bytes of as many rectangles.
+    pub path: String,
     /// Places in a bar's parts.
     places: Vec<usize>,
 }
@@ -44,8 +48,6 @@ pub struct Series {
 pub struct Drawn {
     /// Its days.
     pub label: String,
-    /// The pieces of it.
-    pub pieces: Vec<Piece>,
     /// Hours of each series, for the table.
     pub cells: Vec<String>,
     /// All together.
@@ -56,35 +58,25 @@ pub struct Drawn {
     pub x: String,
     /// Width.
     pub width: String,
-}
-
-/// A piece of a bar.
-pub struct Piece {
-    /// The colour's class.
-    pub class: String,
-    /// Top edge.
-    pub y: String,
-    /// Height.
-    pub height: String,
-    /// What it is, for whoever points at it.
+    /// All that it shows, for whoever points at it.
     pub title: String,
 }
 
 impl Chart {
     /// Draws.
     pub fn of(figures: &Figures, what: Measure, unit: Option<SiteUnit>, step: Step) -> Self {
-        let series = series(&figures.members);
+        let mut series = series(&figures.members);
         let most = figures.bars.iter().map(|bar| bar.total).fold(0.0, f64::max);
         let top = nice(most);
         let unit = measure(what, unit);
         let count = figures.bars.len().max(1);
         let slot = WIDTH / float(count);
-        let draw = |(place, bar): (usize, &Bar)| {
+        let mut bars = Vec::new();
+        for (place, bar) in figures.bars.iter().enumerate() {
             let gap = slot * 0.12;
-            let drawn = Slot { x: slot * float(place) + gap / 2.0, width: slot - gap, top };
-            drawn.draw(bar, &series, &unit, step)
-        };
-        let bars: Vec<Drawn> = figures.bars.iter().enumerate().map(draw).collect();
+            let slot = Slot { x: slot * float(place) + gap / 2.0, width: slot - gap, top };
+            bars.push(slot.draw(bar, &mut series, &unit, step));
+        }
         let label = format!(
             "{} by {}, {} bars from {}. The table below has the same figures.",
             capital(&unit),
@@ -112,41 +104,34 @@ struct Slot {
 }
 
 impl Slot {
-    fn draw(&self, bar: &Bar, series: &[Series], unit: &str, step: Step) -> Drawn {
+    fn draw(&self, bar: &Bar, series: &mut [Series], unit: &str, step: Step) -> Drawn {
         let label = days(bar, step);
-        let hours = |one: &Series| -> f64 {
-            one.places.iter().filter_map(|place| bar.parts.get(*place)).sum()
-        };
-        let mut from = 0.0;
-        let mut pieces = Vec::new();
-        for one in series {
-            let used = hours(one);
-            if used <= 0.0 {
-                continue;
-            }
-            let height = used / self.top * HEIGHT;
-            pieces.push(Piece {
-                class: one.class.clone(),
-                y: number(HEIGHT - from - height),
-                height: number(height),
-                title: format!("{label}: {}, {} {unit}", one.name, amount(used)),
-            });
-            from += height;
-        }
         let missing = match bar.missing {
             0 => String::new(),
             1 => "1 day not read yet".to_owned(),
             many => format!("{many} days not read yet"),
         };
-        Drawn {
-            pieces,
-            cells: series.iter().map(|one| amount(hours(one))).collect(),
-            total: amount(bar.total),
-            missing,
-            x: number(self.x),
-            width: number(self.width),
-            label,
+        let total = amount(bar.total);
+        let mut title = format!("{label}: {total} {unit}");
+        let mut cells = Vec::new();
+        let (x, width) = (number(self.x), number(self.width));
+        let mut from = 0.0;
+        for one in series {
+            let used = one.places.iter().filter_map(|place| bar.parts.get(*place)).sum::<f64>();
+            let words = amount(used);
+            if used > 0.0 {
+                let height = used / self.top * HEIGHT;
+                let (floor, height_words) = (number(HEIGHT - from), number(height));
+                let _ = write!(one.path, "M{x} {floor}v-{height_words}h{width}v{height_words}z");
+                let _ = write!(title, "\n{}: {words}", one.name);
+                from += height;
+            }
+            cells.push(words);
         }
+        if !missing.is_empty() {
+            let _ = write!(title, "\n{missing}");
+        }
+        Drawn { label, cells, total, missing, x, width, title }
     }
 }
 
@@ -159,6 +144,7 @@ fn series(members: &[Member]) -> Vec<Series> {
             Some(colour) => series.push(Series {
                 class: format!("c{colour}"),
                 name: member.name.clone(),
+                path: String::new(),
                 places: vec![place],
             }),
             None => others.push(place),
@@ -176,7 +162,7 @@ fn series(members: &[Member]) -> Vec<Series> {
             }
         }
     };
-    series.push(Series { class: "cx".to_owned(), name, places: others });
+    series.push(Series { class: "cx".to_owned(), name, path: String::new(), places: others });
     series
 }
 
@@ -261,10 +247,10 @@ mod tests {
         let classes: Vec<_> = chart.series.iter().map(|one| one.class.as_str()).collect();
         assert_eq!(classes, ["c0", "c1", "cx"]);
         assert_eq!(chart.series[2].name, "2 others");
-        let pieces = &chart.bars[0].pieces;
-        assert_eq!((pieces[0].y.as_str(), pieces[0].height.as_str()), ("225.0", "75.0"));
-        assert_eq!((pieces[2].y.as_str(), pieces[2].height.as_str()), ("0.0", "75.0"));
-        assert!(chart.bars[1].pieces.is_empty(), "nothing is drawn for nothing");
+        assert_eq!(chart.series[0].path, "M30.0 300.0v-75.0h440.0v75.0z", "nothing for nothing");
+        assert_eq!(chart.series[2].path, "M30.0 75.0v-75.0h440.0v75.0z");
+        let title = &chart.bars[0].title;
+        assert!(title.ends_with("4.0 core hours\nP1: 1.0\nP2: 2.0\n2 others: 1.0"), "{title}");
         assert_eq!(chart.bars[0].cells, ["1.0", "2.0", "1.0"]);
         assert_eq!((chart.bars[0].total.as_str(), chart.ticks[0].as_str()), ("4.0", "4.0"));
     }

@@ -3,7 +3,7 @@
 use super::super::Answer;
 use super::super::csv::{download, line};
 use super::super::extract::{Context, Me, Path, Query};
-use super::jobs::{Found, find};
+use super::jobs::{Found, Stretch, find};
 use super::rows::kind_name;
 use super::words::exact;
 use super::{Ask, Pairs, Sight, note_names, sight};
@@ -11,6 +11,9 @@ use crate::auth::Action;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::usage::{Measure, Sums, hours};
+
+/// Jobs in a file.
+const MOST_JOBS: usize = 50_000;
 
 /// What follows the first column of tables of sums.
 const COLUMNS: [&str; 21] = [
@@ -104,7 +107,7 @@ pub async fn members(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
-    let figures = sight.figures();
+    let figures = &sight.figures;
     let rows = figures.members.iter().map(|one| (one.name.as_str(), &one.sums));
     Ok(download(&name(&sight, "members"), table("member", rows)))
 }
@@ -118,7 +121,7 @@ pub async fn kinds(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
-    let figures = sight.figures();
+    let figures = &sight.figures;
     let rows = figures.kinds.iter().map(|one| (kind_name(&one.name), &one.sums));
     Ok(download(&name(&sight, "kinds"), table("sort of job", rows)))
 }
@@ -132,7 +135,7 @@ pub async fn days(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
-    let figures = sight.figures();
+    let figures = &sight.figures;
     let unit = super::words::measure(sight.looked.choice.measure, sight.looked.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
     head.extend(figures.members.iter().map(|one| one.name.clone()));
@@ -156,7 +159,7 @@ pub async fn jobs(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, ask) = begin(&context, &me, group, pairs).await?;
-    let found = find(&context, &me, &sight, &ask).await?;
+    let found = find(&context, &me, &sight, &ask, Stretch { skip: 0, most: MOST_JOBS }).await?;
     Ok(download(&name(&sight, "jobs"), jobs_table(&found)))
 }
 

@@ -135,7 +135,8 @@ impl Job {
 }
 
 /// How many GPUs are in `v100:2,t4:1`.
-fn gpus(list: &str) -> u64 {
+/// How many GPUs a job held.
+pub fn gpus(list: &str) -> u64 {
     list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }
 

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use askama::Template;
+use axum::response::{IntoResponse as _, Redirect};
 
 use super::super::Answer;
 use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
 use super::ask::Ask;
-use super::job::Job;
+use super::job::{Job, gpus};
 use super::rows::{jobs_href, member_of, member_word};
 use super::words::{amount, exact};
 use super::{Pairs, Sight, sight};
@@ -16,13 +17,16 @@ use crate::auth::Action;
 use crate::clock::Day;
 use crate::domain::{BookId, GroupId, PersonId};
 use crate::error::AppError;
+use crate::explain::sizes;
 use crate::store;
-use crate::store::usage::jobs::Filter;
+use crate::store::usage::jobs::{Filter, Total};
 use crate::usage::figures::{Who, is_chosen};
 use crate::usage::{AccountView, Outcome, hours};
 
-/// Jobs that are shown.
-const MOST: usize = 500;
+/// Jobs on a page.
+const A_PAGE: usize = 200;
+/// Pages; whoever wants more takes the file.
+const MOST_PAGES: usize = 50;
 /// Jobs that end some way, but not well.
 const LOST: &str = "lost";
 /// Jobs that ended in any way.
@@ -30,10 +34,10 @@ const ENDED: &str = "ended";
 
 /// What was found.
 pub struct Found {
-    /// The jobs, those that held most first.
+    /// Those that are shown, of all that fit; the ones that held most first.
     pub jobs: Vec<Job>,
-    /// Whether there are more.
-    pub has_more: bool,
+    /// All that fit.
+    pub all: All,
     /// Of whom alone, if of one person.
     pub whose: Option<Who>,
     /// From this day …
@@ -46,6 +50,32 @@ pub struct Found {
     pub kind: String,
 }
 
+/// What all jobs that fit come to.
+#[derive(Default)]
+pub struct All {
+    count: u64,
+    core_s: u64,
+    gpu_s: u64,
+}
+
+impl All {
+    fn add(&mut self, total: &Total) {
+        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+        self.count += whole(total.jobs);
+        self.core_s += whole(total.core_s);
+        self.gpu_s += whole(total.seconds).saturating_mul(gpus(&total.gpus));
+    }
+}
+
+/// Which of those that fit are shown.
+#[derive(Clone, Copy)]
+pub struct Stretch {
+    /// So many are passed over.
+    pub skip: usize,
+    /// So many are shown at most.
+    pub most: usize,
+}
+
 #[derive(Template)]
 #[template(path = "usage/jobs.html")]
 struct JobsPage {
@@ -56,11 +86,15 @@ struct JobsPage {
     found: Found,
     whose: String,
     days: String,
+    /// How many fit, in words.
+    counted: String,
     core_hours: String,
     core_exact: String,
     /// Empty if none of them had a GPU.
     gpu_hours: String,
     chips: Vec<(String, &'static str, bool)>,
+    /// The pages before and after this one, and what this one shows; all empty if it shows all.
+    pages: (String, String, String),
     back: String,
     csv: String,
     leads: bool,
@@ -75,24 +109,29 @@ pub async fn get(
 ) -> Answer {
     me.may(Action::SeeUsage(group))?;
     let (sight, ask) = sight(&context, &me, group, pairs).await?;
-    let found = find(&context, &me, &sight, &ask).await?;
-    let core_s = found.jobs.iter().map(|job| job.core_s).sum();
-    let gpu_s: u64 = found.jobs.iter().map(|job| job.gpu_s).sum();
+    let here = ask.page.parse().unwrap_or(1).clamp(1, MOST_PAGES);
+    let stretch = Stretch { skip: (here - 1) * A_PAGE, most: A_PAGE };
+    let found = find(&context, &me, &sight, &ask, stretch).await?;
     let looked = &sight.looked;
     let (from, until) = (found.from.to_string(), found.until.to_string());
     let member = found.whose.as_ref().and_then(member_word).unwrap_or_default();
-    let same = |outcome: &str| {
+    let same = |outcome: &str, page: &str| {
         let changes = [
             ("from", from.as_str()),
             ("until", until.as_str()),
             ("member", member.as_str()),
             ("kind", found.kind.as_str()),
             ("outcome", outcome),
+            ("page", page),
         ];
         jobs_href(group, looked, &changes)
     };
     let known = outcome_word(&ask.outcome);
-    let chip = |(word, label): (&'static str, &'static str)| (same(word), label, known == word);
+    if found.jobs.is_empty() && found.all.count > 0 {
+        // There are fewer pages by now.
+        return Ok(Redirect::to(&same(known, "")).into_response());
+    }
+    let chip = |(word, label): (&'static str, &'static str)| (same(word, ""), label, known == word);
     let chips = [
         ("", "All"),
         (ENDED, "Ended"),
@@ -104,7 +143,16 @@ pub async fn get(
         ("cancelled", "Cancelled"),
         ("running", "Running"),
     ];
-    let csv = same(known).replacen("/jobs?", "/jobs.csv?", 1);
+    let to_page = |page: usize| {
+        let is_there = (1..=MOST_PAGES).contains(&page) && page <= pages(found.all.count);
+        if is_there { same(known, &page.to_string()) } else { String::new() }
+    };
+    let pages = if pages(found.all.count) > 1 {
+        (to_page(here - 1), to_page(here + 1), shown(stretch, &found))
+    } else {
+        Default::default()
+    };
+    let csv = same(known, "").replacen("/jobs?", "/jobs.csv?", 1);
     show(&JobsPage {
         page: Page::for_person(&context, &me.0, "Jobs behind a figure", Section::Groups),
         group,
@@ -112,10 +160,16 @@ pub async fn get(
         may_manage: me.may(Action::ManageUsage(group)).is_ok(),
         whose: found.whose.as_ref().map(|who| name_of(&sight, who)).unwrap_or_default(),
         days: format!("{} to {}", found.from.words(), found.until.words()),
-        core_hours: amount(hours(core_s)),
-        core_exact: exact(hours(core_s)),
-        gpu_hours: if gpu_s == 0 { String::new() } else { amount(hours(gpu_s)) },
+        counted: sizes::count(found.all.count, "job"),
+        core_hours: amount(hours(found.all.core_s)),
+        core_exact: exact(hours(found.all.core_s)),
+        gpu_hours: if found.all.gpu_s == 0 {
+            String::new()
+        } else {
+            amount(hours(found.all.gpu_s))
+        },
         chips: chips.map(chip).into(),
+        pages,
         back: format!("{}?{}", super::address(group), looked.query(&[])),
         csv,
         leads: sight.view.leads,
@@ -123,9 +177,32 @@ pub async fn get(
     })
 }
 
+/// Pages that so many jobs take.
+fn pages(jobs: u64) -> usize {
+    usize::try_from(jobs).unwrap_or(usize::MAX).div_ceil(A_PAGE)
+}
+
+/// `201 to 400 of 1,234`
+fn shown(stretch: Stretch, found: &Found) -> String {
+    let number = |count: usize| sizes::number(u64::try_from(count).unwrap_or(u64::MAX));
+    let last = stretch.skip + found.jobs.len();
+    format!(
+        "{} to {} of {}",
+        number(stretch.skip + 1),
+        number(last),
+        sizes::number(found.all.count)
+    )
+}
+
 /// Finds the jobs that are asked for, among those that the viewer may see. That someone's jobs were looked at is
 /// recorded.
-pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Result<Found, AppError> {
+pub async fn find(
+    context: &Context,
+    me: &Me,
+    sight: &Sight,
+    ask: &Ask,
+    stretch: Stretch,
+) -> Result<Found, AppError> {
     let choice = &sight.looked.choice;
     let day = |text: &str, otherwise: Day| Day::read(text).unwrap_or(otherwise);
     let (mut from, mut until) = (day(&ask.from, choice.from), day(&ask.until, choice.until));
@@ -140,9 +217,10 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
         user: None,
         kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
         states: states(&ask.outcome),
-        most: i64::try_from(MOST + 1).unwrap_or(i64::MAX),
+        most: i64::try_from(stretch.skip + stretch.most).unwrap_or(i64::MAX),
     };
     let mut jobs = Vec::new();
+    let mut all = All::default();
     let mut db = context.app.store.read().await?;
     for account in sight.view.accounts.iter().filter(|one| is_chosen(one, choice)) {
         for user in users(sight, account, whose.as_ref()) {
@@ -151,6 +229,9 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
                 let rows = store::usage::jobs::find(&mut db, book.id, &filter).await?;
                 if rows.is_empty() {
                     continue;
+                }
+                for total in store::usage::jobs::totals(&mut db, book.id, &filter).await? {
+                    all.add(&total);
                 }
                 let names = names(&mut db, book.id).await?;
                 jobs.extend(rows.into_iter().map(|row| Job::of(sight, account, row, &names)));
@@ -162,15 +243,15 @@ pub async fn find(context: &Context, me: &Me, sight: &Sight, ask: &Ask) -> Resul
         note_looked(context, me, sight, whose.as_ref()).await?;
     }
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
-    let has_more = jobs.len() > MOST;
-    jobs.truncate(MOST);
+    jobs.drain(..stretch.skip.min(jobs.len()));
+    jobs.truncate(stretch.most);
     let ended = match outcome_word(&ask.outcome) {
         "" => "",
         ENDED => "that ended",
         LOST => "that did not end well",
         word => Outcome::from_word(word).map_or("", Outcome::title),
     };
-    Ok(Found { jobs, has_more, whose, from, until, ended, kind: ask.kind.clone() })
+    Ok(Found { jobs, all, whose, from, until, ended, kind: ask.kind.clone() })
 }
 
 /// Records whose jobs were looked at. A name under which nothing was found is nobody's, and is not written down.

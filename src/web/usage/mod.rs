@@ -11,9 +11,13 @@ mod notes;
 pub mod page;
 mod rows;
 pub mod settings;
+mod sheet;
 mod words;
 
+use std::sync::Arc;
+
 use ask::{Ask, Looked};
+pub use sheet::Sheets;
 
 use super::extract::{Context, Me};
 use crate::auth::Action;
@@ -23,7 +27,7 @@ use crate::store;
 use crate::store::allocations::Allocation;
 use crate::store::groups::Group;
 use crate::usage::View;
-use crate::usage::figures::{Figures, figures};
+use crate::usage::figures::Figures;
 
 /// What came after `?`, in any order and as often as someone likes.
 pub type Pairs = Vec<(String, String)>;
@@ -34,12 +38,7 @@ pub struct Sight {
     view: View,
     allocations: Vec<Allocation>,
     looked: Looked,
-}
-
-impl Sight {
-    fn figures(&self) -> Figures {
-        figures(&self.view, &self.looked.choice)
-    }
+    figures: Arc<Figures>,
 }
 
 /// A group's page of use.
@@ -61,7 +60,8 @@ async fn sight(
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     let ask = Ask::of(pairs);
     let looked = Looked::of(&ask, &view, &allocations, context.app.clock.now());
-    Ok((Sight { group: found, view, allocations, looked }, ask))
+    let figures = context.app.usage.figures(&view, &looked.choice);
+    Ok((Sight { group: found, view, allocations, looked, figures }, ask))
 }
 
 /// Records that names were looked at, if there are any to be seen.

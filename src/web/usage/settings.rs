@@ -1,5 +1,7 @@
 //! What those who lead a group decide about its use: which accounts are the group's, and what was granted to them.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -87,11 +89,19 @@ pub async fn set_accounts(
 ) -> Answer {
     me.may(Action::ManageUsage(group))?;
     let offers = context.app.usage.offers(me.0.person.id, group).await?;
-    let typed = pairs.iter().filter(|(key, _)| key == "account").map(|(_, value)| value);
-    let chosen: Option<Vec<(ClusterId, String)>> =
-        typed.map(|value| offered(&offers, value)).collect();
-    let done = match chosen {
-        Some(chosen) => context.app.usage.set_accounts(&me.actor(&context), group, &chosen).await,
+    let values = |wanted: &str| -> BTreeSet<&str> {
+        pairs.iter().filter(|(key, _)| key == wanted).map(|(_, value)| value.as_str()).collect()
+    };
+    // What was ticked when the form was made: another leader may have changed something since.
+    let (chosen, was) = (values("account"), values("was"));
+    let added: Option<Vec<(ClusterId, String)>> =
+        chosen.difference(&was).map(|value| offered(&offers, value)).collect();
+    let removed: Vec<(ClusterId, String)> =
+        was.difference(&chosen).filter_map(|value| offered(&offers, value)).collect();
+    let done = match added {
+        Some(added) => {
+            context.app.usage.change_accounts(&me.actor(&context), group, &added, &removed).await
+        }
         None => Err(NotSet::NoSuchAccount),
     };
     match done {

@@ -128,11 +128,15 @@ impl Page {
 
     /// An attribute of the first element that fits.
     pub fn attribute(&self, selector: &str, name: &str) -> String {
+        let all = self.attributes(selector, name);
+        all.into_iter().next().unwrap_or_else(|| panic!("no {selector}[{name}]"))
+    }
+
+    /// An attribute of all elements that fit and have it.
+    pub fn attributes(&self, selector: &str, name: &str) -> Vec<String> {
         let html = Html::parse_document(&self.body);
-        let element = html.select(&Selector::parse(selector).unwrap()).next();
-        element
-            .and_then(|element| element.attr(name))
-            .unwrap_or_else(|| panic!("no {selector}[{name}]"))
-            .to_owned()
+        let selector = Selector::parse(selector).unwrap();
+        let all = html.select(&selector);
+        all.filter_map(|element| element.attr(name)).map(str::to_owned).collect()
     }
 }

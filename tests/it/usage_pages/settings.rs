@@ -89,3 +89,29 @@ async fn what_is_set_is_shown_and_recorded() {
         assert!(log.text().contains(words), "{words}");
     }
 }
+
+#[tokio::test]
+async fn two_leaders_do_not_undo_each_other() {
+    let world = world().await;
+    let form = |chosen: &'static [&'static str], was: &'static [&'static str]| {
+        let chosen = chosen.iter().map(|one| ("account", *one));
+        chosen.chain(was.iter().map(|one| ("was", *one))).collect::<Vec<_>>()
+    };
+    let save = async |form: Vec<(&'static str, &'static str)>| {
+        let page = world.pi.post(&world.url("accounts"), &form).await;
+        assert_eq!(page.status, 303, "{}", page.text());
+        world.pi.get(&world.url("accounts")).await.attributes("input[name=was]", "value")
+    };
+    assert_eq!(save(form(&["key/def-one"], &[])).await, ["key/def-one"]);
+    // A second form was opened before the first was saved.
+    let both = save(form(&["key/def-two"], &[])).await;
+    assert_eq!(both, ["key/def-one", "key/def-two"]);
+    // A third was opened when both were there, and is saved after the second account was taken away.
+    assert_eq!(
+        save(form(&["key/def-one"], &["key/def-one", "key/def-two"])).await,
+        ["key/def-one"]
+    );
+    let late = form(&["key/def-one", "key/def-two"], &["key/def-one", "key/def-two"]);
+    assert_eq!(save(late).await, ["key/def-one"], "what was not touched is not set again");
+    assert!(save(form(&[], &["key/def-one", "key/gone"])).await.is_empty());
+}
