@@ -59,9 +59,11 @@ struct ClusterRanks {
 struct AccountRank {
     account: String,
     sentence: String,
-    /// The share, and the use: thousandths of the larger, and in words.
+    /// The share, and the use: thousandths of the scale, and in words.
     share: (u64, String),
     used: (u64, String),
+    /// Where their bars end, in words; empty where that is the whole.
+    scale: String,
     is_over: bool,
     /// One's own part in the account's use, in thousandths and in words; none if it is not told.
     own: Option<(u64, String)>,
@@ -190,14 +192,15 @@ fn account(rows: &[&Share], facts: &Facts, now: UnixTime) -> Option<AccountRank>
     let ratio = shares::ratio(group);
     let words = shares::describe(ratio, facts.learnt.half_life_hours, now);
     let (meant, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
-    let most = meant.max(used);
+    let scale = scale(meant.max(used));
     let mine = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
     let own = mine.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
     Some(AccountRank {
         account: group.account.clone(),
         sentence: words.sentence,
-        share: (thousandths(meant, most), shares::percent(meant)),
-        used: (thousandths(used, most), shares::percent(used)),
+        share: (thousandths(meant, scale), shares::percent(meant)),
+        used: (thousandths(used, scale), shares::percent(used)),
+        scale: if scale < 1.0 { shares::percent(scale) } else { String::new() },
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),
         own: own.map(|own| (thousandths(own, 1.0), shares::percent(own))),
         own_sentence: match own {
@@ -213,6 +216,11 @@ fn account(rows: &[&Share], facts: &Facts, now: UnixTime) -> Option<AccountRank>
             None => "",
         },
     })
+}
+
+/// Where bars end that show parts of a whole: small parts are to be seen, too.
+fn scale(most: f64) -> f64 {
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].into_iter().find(|end| most <= *end).unwrap_or(1.0)
 }
 
 /// What counts for a job, in the order of the drawing.
@@ -287,6 +295,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_whole() {
+        let ends = [0.0, 0.004, 0.05, 0.17, 0.51, 3.0, f64::NAN].map(|most| scale(most) * 100.0);
+        assert_eq!(ends.map(|end| end.to_string()), ["1", "1", "5", "20", "100", "100", "100"]);
         assert_eq!(
             [thousandths(0.2, 0.8), thousandths(1.0, 0.0), thousandths(f64::NAN, 1.0)],
             [250, 0, 0]

@@ -120,7 +120,8 @@ impl Job {
             });
             parts.extend(gpus);
         }
-        parts.join(" · ")
+        // A number stays with what it counts.
+        parts.iter().map(|one| one.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
     }
 
     /// What it used of its cores.

@@ -24,9 +24,9 @@ use crate::usage::figures::{Who, is_chosen};
 use crate::usage::{AccountView, Outcome, hours};
 
 /// Jobs on a page.
-const A_PAGE: usize = 200;
+const A_PAGE: usize = 50;
 /// Pages; whoever wants more takes the file.
-const MOST_PAGES: usize = 50;
+const MOST_PAGES: usize = 200;
 /// Jobs that end some way, but not well.
 const LOST: &str = "lost";
 /// Jobs that ended in any way.
@@ -182,7 +182,7 @@ fn pages(jobs: u64) -> usize {
     usize::try_from(jobs).unwrap_or(usize::MAX).div_ceil(A_PAGE)
 }
 
-/// `201 to 400 of 1,234`
+/// `51 to 100 of 1,234`
 fn shown(stretch: Stretch, found: &Found) -> String {
     let number = |count: usize| sizes::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = stretch.skip + found.jobs.len();
