@@ -20,6 +20,9 @@ use crate::store::{self, Cache, Store, StoreError};
 /// A ledger that nobody looked at for this long leaves the memory.
 const KEPT_FOR: Duration = Duration::from_mins(30);
 
+/// Searches among jobs at once: fewer than the database has readers.
+const SEARCHES: usize = 2;
+
 /// Who reads where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reader {
@@ -78,6 +81,8 @@ pub(super) struct Inner {
     pub(super) alerts: Mutex<HashMap<Reader, Instant>>,
     /// Of which looks at people's figures it is known that they were written down, and on which day.
     pub(super) seen: Mutex<HashMap<super::manage::Seen, Day>>,
+    /// Searches among jobs that may go on at once: of a million it takes a second, and other pages must not wait.
+    searches: tokio::sync::Semaphore,
     /// Held while a ledger is read from the database.
     reading: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -103,6 +108,7 @@ impl Usage {
             looks: Mutex::default(),
             alerts: Mutex::default(),
             seen: Mutex::default(),
+            searches: tokio::sync::Semaphore::new(SEARCHES),
             reading: tokio::sync::Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,
@@ -112,6 +118,12 @@ impl Usage {
     /// Tells for whom something was read.
     pub fn watch(&self) -> broadcast::Receiver<Reader> {
         self.0.changes.subscribe()
+    }
+
+    /// Waits for one's turn to search among jobs; held until the search is over.
+    pub async fn turn_to_search(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.searches.acquire().await.ok()
     }
 
     pub(super) fn tell(&self, reader: Reader) {

@@ -19,6 +19,8 @@ use crate::store::{self, Connection, StoreError};
 const MOST_ALLOCATIONS: usize = 100;
 /// More is no amount of anything.
 const LARGEST: f64 = 1e12;
+/// The smallest amount.
+const LEAST: f64 = 0.001;
 /// No period is longer than this, in days.
 const LONGEST_PERIOD: i64 = 5 * 366;
 
@@ -67,7 +69,7 @@ pub enum NotSet {
     #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
     NoSuchUnit,
     /// Not an amount.
-    #[error("Enter an amount above 0.")]
+    #[error("Enter an amount from 0.001 to 1,000,000,000,000.")]
     Amount,
     /// Not a period.
     #[error("The last day must not be before the first, and the period no longer than five years.")]
@@ -114,6 +116,13 @@ impl Usage {
         };
         if !added.iter().all(is_offered) {
             return Err(NotSet::NoSuchAccount);
+        }
+        let was = |(cluster, account): &(ClusterId, String), is_chosen: bool| {
+            let here = offers.iter().filter(|offer| offer.cluster == *cluster);
+            here.flat_map(|offer| &offer.accounts).any(|one| *one == (account.clone(), is_chosen))
+        };
+        if !added.iter().any(|one| was(one, false)) && !removed.iter().any(|one| was(one, true)) {
+            return Ok(());
         }
         let mut words = Vec::new();
         for offer in &offers {
@@ -236,7 +245,7 @@ impl Usage {
 }
 
 fn check(grant: &Grant) -> Result<(), NotSet> {
-    if !(grant.amount.is_finite() && grant.amount > 0.0 && grant.amount <= LARGEST) {
+    if !(LEAST..=LARGEST).contains(&grant.amount) {
         return Err(NotSet::Amount);
     }
     let length = grant.ends.0.saturating_sub(grant.begins.0);

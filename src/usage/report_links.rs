@@ -59,6 +59,7 @@ impl Usage {
         }
         let new = NewReportLink {
             report: id,
+            by: actor.id.ok_or(AuthError::Denied)?,
             token_hash: terms.token.hash(),
             label: terms.label.as_str(),
             passphrase: &terms.passphrase,
@@ -167,7 +168,7 @@ impl Usage {
         let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
         let access = access.ok_or(NoReport::Closed)?;
         let link = links::get(&mut db, access.link_id).await?;
-        let link = link.filter(|link| link.terms.is_open(now) && !link.is_owner_off);
+        let link = link.filter(|link| link.works(now));
         let pass = ReportPass { link: link.ok_or(NoReport::Closed)?, word: word.to_owned() };
         if access.is_locked { Err(NoReport::Locked(Box::new(pass))) } else { Ok(pass) }
     }

@@ -132,8 +132,12 @@ impl Lab {
 
     /// Makes a link to a report and gives its path on the other origin.
     async fn link(&self, report: &str, passphrase: &str) -> String {
+        self.link_of(&self.pi, report, passphrase).await
+    }
+
+    async fn link_of(&self, maker: &Client, report: &str, passphrase: &str) -> String {
         let form = [("label", EVIL), ("days", "7"), ("passphrase", passphrase)];
-        let page = self.pi.post_and_follow(&format!("{report}/links"), &form).await;
+        let page = maker.post_and_follow(&format!("{report}/links"), &form).await;
         assert_eq!(page.status, 200, "{}", page.text());
         let link = page.select_text(".alert code");
         link.strip_prefix(&self.portal.boards_url).expect("the dashboards' origin").to_owned()
@@ -352,17 +356,33 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     assert_eq!(viewer.get(&link.replace("/r/", "/s/")).await.status, 404);
 }
 
+/// Whoever froze the report: a link is its maker's, and ends with their lead.
 #[tokio::test]
 async fn a_link_ends_when_its_maker_no_longer_leads() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
-    let guest = world.guest();
-    let place = guest.get(&link).await.location().to_owned();
-    assert_eq!(guest.get(&place).await.status, 200);
+    let max = world.portal.person_id("max").await;
     let pia = world.portal.person_id("pia").await;
-    let role = format!("/groups/{}/people/{pia}/role", world.group);
-    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    let set = async |person: i64, role: &str| {
+        let path = format!("/groups/{}/people/{person}/role", world.group);
+        assert_eq!(world.admin.post(&path, &[("role", role)]).await.status, 303);
+    };
+    set(max, "pi").await;
+    let theirs = world.link_of(&world.member, &report, "").await;
+    let (guest, other) = (world.guest(), world.guest());
+    let place = guest.get(&link).await.location().to_owned();
+    let other_place = other.get(&theirs).await.location().to_owned();
+    assert!(other.get(&other_place).await.text().contains("max"), "who shares it");
+    let listed = world.pi.get(&report).await;
+    assert!(listed.select_all(".row-detail").iter().any(|one| one.contains("by max")));
+
+    set(pia, "member").await;
     assert_eq!(guest.get(&place).await.status, 404);
     assert_eq!(world.guest().get(&link).await.status, 404);
+    assert_eq!(other.get(&other_place).await.status, 200, "another's link to the same report");
+    let listed = world.member.get(&report).await;
+    assert!(listed.text().contains("whoever made it no longer leads the group"));
+    set(max, "member").await;
+    assert_eq!(other.get(&other_place).await.status, 404);
 }

@@ -263,9 +263,16 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
         assert!(world.pi.get(&path).await.text().contains("Jobs of <strong"));
         world.pi.get(&world.url("use")).await;
     }
+    // The same under the name on the cluster: it is known whose that is.
+    let named = world.pi.get(&world.url(&format!("use/jobs?member=u{cluster}-max"))).await;
+    assert!(named.text().contains("Jobs of <strong"), "{}", named.text());
+    let own = world.pi.get(&world.url(&format!("use/jobs?member=u{cluster}-pia"))).await;
+    assert!(own.text().contains("Your jobs"), "{}", own.text());
     let mut seen = world.seen().await;
     seen.sort();
     assert_eq!(seen, ["", "jobs of gone", "jobs of max"], "once a day each");
+    let told = world.member.get("/account/activity").await;
+    assert!(told.text().contains("jobs of max"), "whose jobs they were can read it");
 }
 
 /// However many there are: the totals are those of all, each job is on one page, and the file has every one.

@@ -26,6 +26,18 @@ pub struct Share {
     pub terms: Terms,
 }
 
+impl Share {
+    /// Who made it, where that needs to be said: nobody but a board's owner makes links to it.
+    pub const fn maker(&self) -> &'static str {
+        ""
+    }
+
+    /// Why it no longer works.
+    pub fn end(&self) -> &'static str {
+        self.terms.end()
+    }
+}
+
 /// A link to be kept.
 #[derive(Debug)]
 pub struct NewShare<'a> {

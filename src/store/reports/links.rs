@@ -4,7 +4,7 @@
 use super::super::guest_links::Terms;
 use super::super::{Connection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{GroupId, ReportId, ReportLinkId};
+use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
 
 /// Links that have ended are listed for this many seconds: 90 days.
 const ENDED_KEPT_FOR: i64 = 90 * 86_400;
@@ -25,7 +25,7 @@ pub struct ReportLink {
     pub group_id: GroupId,
     /// What the group is called.
     pub group_name: String,
-    /// Who froze the report, as others read it; empty if they are gone.
+    /// Who made the link, as others read it; empty if they are gone.
     pub owner_name: String,
     /// The same person's number.
     pub person_id: Option<i64>,
@@ -36,16 +36,36 @@ pub struct ReportLink {
     pub terms: Terms,
 }
 
+impl ReportLink {
+    /// Whether it still lets anyone in.
+    pub fn works(&self, now: UnixTime) -> bool {
+        self.terms.is_open(now) && !self.is_owner_off
+    }
+
+    /// Who made it: others who lead the group see it, too.
+    pub fn maker(&self) -> &str {
+        &self.owner_name
+    }
+
+    /// Why it no longer works.
+    pub fn end(&self) -> &'static str {
+        match self.terms.revoked_at() {
+            None if self.is_owner_off => "whoever made it no longer leads the group",
+            _ => self.terms.end(),
+        }
+    }
+}
+
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT l.id, l.report_id, r.title AS report_title, r.group_id, g.name AS group_name,
-                    coalesce(p.display_name, '') AS owner_name, r.person_id,
+                    coalesce(p.display_name, '') AS owner_name, l.person_id,
                     coalesce(p.disabled_at IS NOT NULL, 1) OR NOT EXISTS (SELECT 1 FROM memberships m WHERE
-                      m.group_id = r.group_id AND m.person_id = r.person_id AND m.role = 'pi') AS is_owner_off, l.label, l.passphrase, l.created_at,
-                    l.expires_at, l.revoked_at, l.opened, l.opened_at
+                      m.group_id = r.group_id AND m.person_id = l.person_id AND m.role = 'pi') AS is_owner_off, l.label,
+                    l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
              FROM report_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
-                  JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
+                  JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = l.person_id ",
             $rest
         )
     };
@@ -56,6 +76,8 @@ macro_rules! select {
 pub struct NewReportLink<'a> {
     /// To which report.
     pub report: ReportId,
+    /// Who makes it.
+    pub by: PersonId,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
     /// Whom it is for.
@@ -73,8 +95,8 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<ReportLinkId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+        "INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
     )
     .bind(new.report.0)
     .bind(&new.token_hash[..])
@@ -82,6 +104,7 @@ pub async fn add(
     .bind(new.passphrase)
     .bind(now.0)
     .bind(new.expires_at.0)
+    .bind(new.by.0)
     .fetch_one(db)
     .await?;
     Ok(ReportLinkId(id))

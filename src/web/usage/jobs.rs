@@ -209,8 +209,11 @@ pub async fn find(
     if from > until {
         (from, until) = (choice.from, choice.until);
     }
-    let whose =
-        if sight.view.leads { member_of(&ask.member) } else { Some(Who::Person(me.0.person.id)) };
+    let whose = if sight.view.leads {
+        someone(sight, &ask.member)
+    } else {
+        Some(Who::Person(me.0.person.id))
+    };
     let filter = Filter {
         from,
         until,
@@ -221,6 +224,7 @@ pub async fn find(
     };
     let mut jobs = Vec::new();
     let mut all = All::default();
+    let _turn = context.app.usage.turn_to_search().await;
     let mut db = context.app.store.read().await?;
     for account in sight.view.accounts.iter().filter(|one| is_chosen(one, choice)) {
         for user in users(sight, account, whose.as_ref()) {
@@ -252,6 +256,20 @@ pub async fn find(
         word => Outcome::from_word(word).map_or("", Outcome::title),
     };
     Ok(Found { jobs, all, whose, from, until, ended, kind: ask.kind.clone() })
+}
+
+/// Whom an address means: a name that someone of the group connected under is that person.
+fn someone(sight: &Sight, word: &str) -> Option<Who> {
+    let who = member_of(word)?;
+    let Who::User(cluster, user) = &who else { return Some(who) };
+    let mut accounts = sight.view.accounts.iter();
+    if accounts
+        .any(|one| one.facts.cluster == *cluster && one.facts.own_user.as_ref() == Some(user))
+    {
+        return Some(Who::Person(sight.view.me));
+    }
+    let person = sight.view.people.get(&(*cluster, user.clone()));
+    Some(person.map_or(who, |person| Who::Person(person.id)))
 }
 
 /// Records whose jobs were looked at. A name under which nothing was found is nobody's, and is not written down.
