@@ -5,7 +5,7 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::report::{clean, percent};
+use super::report::{amount, clean, percent, unit_words};
 use super::sums::Sums;
 use super::units::Unit;
 use super::view::{AccountView, View};
@@ -71,8 +71,10 @@ pub fn quota(account: &AccountView, allocation: &Allocation) -> Option<News> {
     (part >= QUOTA).then(|| News {
         about: format!("quota:{}:80", allocation.id),
         text: format!(
-            "{} of the allocation of {} on {} is used; its period ends on {}.",
+            "{} of the {} {} granted to {} on {} are used; the period ends on {}.",
             percent(part),
+            amount(allocation.amount),
+            unit_words(unit, account.facts.unit()),
             clean(&account.facts.account),
             clean(&account.facts.title),
             ends.words()

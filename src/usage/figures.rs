@@ -2,7 +2,7 @@
 
 mod kept;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) use self::kept::Kept;
 use super::sums::Sums;
@@ -118,15 +118,15 @@ pub struct Kind {
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Its first day.
+    /// Its first day that is looked at.
     pub from: Day,
-    /// Its last day.
+    /// Its last one.
     pub until: Day,
     /// Hours of each of [`Figures::members`], in their order.
     pub parts: Vec<f64>,
     /// All of them together.
     pub total: f64,
-    /// Days in it that were not read yet, of all accounts.
+    /// Days in it that were not read yet, of any account.
     pub missing: u64,
 }
 
@@ -156,7 +156,7 @@ pub struct Figures {
     pub accounts: Vec<OfAccount>,
     /// Bars from the first day to the last; some are empty.
     pub bars: Vec<Bar>,
-    /// Days that were not read yet, of all accounts.
+    /// Days that were not read yet, of any account.
     pub missing: u64,
     /// Whether a day had more jobs than could be read.
     pub is_cut: bool,
@@ -175,10 +175,11 @@ pub fn figures(view: &View, choice: &Choice) -> Figures {
     let mut all = Figures::default();
     let mut people: HashMap<Who, Sums> = HashMap::new();
     let mut kinds: HashMap<&str, Sums> = HashMap::new();
-    let mut bars: BTreeMap<Day, (HashMap<Who, f64>, u64)> = BTreeMap::new();
+    let mut bars: BTreeMap<Day, HashMap<Who, f64>> = BTreeMap::new();
+    let mut unread: BTreeSet<Day> = BTreeSet::new();
     let mut first = choice.step.first(choice.from);
-    while first <= choice.until && bars.len() < MOST_BARS {
-        bars.insert(first, (HashMap::new(), 0));
+    while first <= choice.until && choice.from <= choice.until && bars.len() < MOST_BARS {
+        bars.insert(first, HashMap::new());
         first = choice.step.last(first).plus(1);
     }
     for account in view.accounts.iter().filter(|account| is_chosen(account, choice)) {
@@ -189,20 +190,16 @@ pub fn figures(view: &View, choice: &Choice) -> Figures {
                 of_account.add(&roll.sums);
                 let kind = if who == Who::Others { "" } else { &roll.kind };
                 kinds.entry(kind).or_default().add(&roll.sums);
-                if let Some((parts, _)) = bars.get_mut(&choice.step.first(day)) {
+                if let Some(parts) = bars.get_mut(&choice.step.first(day)) {
                     *parts.entry(who.clone()).or_default() += choice.measure.hours(&roll.sums);
                 }
                 people.entry(who).or_default().add(&roll.sums);
             }
             let until = choice.until.min(account.today);
             for day in (choice.from.0..=until.0).map(Day) {
-                if let Some(page) = ledger.pages.get(&day) {
-                    all.is_cut |= page.is_cut;
-                    continue;
-                }
-                all.missing += 1;
-                if let Some((_, missing)) = bars.get_mut(&choice.step.first(day)) {
-                    *missing += 1;
+                match ledger.pages.get(&day) {
+                    Some(page) => all.is_cut |= page.is_cut,
+                    None => _ = unread.insert(day),
                 }
             }
         }
@@ -223,13 +220,17 @@ pub fn figures(view: &View, choice: &Choice) -> Figures {
         by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name))
     });
     all.kinds = kinds;
-    let bar = |(from, (parts, missing)): (Day, (HashMap<Who, f64>, u64))| {
+    let count = |days: usize| u64::try_from(days).unwrap_or(u64::MAX);
+    let bar = |(first, parts): (Day, HashMap<Who, f64>)| {
         let of = |member: &Member| parts.get(&member.who).copied().unwrap_or(0.0);
         let parts: Vec<f64> = all.members.iter().map(of).collect();
         let total = parts.iter().sum();
-        Bar { from, until: choice.step.last(from), parts, total, missing }
+        // A week or a month may reach beyond what is looked at.
+        let (from, until) = (first.max(choice.from), choice.step.last(first).min(choice.until));
+        Bar { from, until, parts, total, missing: count(unread.range(from..=until).count()) }
     };
     all.bars = bars.into_iter().map(bar).collect();
+    all.missing = count(unread.len());
     all
 }
 

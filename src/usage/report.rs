@@ -10,7 +10,7 @@ use super::units::{Measure, SiteUnit, Unit};
 use super::view::{AccountView, View};
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
-pub use words::{amount, clean, percent};
+pub use words::{amount, clean, percent, unit as unit_words};
 
 /// Sorts of jobs that have a row of their own; the others share one.
 const MOST_KINDS: usize = 15;
@@ -47,6 +47,8 @@ pub struct Report {
     pub measure: String,
     /// Who is drawn: names, in the order of the parts of a bar. The last may be several people.
     pub series: Vec<String>,
+    /// Their colours: the same person has the same one in every month. Older reports have none of these.
+    pub colours: Vec<usize>,
     /// A bar for each day.
     pub bars: Vec<Bar>,
     /// What was granted.
@@ -130,6 +132,8 @@ pub struct Granted {
     pub part: f64,
     /// Where it is heading.
     pub sentence: String,
+    /// Days of its period that were not read when the report was made.
+    pub unread: usize,
 }
 
 /// What a report is about.
@@ -168,6 +172,12 @@ impl Line {
 }
 
 impl Report {
+    /// Whether days are still to be read that would change it.
+    pub fn is_incomplete(&self) -> bool {
+        self.bars.iter().any(|bar| bar.is_missing)
+            || self.allocations.iter().any(|one| one.unread > 0)
+    }
+
     /// Makes one. Every text of others is bounded and cleaned here; pages escape it.
     pub fn of(view: &View, subject: Subject<'_>) -> Self {
         let Subject { month, now, .. } = subject;
@@ -190,7 +200,7 @@ impl Report {
         let account = |one: &figures::OfAccount| {
             Line::of(clean(&one.account), clean(&one.cluster), &one.sums)
         };
-        let (series, bars) = drawn(&all, until);
+        let Drawn { series, colours, bars } = drawn(&all, until);
         let group = clean(subject.group);
         Self {
             title: format!("{group}: {}", month.words()),
@@ -206,6 +216,7 @@ impl Report {
             kinds: rows(all.kinds.iter().map(kind).collect(), MOST_KINDS, "sorts of jobs"),
             measure: if measure == Measure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
             series,
+            colours,
             bars,
             allocations: granted(view, subject),
             notes: words::notes(view, &all, month, until),
@@ -244,20 +255,28 @@ fn rows(all: Vec<(String, String, &Sums)>, most: usize, noun: &str) -> Vec<Line>
     rows
 }
 
-/// Who is drawn, and the bars: those who used most by themselves, the others together.
-fn drawn(all: &Figures, until: Day) -> (Vec<String>, Vec<Bar>) {
+/// The chart of a report.
+struct Drawn {
+    series: Vec<String>,
+    colours: Vec<usize>,
+    bars: Vec<Bar>,
+}
+
+/// Who is drawn, and the bars: those with a colour of their own by themselves, the others together.
+fn drawn(all: &Figures, until: Day) -> Drawn {
     let used =
-        |place: usize| all.bars.iter().any(|bar| bar.parts.get(place).is_some_and(|h| *h > 0.0));
-    let shown: Vec<usize> = (0..all.members.len()).filter(|place| used(*place)).collect();
-    let own = if shown.len() == COLOURS + 1 { shown.len() } else { shown.len().min(COLOURS) };
-    let (own, others) = shown.split_at(own);
-    let mut series: Vec<String> = own
-        .iter()
-        .filter_map(|place| all.members.get(*place))
-        .map(|one| clean(&one.name))
-        .collect();
-    if !others.is_empty() {
-        series.push(format!("{} others", others.len()));
+        |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
+    let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
+    let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
+    let (own, others): (Vec<usize>, Vec<usize>) =
+        shown.into_iter().partition(|place| colour(place).is_some());
+    let name = |place: &usize| all.members.get(*place).map(|one| clean(&one.name));
+    let mut series: Vec<String> = own.iter().filter_map(name).collect();
+    let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();
+    if let [first, rest @ ..] = others.as_slice() {
+        let one = name(first).filter(|_| rest.is_empty());
+        series.push(one.unwrap_or_else(|| format!("{} others", others.len())));
+        colours.push(COLOURS);
     }
     let bar = |bar: &figures::Bar| {
         let of = |place: &usize| bar.parts.get(*place).copied().unwrap_or(0.0);
@@ -267,7 +286,8 @@ fn drawn(all: &Figures, until: Day) -> (Vec<String>, Vec<Bar>) {
         }
         Bar { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
     };
-    (series, all.bars.iter().map(bar).collect())
+    let bars = all.bars.iter().map(bar).collect();
+    Drawn { series, colours, bars }
 }
 
 /// What the accounts' sites call their unit, if they agree.
@@ -292,6 +312,7 @@ fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
         let account = view.accounts.iter().find(is_its)?;
         let today = account.today.min(last);
         let forecast = account.heading(allocation, unit, today);
+        let unread = account.unread(allocation.begins(), today);
         Some(Granted {
             account: clean(&allocation.account),
             cluster: clean(&account.facts.title),
@@ -301,10 +322,8 @@ fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
             granted: allocation.amount,
             used: unit.from_hours(forecast.used),
             part: forecast.part(),
-            sentence: {
-                let unread = account.unread(allocation.begins(), today);
-                words::heading(&forecast, unread, allocation.ends(), today)
-            },
+            sentence: words::heading(&forecast, unread, allocation.ends(), today),
+            unread,
         })
     };
     subject.allocations.iter().filter_map(one).collect()

@@ -66,7 +66,7 @@ pub struct Line {
     pub user: String,
     /// Of what sort.
     pub kind: String,
-    /// How it ended.
+    /// How it ended, if it did so on this day: then the jobs of a time are just those that are counted in it.
     pub outcome: Outcome,
     /// Seconds on this day.
     pub seconds: u64,
@@ -94,8 +94,7 @@ pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> She
     let mut jobs = Vec::new();
     for run in runs {
         let seconds = seconds_in(run, window);
-        let ended = run.state.is_over()
-            && run.end.is_some_and(|end| end >= window.from && end < window.until);
+        let ended = ends_in(run, window);
         if seconds == 0 && !ended {
             continue;
         }
@@ -129,6 +128,11 @@ pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> She
     jobs.sort_by_key(|job| (job.raw, job.start));
     jobs.dedup_by_key(|job| (job.raw, job.start));
     Sheet { rolls, jobs }
+}
+
+/// Whether a run ended within a window.
+fn ends_in(run: &Spent, window: Window) -> bool {
+    run.state.is_over() && run.end.is_some_and(|end| end >= window.from && end < window.until)
 }
 
 /// Seconds of a run within a window. One that runs still is counted to the window's end, which is not in the future.
@@ -193,8 +197,7 @@ fn add_end(sums: &mut Sums, run: &Spent, whole_node: bool) {
         sums.used_core_s += used.min(held);
         // With a GPU, cores come along with it: asking for fewer would seldom save anything.
         if judged && gpus == 0 {
-            let busy = (used * CORE_HEADROOM.0).div_ceil(CORE_HEADROOM.1 * elapsed).max(1);
-            sums.spare_core_s += cores.saturating_sub(busy) * elapsed;
+            sums.spare_core_s += spare_core_s(cores, elapsed, used);
         }
     }
     if let Some(most) = held_mb(&run.usage).filter(|_| run.memory_mb > 0) {
@@ -210,6 +213,15 @@ fn add_end(sums: &mut Sums, run: &Spent, whole_node: bool) {
         sums.held_gpu_s += held;
         sums.used_gpu_s += (elapsed * u64::from(percent) / 100).min(held);
     }
+}
+
+/// What asking for fewer cores would have saved a job that ended well, without a GPU, and not on a whole node.
+pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
+    if elapsed < SHORTEST_S {
+        return 0;
+    }
+    let busy = (used * CORE_HEADROOM.0).div_ceil(CORE_HEADROOM.1 * elapsed).max(1);
+    cores.saturating_sub(busy) * elapsed
 }
 
 /// The most memory that all its tasks together can have held.
@@ -252,7 +264,7 @@ fn line(run: &Spent, user: String, kind: String, seconds: u64, window: Window) -
         task: run.task,
         user,
         kind,
-        outcome: Outcome::of(run.state),
+        outcome: if ends_in(run, window) { Outcome::of(run.state) } else { Outcome::Running },
         seconds,
         elapsed_s,
         wait_s: wait(run),

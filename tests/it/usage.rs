@@ -370,6 +370,23 @@ async fn a_leader_reads_a_month_in_the_browser() {
     let sum: f64 = rows.map(|row| row[place].parse::<f64>().unwrap()).sum();
     assert!((sum - told("cpu")).abs() < 0.1, "{sum} {}", told("cpu"));
     browser.close().await;
+    // The figures that are hardest to trace lead to just the jobs that make them.
+    let lines: Vec<Vec<String>> = file.text().lines().map(cells).collect();
+    let column = |name: &str| -> f64 {
+        let place = lines[0].iter().position(|one| one == name).unwrap();
+        lines[1..].iter().map(|row| row[place].parse::<f64>().unwrap()).sum()
+    };
+    let behind = async |outcome: &str| {
+        let path = format!("/groups/1/use/jobs?period={month}&outcome={outcome}");
+        leader.get(&path).await
+    };
+    let spare = behind("could-be-less").await.attributes("data", "value");
+    let spare = spare.last().unwrap().parse::<f64>().unwrap();
+    let wanted = column("core hours that could have been asked for less");
+    assert!(wanted > 1.0 && (spare - wanted).abs() < 0.01, "{spare} {wanted}");
+    let failed = behind("failed").await;
+    let count = format!("{} jobs, ", column("failed"));
+    assert!(failed.text().contains(&count), "{count} {}", failed.text());
     let page = bob.get(&format!("/groups/1/use?period={month}")).await;
     assert!(page.text().contains("Everybody else"));
     for name in ["carol", "erik", "Alice", "alice"] {

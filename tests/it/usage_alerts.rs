@@ -65,9 +65,11 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     }
     let told = notices(&world).await;
     assert_eq!(told.len(), 3, "{told:?}");
-    for words in
-        ["86 % of the allocation of def-lab", "/project (project def-lab)", "8 of 12 jobs of"]
-    {
+    for words in [
+        "86 % of the 100 core hours granted to def-lab",
+        "/project (project def-lab)",
+        "8 of 12 jobs of",
+    ] {
         assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
     }
     let page = world.pi.get("/notices").await;

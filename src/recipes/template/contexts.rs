@@ -152,7 +152,8 @@ impl Scan<'_> {
         }
         let is_condition = self.rest.starts_with("{%");
         let close = if is_condition { "%}" } else { "}}" };
-        match self.rest.find(close) {
+        // Not within the first two signs: `{%}` is none.
+        match self.rest[2..].find(close).map(|at| at + 2) {
             Some(at) if !is_known(&self.rest[2..at], is_condition) => {
                 self.refuse("Only values, {% if … %} and {% for … %} are known here.")
             }

@@ -103,6 +103,15 @@ fn by_person_sort_and_day() {
         3,
         "a Saturday, a week, a Monday"
     );
+    let weeks = figures(&view, &choice(9, Step::Week));
+    let days: Vec<_> =
+        weeks.bars.iter().map(|bar| (bar.until.0 - bar.from.0 + 1, bar.missing)).collect();
+    assert_eq!(days, [(2, 1), (7, 6), (1, 0)], "no more days than are looked at");
+    // Another account of which nothing was read: the days are the same.
+    let mut two = view.clone();
+    two.accounts.push(AccountView { ledgers: vec![ledger(&[])], ..two.accounts[0].clone() });
+    let both = figures(&two, &choice(9, Step::Week));
+    assert_eq!((both.missing, both.bars[0].missing), (10, 2), "each day once");
     let none = Choice { account: Some(("key".into(), "rrg-x".into())), ..choice(9, Step::Day) };
     assert!(figures(&view, &none).totals.is_empty());
 }
@@ -121,7 +130,9 @@ fn members_see_themselves_and_one_sum() {
 fn odd_choices_are_survived() {
     let view = view(true, ledger(&[]));
     let backwards = Choice { from: TODAY, until: TODAY.plus(-5), ..choice(0, Step::Day) };
-    assert!(figures(&view, &backwards).bars.is_empty());
+    for step in Step::ALL {
+        assert!(figures(&view, &Choice { step, ..backwards.clone() }).bars.is_empty());
+    }
     assert_eq!(figures(&view, &choice(5000, Step::Day)).bars.len(), MOST_BARS);
 }
 

@@ -86,6 +86,12 @@ fn a_job_over_midnight_is_paid_on_both_days_and_ends_on_one() {
     assert_eq!((second.core_s, second.jobs, second.done), (4 * 1800, 1, 1));
     let at_midnight = [run(DAY.until.0 - 60, DAY.until.0)];
     assert_eq!((all(&at_midnight, DAY).jobs, all(&at_midnight, next).jobs), (0, 1), "exactly once");
+    let ends = |window: Window| {
+        let run = run(DAY.until.0 - 3600, DAY.until.0 + 7200);
+        tally(&[&run], window, &Names::All, &demo()).jobs[0].outcome
+    };
+    let next = Window { from: DAY.until, until: DAY.until.plus(86_400) };
+    assert_eq!([ends(DAY), ends(next)], [Outcome::Running, Outcome::Done], "likewise in the list");
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Chart {
                 let (lower, upper) = (up(below), up(below + hours));
                 below += hours;
                 chart.parts.push(Part {
-                    colour: colour.min(COLOURS - 1),
+                    colour: colour_of(report, colour),
                     x: place(x + slot * 0.12),
                     y: place(upper),
                     width: place(slot * 0.76),
@@ -85,9 +85,14 @@ impl Chart {
             chart.rows.push((bar.day.words(), format!("{}{missing}", amount(bar.total()))));
         }
         let named = report.series.iter().enumerate();
-        chart.legend = named.map(|(at, name)| (at.min(COLOURS - 1), name.clone())).collect();
+        chart.legend = named.map(|(at, name)| (colour_of(report, at), name.clone())).collect();
         chart
     }
+}
+
+/// The colour of one of those who are drawn; in reports of before, by their order.
+fn colour_of(report: &Report, at: usize) -> usize {
+    report.colours.get(at).copied().unwrap_or(at).min(COLOURS - 1)
 }
 
 /// The upper end of a scale and its steps: round numbers, three to five of them.

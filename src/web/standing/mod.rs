@@ -2,6 +2,7 @@
 //! each member what the ranks of their own jobs are made of. From what is known: no cluster is asked on the way.
 
 mod cards;
+pub mod csv;
 mod priority;
 mod storage;
 

@@ -79,6 +79,8 @@ struct JobRank {
     parts: Vec<Piece>,
     /// Points that were given up; empty if none.
     given_up: String,
+    /// What is cut off the bar for them: where that begins and how wide it is, in thousandths.
+    cut: Option<(u64, u64)>,
 }
 
 struct Piece {
@@ -180,7 +182,7 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
     let slug = &place.cluster.slug;
     let drawn = waiting.iter().take(MOST_JOBS).map(|(entry, factors)| {
         let job = &entry.head.job;
-        let label = if job.name.is_empty() { job.id.to_string() } else { job.name.clone() };
+        let label = format!("{} {}", job.id, job.name).trim_end().to_owned();
         job_rank(format!("/jobs/{slug}/{}", job.id), label, factors, most)
     });
     ranks.jobs = drawn.collect();
@@ -254,11 +256,16 @@ fn job_rank(href: String, label: String, factors: &Factors, most: u64) -> JobRan
         pieces.push(Piece { what, class, words: sizes::count(points, "point"), at, width });
     }
     let given_up = u64::try_from(factors.nice).ok().filter(|nice| *nice > 0);
+    let cut = given_up.map(|nice| {
+        let from = share_of(before.saturating_sub(nice));
+        (from, share_of(before) - from)
+    });
     JobRank {
         href,
         label,
         points: sizes::count(factors.priority, "point"),
         parts: pieces,
+        cut,
         given_up: given_up.map(|nice| sizes::count(nice, "point")).unwrap_or_default(),
     }
 }
@@ -289,6 +296,7 @@ mod tests {
         assert_eq!((rank.parts[0].at, rank.parts[0].width), (0, 964));
         let last = rank.parts.last().unwrap();
         assert!(last.at + last.width <= 1002);
+        assert_eq!(rank.cut, Some((993, 7)), "what was given up is no part of the bar");
         assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
         assert!(job_rank(String::new(), String::new(), &Factors::default(), 0).parts.is_empty());
     }

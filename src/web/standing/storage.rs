@@ -41,8 +41,16 @@ pub struct PersonPlace {
 
 /// The folders that belong to the group's accounts.
 pub fn folders(places: &[quota::Place], accounts: &[&Facts]) -> Vec<ProjectFolder> {
-    let of_group = places.iter().filter(|place| names(&place.label, accounts));
-    of_group.take(MOST_FOLDERS).map(|place| ProjectFolder { folder: folder(place) }).collect()
+    let of_group = of_group(places, accounts).take(MOST_FOLDERS);
+    of_group.map(|place| ProjectFolder { folder: folder(place) }).collect()
+}
+
+/// The places that belong to the group's accounts.
+pub fn of_group<'a>(
+    places: &'a [quota::Place],
+    accounts: &[&Facts],
+) -> impl Iterator<Item = &'a quota::Place> {
+    places.iter().filter(|place| names(&place.label, accounts))
 }
 
 /// Whether a label names one of the accounts as a word of its own: `/project (project def-x)`, `/cluster/projects/nn1k`.
@@ -56,7 +64,8 @@ fn names(label: &str, accounts: &[&Facts]) -> bool {
             .any(|word| accounts.iter().any(|one| is_of(word, one)))
 }
 
-fn is_of(word: &str, facts: &Facts) -> bool {
+/// Whether a word is the name of an account.
+pub fn is_of(word: &str, facts: &Facts) -> bool {
     facts.account == word || facts.slurm_names.iter().any(|name| name == word)
 }
 

@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 
+use super::ask::Looked;
+use super::rows::jobs_href;
 use super::words::{amount, capital, measure};
+use crate::domain::GroupId;
 use crate::usage::figures::{Bar, Figures, Member, Step, Who};
-use crate::usage::{Measure, SiteUnit};
 
 /// The drawing's own width and height.
 pub const WIDTH: f64 = 1000.0;
@@ -60,22 +62,27 @@ pub struct Drawn {
     pub width: String,
     /// All that it shows, for whoever points at it.
     pub title: String,
+    /// Its jobs.
+    pub href: String,
 }
 
 impl Chart {
     /// Draws.
-    pub fn of(figures: &Figures, what: Measure, unit: Option<SiteUnit>, step: Step) -> Self {
+    pub fn of(figures: &Figures, group: GroupId, looked: &Looked) -> Self {
+        let (what, step) = (looked.choice.measure, looked.choice.step);
         let mut series = series(&figures.members);
         let most = figures.bars.iter().map(|bar| bar.total).fold(0.0, f64::max);
         let top = nice(most);
-        let unit = measure(what, unit);
+        let unit = measure(what, looked.unit);
         let count = figures.bars.len().max(1);
         let slot = WIDTH / float(count);
         let mut bars = Vec::new();
         for (place, bar) in figures.bars.iter().enumerate() {
             let gap = slot * 0.12;
             let slot = Slot { x: slot * float(place) + gap / 2.0, width: slot - gap, top };
-            bars.push(slot.draw(bar, &mut series, &unit, step));
+            let (from, until) = (bar.from.to_string(), bar.until.to_string());
+            let href = jobs_href(group, looked, &[("from", &from), ("until", &until)]);
+            bars.push(Drawn { href, ..slot.draw(bar, &mut series, &unit, step) });
         }
         let label = format!(
             "{} by {}, {} bars from {}. The table below has the same figures.",
@@ -131,7 +138,7 @@ impl Slot {
         if !missing.is_empty() {
             let _ = write!(title, "\n{missing}");
         }
-        Drawn { label, cells, total, missing, x, width, title }
+        Drawn { label, cells, total, missing, x, width, title, href: String::new() }
     }
 }
 
@@ -168,9 +175,14 @@ fn series(members: &[Member]) -> Vec<Series> {
 
 fn days(bar: &Bar, step: Step) -> String {
     match step {
+        Step::Month
+            if bar.from.month().first() == bar.from && bar.from.month().last() == bar.until =>
+        {
+            bar.from.month().words()
+        }
         Step::Day => bar.from.short(),
-        Step::Week => format!("{} to {}", bar.from.short(), bar.until.short()),
-        Step::Month => bar.from.month().words(),
+        _ if bar.from == bar.until => bar.from.short(),
+        _ => format!("{} to {}", bar.from.short(), bar.until.short()),
     }
 }
 
@@ -212,10 +224,13 @@ pub fn float(count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::ask::Ask;
     use super::*;
     use crate::clock::Day;
     use crate::domain::PersonId;
-    use crate::usage::Sums;
+    use crate::usage::{Sums, View};
 
     fn member(id: i64, colour: Option<usize>) -> Member {
         let who = if id == 0 { Who::Others } else { Who::Person(PersonId(id)) };
@@ -236,7 +251,16 @@ mod tests {
         };
         let bars = parts.iter().enumerate().map(bar).collect();
         let figures = Figures { members, bars, ..Figures::default() };
-        Chart::of(&figures, Measure::Cores, None, Step::Day)
+        let view = View {
+            group: GroupId(1),
+            leads: true,
+            me: PersonId(1),
+            accounts: Vec::new(),
+            people: Arc::default(),
+        };
+        let ask = Ask::of(vec![("by".to_owned(), "day".to_owned())]);
+        let looked = Looked::of(&ask, &view, &[], Day(20_040).start());
+        Chart::of(&figures, GroupId(1), &looked)
     }
 
     #[test]
@@ -251,6 +275,7 @@ mod tests {
         assert_eq!(chart.series[2].path, "M30.0 75.0v-75.0h440.0v75.0z");
         let title = &chart.bars[0].title;
         assert!(title.ends_with("4.0 core hours\nP1: 1.0\nP2: 2.0\n2 others: 1.0"), "{title}");
+        assert!(chart.bars[0].href.starts_with("/groups/1/use/jobs?"), "{}", chart.bars[0].href);
         assert_eq!(chart.bars[0].cells, ["1.0", "2.0", "1.0"]);
         assert_eq!((chart.bars[0].total.as_str(), chart.ticks[0].as_str()), ("4.0", "4.0"));
     }

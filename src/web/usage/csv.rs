@@ -3,17 +3,14 @@
 use super::super::Answer;
 use super::super::csv::{download, line};
 use super::super::extract::{Context, Me, Path, Query};
-use super::jobs::{Found, Stretch, find};
+use super::jobs::{Found, MOST_JOBS, Stretch, find};
 use super::rows::kind_name;
 use super::words::exact;
 use super::{Ask, Pairs, Sight, note_names, sight};
 use crate::auth::Action;
 use crate::domain::GroupId;
 use crate::error::AppError;
-use crate::usage::{Measure, Sums, hours};
-
-/// Jobs in a file.
-const MOST_JOBS: usize = 50_000;
+use crate::usage::{AccountView, Measure, Sums, Unit, hours};
 
 /// What follows the first column of tables of sums.
 const COLUMNS: [&str; 21] = [
@@ -112,6 +109,62 @@ pub async fn members(
     Ok(download(&name(&sight, "members"), table("member", rows)))
 }
 
+/// By account.
+pub async fn accounts(
+    context: Context,
+    me: Me,
+    Path(group): Path<GroupId>,
+    Query(pairs): Query<Pairs>,
+) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let (sight, _) = begin(&context, &me, group, pairs).await?;
+    let names: Vec<String> =
+        sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
+    let sums = sight.figures.accounts.iter().map(|one| &one.sums);
+    let rows = names.iter().map(String::as_str).zip(sums);
+    Ok(download(&name(&sight, "accounts"), table("account", rows)))
+}
+
+/// What was granted, and what was used of it.
+pub async fn allocations(
+    context: Context,
+    me: Me,
+    Path(group): Path<GroupId>,
+    Query(pairs): Query<Pairs>,
+) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let (sight, _) = sight(&context, &me, group, pairs).await?;
+    let mut text = line(&[
+        "cluster",
+        "account",
+        "unit",
+        "granted",
+        "used",
+        "first day",
+        "last day",
+        "days not read yet",
+    ]);
+    for one in &sight.allocations {
+        let is_its = |account: &&AccountView| {
+            account.facts.cluster == one.cluster_id && account.facts.account == one.account
+        };
+        let Some(account) = sight.view.accounts.iter().find(is_its) else { continue };
+        let Some(unit) = Unit::from_word(&one.unit) else { continue };
+        let found = account.heading(one, unit, account.today);
+        text.push_str(&line(&[
+            account.facts.slug.clone(),
+            one.account.clone(),
+            one.unit.clone(),
+            exact(one.amount),
+            exact(unit.from_hours(found.used)),
+            one.begins().to_string(),
+            one.ends().to_string(),
+            account.unread(one.begins(), one.ends()).to_string(),
+        ]));
+    }
+    Ok(download(&format!("group-{group}-allocations.csv"), text))
+}
+
 /// By sort of job.
 pub async fn kinds(
     context: Context,
@@ -183,6 +236,7 @@ fn jobs_table(found: &Found) -> String {
         "GPUs",
         "processor seconds used",
         "memory MB used",
+        "core hours that could be asked less",
     ]);
     for job in &found.jobs {
         let known = |number: i64| if number < 0 { String::new() } else { number.to_string() };
@@ -206,6 +260,7 @@ fn jobs_table(found: &Found) -> String {
             row.gpus.clone(),
             known(row.cpu_s),
             known(row.rss_mb),
+            exact(hours(job.spare_s)),
         ]));
     }
     text

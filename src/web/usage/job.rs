@@ -7,6 +7,7 @@ use super::words::{amount, part};
 use crate::clock::UnixTime;
 use crate::explain::sizes;
 use crate::store::usage::jobs::Row;
+use crate::usage::tally::spare_core_s;
 use crate::usage::{AccountView, Outcome, hours};
 
 /// A job.
@@ -33,6 +34,10 @@ pub struct Job {
     pub core_s: u64,
     /// Seconds of GPUs in the time looked at.
     pub gpu_s: u64,
+    /// Seconds of cores that asking for fewer would have saved, of the whole job.
+    pub spare_s: u64,
+    /// Whether it ended after the days that are looked at, or runs still.
+    went_on: bool,
     /// Whether it is the viewer's own.
     pub is_own: bool,
     /// All that is kept of it.
@@ -53,6 +58,11 @@ impl Job {
         let is_own = facts.own_user.as_deref() == Some(user.as_str());
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         let person = sight.view.people.get(&(facts.cluster, user.clone()));
+        let outcome = Outcome::from_number(row.state);
+        let is_judged =
+            outcome == Outcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
+        let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
+        let spare = |busy| spare_core_s(whole(row.cores), whole(row.elapsed_s), busy);
         Self {
             slug: facts.slug.clone(),
             cluster: facts.title.clone(),
@@ -64,10 +74,12 @@ impl Job {
             },
             member: person.map_or_else(|| user.clone(), |person| person.name.clone()),
             kind: name(row.kind_id),
-            outcome: Outcome::from_number(row.state),
+            outcome,
             began: UnixTime(row.start_at),
             core_s: whole(row.seconds).saturating_mul(whole(row.cores)),
             gpu_s: whole(row.seconds).saturating_mul(gpus(&row.gpus)),
+            spare_s: busy.map_or(0, spare),
+            went_on: outcome == Outcome::Running && row.day < account.today.0,
             is_own,
             user,
             row,
@@ -103,6 +115,16 @@ impl Job {
     /// How long it had waited.
     pub fn waited(&self) -> String {
         sizes::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
+    }
+
+    /// How it ended, in words; one that ran on after the days looked at had not ended then.
+    pub const fn end(&self) -> &'static str {
+        if self.went_on { "Ran on after that" } else { self.outcome.title() }
+    }
+
+    /// Core hours that need not have been asked for.
+    pub fn spare_hours(&self) -> String {
+        amount(hours(self.spare_s))
     }
 
     /// What it held: cores, memory, GPUs.

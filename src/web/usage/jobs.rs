@@ -10,7 +10,7 @@ use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
 use super::ask::Ask;
 use super::job::{Job, gpus};
-use super::rows::{jobs_href, member_of, member_word};
+use super::rows::{SPARE, jobs_href, member_of, member_word};
 use super::words::{amount, exact};
 use super::{Pairs, Sight, sight};
 use crate::auth::Action;
@@ -27,6 +27,8 @@ use crate::usage::{AccountView, Outcome, hours};
 const A_PAGE: usize = 50;
 /// Pages; whoever wants more takes the file.
 const MOST_PAGES: usize = 200;
+/// Jobs in a file, or looked through.
+pub const MOST_JOBS: usize = 50_000;
 /// Jobs that end some way, but not well.
 const LOST: &str = "lost";
 /// Jobs that ended in any way.
@@ -56,6 +58,8 @@ pub struct All {
     count: u64,
     core_s: u64,
     gpu_s: u64,
+    /// Seconds of cores that need not have been asked for; counted only if that is what is looked for.
+    spare_s: u64,
 }
 
 impl All {
@@ -65,6 +69,18 @@ impl All {
         self.core_s += whole(total.core_s);
         self.gpu_s += whole(total.seconds).saturating_mul(gpus(&total.gpus));
     }
+}
+
+/// Keeps those that could have asked for fewer cores, those that could have spared most first.
+fn only_spare(jobs: &mut Vec<Job>) -> All {
+    jobs.retain(|job| job.spare_s > 0);
+    jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
+    let mut all = All { count: u64::try_from(jobs.len()).unwrap_or(u64::MAX), ..All::default() };
+    for job in jobs {
+        all.core_s += job.core_s;
+        all.spare_s += job.spare_s;
+    }
+    all
 }
 
 /// Which of those that fit are shown.
@@ -92,6 +108,9 @@ struct JobsPage {
     core_exact: String,
     /// Empty if none of them had a GPU.
     gpu_hours: String,
+    /// Core hours that need not have been asked for; empty if that is not what is looked for.
+    spare_hours: String,
+    spare_exact: String,
     chips: Vec<(String, &'static str, bool)>,
     /// The pages before and after this one, and what this one shows; all empty if it shows all.
     pages: (String, String, String),
@@ -137,11 +156,12 @@ pub async fn get(
         (ENDED, "Ended"),
         ("done", "Done"),
         (LOST, "Did not end well"),
-        ("failed", "Failed"),
+        ("failed", "Failed or interrupted"),
         ("out-of-time", "Out of time"),
         ("out-of-memory", "Out of memory"),
         ("cancelled", "Cancelled"),
         ("running", "Running"),
+        (SPARE, "Could ask for less"),
     ];
     let to_page = |page: usize| {
         let is_there = (1..=MOST_PAGES).contains(&page) && page <= pages(found.all.count);
@@ -168,6 +188,8 @@ pub async fn get(
         } else {
             amount(hours(found.all.gpu_s))
         },
+        spare_hours: if known == SPARE { amount(hours(found.all.spare_s)) } else { String::new() },
+        spare_exact: exact(hours(found.all.spare_s)),
         chips: chips.map(chip).into(),
         pages,
         back: format!("{}?{}", super::address(group), looked.query(&[])),
@@ -214,13 +236,16 @@ pub async fn find(
     } else {
         Some(Who::Person(me.0.person.id))
     };
+    let is_spare = ask.outcome == SPARE;
     let filter = Filter {
         from,
         until,
         user: None,
         kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
         states: states(&ask.outcome),
-        most: i64::try_from(stretch.skip + stretch.most).unwrap_or(i64::MAX),
+        // What could be spared is not in the database, so all are looked at then.
+        most: i64::try_from(if is_spare { MOST_JOBS } else { stretch.skip + stretch.most })
+            .unwrap_or(i64::MAX),
     };
     let mut jobs = Vec::new();
     let mut all = All::default();
@@ -234,8 +259,10 @@ pub async fn find(
                 if rows.is_empty() {
                     continue;
                 }
-                for total in store::usage::jobs::totals(&mut db, book.id, &filter).await? {
-                    all.add(&total);
+                if !is_spare {
+                    for total in store::usage::jobs::totals(&mut db, book.id, &filter).await? {
+                        all.add(&total);
+                    }
                 }
                 let names = names(&mut db, book.id).await?;
                 jobs.extend(rows.into_iter().map(|row| Job::of(sight, account, row, &names)));
@@ -246,13 +273,19 @@ pub async fn find(
     if !jobs.is_empty() {
         note_looked(context, me, sight, whose.as_ref()).await?;
     }
-    jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
+    if is_spare {
+        all = only_spare(&mut jobs);
+    } else {
+        jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
+    }
     jobs.drain(..stretch.skip.min(jobs.len()));
     jobs.truncate(stretch.most);
     let ended = match outcome_word(&ask.outcome) {
         "" => "",
         ENDED => "that ended",
         LOST => "that did not end well",
+        SPARE => "that ended well and could have asked for fewer cores",
+        "failed" => "that failed or were interrupted by the cluster",
         word => Outcome::from_word(word).map_or("", Outcome::title),
     };
     Ok(Found { jobs, all, whose, from, until, ended, kind: ask.kind.clone() })
@@ -335,6 +368,7 @@ fn outcome_word(word: &str) -> &'static str {
     match word {
         ENDED => ENDED,
         LOST => LOST,
+        SPARE => SPARE,
         other => Outcome::from_word(other).map_or("", Outcome::word),
     }
 }
@@ -345,6 +379,9 @@ fn states(word: &str) -> Vec<i64> {
     let wanted: Vec<Outcome> = match word {
         ENDED => all.filter(|one| *one != Outcome::Running).collect(),
         LOST => all.filter(|one| one.is_lost()).collect(),
+        SPARE => vec![Outcome::Done],
+        // As figures count them.
+        "failed" => vec![Outcome::Failed, Outcome::Interrupted],
         other => Outcome::from_word(other).into_iter().collect(),
     };
     wanted.into_iter().map(Outcome::number).collect()

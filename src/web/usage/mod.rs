@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use ask::{Ask, Looked};
 pub use sheet::Sheets;
+pub use words::exact;
 
 use super::extract::{Context, Me};
 use crate::auth::Action;

@@ -4,9 +4,13 @@ use super::ask::Looked;
 use super::words::{amount, part, wait};
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::explain::sizes;
-use crate::usage::figures::{Figures, Kind, Member, Who};
+use crate::usage::figures::{Figures, Kind, Member, OfAccount, Who};
 use crate::usage::{Measure, Sums, hours};
 
+/// In an address: jobs that could have asked for fewer cores.
+pub const SPARE: &str = "could-be-less";
+/// Said of a name on a cluster behind which no account of the portal is known.
+const NOT_CONNECTED: &str = "not connected here under this name";
 /// Rows of a table; the others are in the file.
 const MOST_ROWS: usize = 60;
 /// Mebibytes of a gibibyte.
@@ -17,7 +21,7 @@ pub struct Row {
     /// Who, or which sort.
     pub name: String,
     /// More of it.
-    pub note: &'static str,
+    pub note: String,
     /// The colour's class; empty for none.
     pub class: String,
     /// The jobs that held something; empty where no names are told.
@@ -26,6 +30,8 @@ pub struct Row {
     pub ended_href: String,
     /// Those of them that did not end well.
     pub lost_href: String,
+    /// Those of them that could have asked for less.
+    pub spare_href: String,
     /// The figures.
     pub cells: Cells,
 }
@@ -54,8 +60,10 @@ pub struct Cells {
     pub gpu_use: String,
     /// Core hours in jobs that did not end well.
     pub lost: String,
-    /// How they ended.
+    /// How they ended, and hours of GPUs in them.
     pub lost_note: String,
+    lost_ends: String,
+    lost_gpus: String,
     /// Core hours that need not have been asked for.
     pub spare: String,
     /// Memory likewise.
@@ -80,8 +88,11 @@ impl Cells {
                 ends.push(format!("{} {words}", sizes::number(count)));
             }
         }
+        let lost_ends = ends.join(" · ");
+        let mut lost_gpus = String::new();
         if sums.lost_gpu_s > 0 {
-            ends.push(format!("{} GPU hours", amount(hours(sums.lost_gpu_s))));
+            lost_gpus = format!("{} GPU hours", amount(hours(sums.lost_gpu_s)));
+            ends.push(lost_gpus.clone());
         }
         let spare_gb = hours(sums.spare_mb_s) / MB_OF_GB;
         Self {
@@ -97,6 +108,8 @@ impl Cells {
             gpu_use: sums.gpu_use().map(super::words::percent).unwrap_or_default(),
             lost: amount(hours(sums.lost_core_s)),
             lost_note: ends.join(" · "),
+            lost_ends,
+            lost_gpus,
             spare: amount(hours(sums.spare_core_s)),
             spare_note: if spare_gb > 0.05 {
                 format!("{} GB hours of memory", amount(spare_gb))
@@ -107,12 +120,50 @@ impl Cells {
     }
 }
 
+impl Cells {
+    /// How jobs went wrong and what that cost, as one sentence without an end; empty if none did.
+    pub fn lost_words(&self) -> String {
+        if self.lost_ends.is_empty() {
+            return String::new();
+        }
+        let gpus = if self.lost_gpus.is_empty() {
+            String::new()
+        } else {
+            format!(" and {}", self.lost_gpus)
+        };
+        format!("{} · {} core hours{gpus} came to nothing", self.lost_ends, self.lost)
+    }
+}
+
 /// A table.
 pub struct Table {
     /// Its rows.
     pub rows: Vec<Row>,
     /// How many more there are.
     pub more: usize,
+}
+
+/// By account, where there are several.
+pub fn accounts(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
+    let row = |one: &OfAccount| {
+        let account = format!("{}/{}", one.slug, one.account);
+        let behind = |outcome: &str| {
+            jobs_href(group, looked, &[("account", &account), ("outcome", outcome)])
+        };
+        Row {
+            name: one.account.clone(),
+            note: one.cluster.clone(),
+            class: String::new(),
+            href: behind(""),
+            ended_href: behind("ended"),
+            lost_href: behind("lost"),
+            spare_href: behind(SPARE),
+            cells: Cells::of(&one.sums),
+        }
+    };
+    let several = if figures.accounts.len() > 1 { MOST_ROWS } else { 0 };
+    let rows = figures.accounts.iter().take(several).map(row).collect();
+    Table { rows, more: figures.accounts.len().saturating_sub(MOST_ROWS) }
 }
 
 /// By person.
@@ -125,11 +176,12 @@ pub fn members(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
         };
         Row {
             name: member.name.clone(),
-            note: if member.is_in_group { "" } else { "not connected here under this name" },
+            note: if member.is_in_group { "" } else { NOT_CONNECTED }.to_owned(),
             class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
             href: behind(""),
             ended_href: behind("ended"),
             lost_href: behind("lost"),
+            spare_href: behind(SPARE),
             cells: Cells::of(&member.sums),
         }
     };
@@ -146,11 +198,12 @@ pub fn kinds(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
         };
         Row {
             name: kind_name(&kind.name).to_owned(),
-            note: "",
+            note: String::new(),
             class: String::new(),
             href: behind(""),
             ended_href: behind("ended"),
             lost_href: behind("lost"),
+            spare_href: behind(SPARE),
             cells: Cells::of(&kind.sums),
         }
     };

@@ -188,7 +188,7 @@ fn read(form: &GrantForm, offers: &[Offer], problems: &mut Problems) -> Option<G
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let amount = digits.parse::<f64>().ok().filter(|amount| plain && *amount > 0.0);
     if amount.is_none() {
-        let words = "Enter an amount above 0 in digits, for example 12000 or 0.5, without commas.";
+        let words = "Enter an amount above 0 in digits, for example 12000 or 0.5.";
         problems.add("amount", words);
     }
     let begins = day(&form.begins, "begins", problems);

@@ -98,6 +98,8 @@ struct Sheet<'a> {
     facts: Vec<Fact>,
     chart: Chart,
     burns: Vec<Burn>,
+    /// By account; no rows if there is one only.
+    accounts: Table,
     members: Table,
     kinds: Table,
     totals: Cells,
@@ -131,8 +133,9 @@ impl<'a> Sheet<'a> {
             when: looked.period.words(),
             days: looked.days(),
             facts: facts(sight, &totals, site_unit.as_deref(), &figures.totals),
-            chart: Chart::of(figures, looked.choice.measure, looked.unit, looked.choice.step),
+            chart: Chart::of(figures, group, looked),
             burns: burns(&sight.view, &sight.allocations, looked.today),
+            accounts: rows::accounts(figures, group, looked),
             members: rows::members(figures, group, looked),
             kinds: rows::kinds(figures, group, looked),
             is_empty: figures.totals.is_empty(),
@@ -174,7 +177,7 @@ fn facts(sight: &Sight, totals: &Cells, site_unit: Option<&str>, sums: &Sums) ->
         exact: sums.jobs.to_string(),
         ..fact("Jobs", &totals.jobs, 0.0, ended, behind("ended"))
     });
-    let lost = totals.lost_note.clone();
+    let lost = totals.lost_words();
     let words_only = |label: &str, value: &str, hint: String, href: String| Fact {
         exact: String::new(),
         ..fact(label, value, 0.0, hint, href)

@@ -1,0 +1,129 @@
+//! How a group stands, for other programs: fair share over time, what its jobs ask for, and its storage.
+
+use super::super::Answer;
+use super::super::csv::{download, line};
+use super::super::extract::{Context, Me, Path};
+use super::super::usage::{exact, note_names};
+use super::{cards, on_clusters, storage};
+use crate::auth::Action;
+use crate::clock::UnixTime;
+use crate::domain::GroupId;
+use crate::store;
+use crate::usage::demand::demand;
+use crate::usage::{Facts, hours, shares};
+
+/// Fair share of each account over time, as far as it was read.
+pub async fn shares(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let view = context.app.usage.look(&me.0.viewer, group).await?;
+    let from = context.app.clock.now().plus(-cards::HISTORY);
+    let mut text = line(&["cluster", "account", "at", "share", "used", "used / share"]);
+    let mut db = context.app.store.read().await?;
+    for facts in view.accounts.iter().map(|one| &one.facts) {
+        for name in &facts.slurm_names {
+            let (person, cluster) = (me.0.person.id, facts.cluster);
+            for point in store::share_points::since(&mut db, person, cluster, name, from).await? {
+                let ratio = shares::ratio_at(&point).map(|ratio| format!("{ratio:.4}"));
+                text.push_str(&line(&[
+                    facts.slug.clone(),
+                    name.clone(),
+                    point.at.iso(),
+                    format!("{:.6}", point.share),
+                    format!("{:.6}", point.used),
+                    ratio.unwrap_or_default(),
+                ]));
+            }
+        }
+    }
+    Ok(download(&format!("group-{group}-fair-share.csv"), text))
+}
+
+/// What jobs that wait ask for, and what those that run hold.
+pub async fn queue(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let view = context.app.usage.look(&me.0.viewer, group).await?;
+    let now = context.app.clock.now();
+    let mut text = line(&[
+        "cluster",
+        "account",
+        "read at",
+        "waiting jobs",
+        "core hours they ask for",
+        "GPU hours they ask for",
+        "waiting jobs without a time limit",
+        "running jobs",
+        "cores held",
+        "GPUs held",
+    ]);
+    for (place, accounts) in on_clusters(&context, &me, &view).await? {
+        let Some(queue) = place.as_ref().and_then(|place| place.picture.group.as_ref()) else {
+            continue;
+        };
+        for facts in accounts.iter().map(|one| &one.facts) {
+            let found = demand(&queue.jobs, &facts.slurm_names, now);
+            text.push_str(&line(&[
+                facts.slug.clone(),
+                facts.account.clone(),
+                queue.seen.map(UnixTime::iso).unwrap_or_default(),
+                found.waiting.jobs.to_string(),
+                exact(hours(found.waiting.core_s)),
+                exact(hours(found.waiting.gpu_s)),
+                found.waiting.endless.to_string(),
+                found.running.jobs.to_string(),
+                found.cores.to_string(),
+                found.gpus.to_string(),
+            ]));
+        }
+    }
+    Ok(download(&format!("group-{group}-queue.csv"), text))
+}
+
+/// The group's folders; for those who lead it, also who has how much in them.
+pub async fn folders(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+    me.may(Action::SeeUsage(group))?;
+    let view = context.app.usage.look(&me.0.viewer, group).await?;
+    note_names(&context, &me, &view).await?;
+    let mut text = line(&[
+        "cluster",
+        "place",
+        "member",
+        "user",
+        "bytes",
+        "bytes allowed",
+        "files",
+        "files allowed",
+    ]);
+    let known = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
+    for (place, accounts) in on_clusters(&context, &me, &view).await? {
+        let Some(place) = place else { continue };
+        let (standing, slug) = (&place.picture.standing, &place.cluster.slug);
+        let facts: Vec<&Facts> = accounts.iter().map(|one| &*one.facts).collect();
+        for one in storage::of_group(&standing.places, &facts) {
+            text.push_str(&line(&[
+                slug.clone(),
+                one.label.clone(),
+                String::new(),
+                String::new(),
+                one.used_bytes.to_string(),
+                known(one.limit_bytes),
+                known(one.files),
+                known(one.files_limit),
+            ]));
+        }
+        let people = standing.per_user.iter().filter(|_| view.leads);
+        for one in people.filter(|row| facts.iter().any(|one| storage::is_of(&row.project, one))) {
+            let person = view.people.get(&(place.cluster.id, one.user.clone()));
+            text.push_str(&line(&[
+                slug.clone(),
+                one.project.clone(),
+                person.map(|person| person.name.clone()).unwrap_or_default(),
+                one.user.clone(),
+                one.used_bytes.to_string(),
+                String::new(),
+                one.files.to_string(),
+                String::new(),
+            ]));
+        }
+    }
+    Ok(download(&format!("group-{group}-storage.csv"), text))
+}
