@@ -225,8 +225,8 @@ impl Report {
 }
 
 fn member(one: &figures::Member) -> (String, String, &Sums) {
-    let detail = if one.is_in_group { "" } else { "not connected here under this name" };
-    (clean(&one.name), detail.to_owned(), &one.sums)
+    // A report is for readers elsewhere: who has an account here is nothing to them.
+    (clean(&one.name), String::new(), &one.sums)
 }
 
 fn kind(one: &figures::Kind) -> (String, String, &Sums) {

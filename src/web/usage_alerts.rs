@@ -61,7 +61,7 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
     let name = found.ok_or(AuthError::NotFound)?.name;
     let alerts = AlertsForm::of(&context, &me, group).await?;
     show(&AlertsPage {
-        page: Page::for_person(&context, &me.0, "What to be told", Section::Groups),
+        page: Page::for_person(&context, &me.0, "Alerts", Section::Groups),
         name,
         alerts,
     })

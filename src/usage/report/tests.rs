@@ -86,7 +86,7 @@ fn a_month_adds_up() {
     assert!(made.bars[0].is_missing && !made.bars[15].is_missing && !made.bars[29].is_missing);
     let name = &made.members[0].name;
     assert!(name.starts_with("Adax") && name.ends_with('…') && name.chars().count() == 61);
-    assert_eq!(made.members[1].detail, "not connected here under this name");
+    assert_eq!(made.members[1].detail, "", "nothing about the portal itself");
     assert_eq!(made.notes.len(), 3, "{:?}", made.notes);
     let text = serde_json::to_string(&made).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), made);

@@ -3,8 +3,8 @@
 use super::super::Answer;
 use super::super::csv::{download, line};
 use super::super::extract::{Context, Me, Path, Query};
-use super::jobs::{Found, MOST_JOBS, Stretch, find};
 use super::rows::kind_name;
+use super::search::{Found, MOST_JOBS, Stretch, find};
 use super::words::exact;
 use super::{Ask, Pairs, Sight, note_names, sight};
 use crate::auth::Action;

@@ -10,6 +10,7 @@ pub mod jobs;
 mod notes;
 pub mod page;
 mod rows;
+mod search;
 pub mod settings;
 mod sheet;
 mod words;
