@@ -37,7 +37,9 @@ async fn submit(browser: &Browser) -> String {
     browser.press("Submit the job").await;
     for _ in 0..600 {
         let path = browser.path().await;
-        if let Some(number) = path.strip_prefix("/jobs/key/") {
+        // Not `/jobs/key/12/again`, where the form may be that is being sent.
+        let number = path.strip_prefix("/jobs/key/").filter(|number| !number.contains('/'));
+        if let Some(number) = number {
             return number.to_owned();
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
