@@ -37,11 +37,6 @@ impl Terms {
         self.revoked_at.is_none() && now < self.expires_at
     }
 
-    /// Why it no longer works.
-    pub const fn end(&self) -> &'static str {
-        if self.revoked_at.is_some() { "taken back" } else { "its time is up" }
-    }
-
     /// Whether a passphrase is asked.
     pub const fn asks_passphrase(&self) -> bool {
         !self.passphrase.is_empty()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::{self, COLOURS, Choice, Figures, Step};
 use super::sums::{Sums, hours};
 use super::units::{Measure, SiteUnit, Unit};
-use super::view::{AccountView, View};
+use super::view::View;
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 pub use words::{amount, clean, percent, unit as unit_words};
@@ -305,11 +305,7 @@ fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
             return None;
         }
         let unit = Unit::from_word(&allocation.unit)?;
-        let is_its = |account: &&AccountView| {
-            account.facts.cluster == allocation.cluster_id
-                && account.facts.account == allocation.account
-        };
-        let account = view.accounts.iter().find(is_its)?;
+        let account = view.account_of(allocation)?;
         let today = account.today.min(last);
         let forecast = account.heading(allocation, unit, today);
         let unread = account.unread(allocation.begins(), today);

@@ -38,6 +38,15 @@ pub struct View {
     pub people: Arc<HashMap<(ClusterId, String), Person>>,
 }
 
+impl View {
+    /// The account that something was granted to; none if it is no longer the group's.
+    pub fn account_of(&self, allocation: &Allocation) -> Option<&AccountView> {
+        self.accounts.iter().find(|one| {
+            one.facts.cluster == allocation.cluster_id && one.facts.account == allocation.account
+        })
+    }
+}
+
 /// Someone of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {

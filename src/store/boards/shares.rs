@@ -32,9 +32,9 @@ impl Share {
         ""
     }
 
-    /// Why it no longer works.
-    pub fn end(&self) -> &'static str {
-        self.terms.end()
+    /// Whether it ended with what its maker may do: a board's owner may always share it.
+    pub const fn is_orphan(&self) -> bool {
+        false
     }
 }
 

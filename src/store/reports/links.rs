@@ -47,12 +47,9 @@ impl ReportLink {
         &self.owner_name
     }
 
-    /// Why it no longer works.
-    pub fn end(&self) -> &'static str {
-        match self.terms.revoked_at() {
-            None if self.is_owner_off => "whoever made it no longer leads the group",
-            _ => self.terms.end(),
-        }
+    /// Whether it ended with what its maker may do.
+    pub const fn is_orphan(&self) -> bool {
+        self.is_owner_off
     }
 }
 

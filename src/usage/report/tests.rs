@@ -1,3 +1,4 @@
+use crate::usage::AccountView;
 use crate::usage::forecast;
 use std::collections::HashMap;
 use std::sync::Arc;

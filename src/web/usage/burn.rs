@@ -55,9 +55,7 @@ pub fn burns(view: &View, allocations: &[Allocation], today: Day) -> Vec<Burn> {
 
 fn burn(view: &View, allocation: &Allocation, today: Day) -> Burn {
     let (begins, ends) = (allocation.begins(), allocation.ends());
-    let account = view.accounts.iter().find(|one| {
-        one.facts.cluster == allocation.cluster_id && one.facts.account == allocation.account
-    });
+    let account = view.account_of(allocation);
     let counted = Unit::from_word(&allocation.unit).unwrap_or(Unit::ALL[0]);
     let named = unit(counted, account.and_then(|one| one.facts.unit()));
     let granted = counted.in_hours(allocation.amount);

@@ -10,7 +10,7 @@ use super::{Ask, Pairs, Sight, note_names, sight};
 use crate::auth::Action;
 use crate::domain::GroupId;
 use crate::error::AppError;
-use crate::usage::{AccountView, Measure, Sums, Unit, hours};
+use crate::usage::{Measure, Sums, Unit, hours};
 
 /// What follows the first column of tables of sums.
 const COLUMNS: [&str; 21] = [
@@ -145,10 +145,7 @@ pub async fn allocations(
         "days not read yet",
     ]);
     for one in &sight.allocations {
-        let is_its = |account: &&AccountView| {
-            account.facts.cluster == one.cluster_id && account.facts.account == one.account
-        };
-        let Some(account) = sight.view.accounts.iter().find(is_its) else { continue };
+        let Some(account) = sight.view.account_of(one) else { continue };
         let Some(unit) = Unit::from_word(&one.unit) else { continue };
         let found = account.heading(one, unit, account.today);
         text.push_str(&line(&[
