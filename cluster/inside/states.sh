@@ -36,8 +36,9 @@ in_accounting() { # STATE
 }
 # Both: a job may still be COMPLETING in the queue when accounting knows its end.
 has_ended() { in_queue "$1" && in_accounting "$1"; }
-until_queue() { wait_for 60 "job $JOB to be $*" in_queue "$@"; }
-until_ended() { wait_for 60 "job $JOB to be $1" has_ended "$1"; }
+# The nodes may be busy with the jobs of others: that can take minutes.
+until_queue() { wait_for 240 "job $JOB to be $*" in_queue "$@"; }
+until_ended() { wait_for 240 "job $JOB to be $1" has_ended "$1"; }
 submit_running() { # OPTION…
   submit 'exec sleep 600' "$@"
   until_queue RUNNING

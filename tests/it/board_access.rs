@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::queue::connected;
 use crate::support::client::send;
+use crate::support::wait;
 use crate::support::{Client, Page, TestApp};
 
 /// Whose dashboards these tests open: their environment is made once on the cluster.
@@ -59,14 +60,11 @@ pub async fn wait_for(
     what: &str,
     holds: impl Fn(&Standing) -> bool,
 ) -> Standing {
-    for _ in 0..2400 {
+    wait::wait_for(what, async || {
         let now = standing(portal, id).await;
-        if holds(&now) {
-            return now;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the dashboard never came to: {what}\n{:#?}", standing(portal, id).await);
+        if holds(&now) { Ok(now) } else { Err(format!("{now:#?}")) }
+    })
+    .await
 }
 
 /// A dashboard that is ready.

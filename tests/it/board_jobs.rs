@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::sync::Arc;
-use std::time::Duration;
 
 use portolan::boards::handshake::{Secret, shake};
 use portolan::boards::job::{Plan, request, script};
@@ -20,6 +19,7 @@ use tokio::net::UnixStream;
 use crate::queue::{cancel, connected};
 use crate::support::TestApp;
 use crate::support::cluster::Cluster;
+use crate::support::wait::wait_for;
 
 /// Whose boards these are. Nobody else's test makes environments, which takes a minute.
 const OWNER: &str = "carol";
@@ -112,17 +112,17 @@ impl Story {
 
     /// Waits until a run has told of a stage.
     async fn wait(&self, run: &Run, what: &str, holds: impl Fn(&Stage) -> bool) -> Report {
-        for _ in 0..600 {
+        wait_for(what, async || {
             let report = Report::read(&self.file(run, FILE).await).ok();
             match report {
-                Some(report) if holds(&report.stage) => return report,
+                Some(report) if holds(&report.stage) => Ok(report),
                 Some(Report { stage: Stage::Failed, message, .. }) => {
                     panic!("{message}\n{}", self.log(run).await)
                 }
-                _ => tokio::time::sleep(Duration::from_millis(500)).await,
+                _ => Err(self.log(run).await),
             }
-        }
-        panic!("it was never {what}\n{}", self.log(run).await);
+        })
+        .await
     }
 
     async fn ready(&self, run: &Run) -> Door {

@@ -1,8 +1,6 @@
 //! The life of a dashboard on the real cluster: connections that break, portals that are restarted, jobs that end
 //! otherwise than planned, follow-ups, and dashboards that nobody looks at.
 
-use std::time::Duration;
-
 use portolan::boards::Kind;
 use portolan::store::boards::runs::State;
 
@@ -13,17 +11,15 @@ use crate::queue::{cancel, connected};
 use crate::support::app::hurry;
 use crate::support::cluster::Cluster;
 use crate::support::program::signal_pid;
+use crate::support::wait::{self, wait_until};
 use crate::support::{Client, TestApp};
 
 /// Asks until a page answers as wanted.
 async fn until(browser: &Client, path: &str, status: u16) {
-    for _ in 0..600 {
-        if browser.get(path).await.status == status {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{path} never gave {status}");
+    wait_until(&format!("{path} gives {status}"), async || {
+        browser.get(path).await.status == status
+    })
+    .await;
 }
 
 /// A portal that is stopped and started again finds its dashboards; whoever looked goes on looking.
@@ -146,21 +142,12 @@ async fn a_follow_up_takes_over() {
     .await;
     assert!(taken.next.is_none());
     until(&browser, &format!("{place}app/data/runs"), 200).await;
-    let first = {
-        let portal = &portal;
-        let mut ended = None;
-        for _ in 0..600 {
-            let mut db = portal.app.store.read().await.unwrap();
-            let now = portolan::store::boards::runs::get(&mut db, run.id).await.unwrap().unwrap();
-            drop(db);
-            if now.state == State::Over {
-                ended = Some(now);
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        ended.expect("the first run ends")
-    };
+    let first = wait::wait_for("the first run ends", async || {
+        let mut db = portal.app.store.read().await.unwrap();
+        let now = portolan::store::boards::runs::get(&mut db, run.id).await.unwrap().unwrap();
+        if now.state == State::Over { Ok(now) } else { Err(format!("{now:?}")) }
+    })
+    .await;
     assert_eq!(first.end, "replaced");
     stopped(&portal, id).await;
 }

@@ -1,8 +1,6 @@
 //! Dashboards in a real browser, with a real TensorBoard and a real MLflow: from the training to the curve, to a link
 //! for someone without an account, to the moment the link is taken back.
 
-use std::time::Duration;
-
 use fantoccini::Locator;
 use portolan::domain::BoardId;
 
@@ -10,7 +8,7 @@ use crate::board_access::{OWNER, stopped};
 use crate::queue::connected;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::server::wait_until;
+use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{Client, TestApp};
 
 /// Runs the training script that the cluster ships, as a job, and waits for its end.
@@ -29,7 +27,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> BoardId {
     browser.press("Open the dashboard").await;
     // The first one makes the environment.
     let ready = Locator::Css("[data-board-ready]");
-    let waited = browser.window.wait().at_most(Duration::from_mins(4)).for_element(ready).await;
+    let waited = browser.window.wait().at_most(PATIENCE).for_element(ready).await;
     assert!(waited.is_ok(), "{}", browser.text().await);
     let path = browser.path().await;
     BoardId(path.strip_prefix("/boards/").unwrap().parse().unwrap())

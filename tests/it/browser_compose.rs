@@ -4,7 +4,7 @@ use crate::compose::{ended, on_cluster};
 use crate::queue::{connected, wait_for_list};
 use crate::support::TestApp;
 use crate::support::browser::Browser;
-use crate::support::server::wait_until;
+use crate::support::wait::{wait_for, wait_until};
 
 /// Types into the field of a question.
 async fn answer(browser: &Browser, key: &str, text: &str) {
@@ -35,16 +35,16 @@ async fn wait_for_script(browser: &Browser, words: &str) {
 /// Submits the form and gives the number of the job whose page comes of it.
 async fn submit(browser: &Browser) -> String {
     browser.press("Submit the job").await;
-    for _ in 0..600 {
+    wait_for("the page of a job", async || {
         let path = browser.path().await;
         // Not `/jobs/key/12/again`, where the form may be that is being sent.
         let number = path.strip_prefix("/jobs/key/").filter(|number| !number.contains('/'));
-        if let Some(number) = number {
-            return number.to_owned();
+        match number {
+            Some(number) => Ok(number.to_owned()),
+            None => Err(format!("{path}: {}", browser.text().await)),
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("no job came of it, at {}: {}", browser.path().await, browser.text().await);
+    })
+    .await
 }
 
 /// From *New job* to a finished training: a Python environment from wheels, data from an archive, results copied back.

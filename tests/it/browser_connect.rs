@@ -1,15 +1,13 @@
 //! Connecting in a real browser: the key, the site's own key page, codes, Duo, two tabs, a restart, an alarm.
 //! Whoever is asked for a code or a phone here is someone else in each test: a cluster counts wrong codes by person.
 
-use std::time::Duration;
-
 use portolan::auth::activity::Actor;
 use portolan::sites::{Name, Site};
 
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::program::Installation;
-use crate::support::server::wait_until;
+use crate::support::wait::wait_until;
 use crate::support::{PASSWORD, TestApp};
 
 /// A host key that no host has.
@@ -200,13 +198,8 @@ async fn two_tabs_show_one_question_and_typing_is_never_lost() {
         "return performance.getEntriesByType('resource').length > {}",
         asked.as_u64().unwrap() + 1
     );
-    for _ in 0..200 {
-        if browser.run(&looked_again).await == true {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(browser.run(&looked_again).await, true, "the page looks again by itself");
+    wait_until("the page looks again by itself", async || browser.run(&looked_again).await == true)
+        .await;
     let typed = browser.run("return document.getElementById('f-answer').value").await;
     assert_eq!(typed, "12", "what is typed stays");
 

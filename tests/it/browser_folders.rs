@@ -4,7 +4,7 @@ use crate::accessibility::audit;
 use crate::folders::{Folder, with_alice};
 use crate::support::Client;
 use crate::support::browser::Browser;
-use crate::support::server::wait_until;
+use crate::support::wait::wait_until;
 
 /// The rows of the dialog that are seen.
 const ROWS: &str =

@@ -36,7 +36,7 @@ async fn a_second_tab_follows_and_what_is_chosen_stays() {
     let cancelled = format!(
         "const row = document.querySelector('{words}'); return Boolean(row) && row.innerText.includes('Cancelled')"
     );
-    crate::support::server::wait_until("the desk shows it", async || {
+    crate::support::wait::wait_until("the desk shows it", async || {
         desk.run(&cancelled).await == true
     })
     .await;

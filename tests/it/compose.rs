@@ -3,7 +3,8 @@
 
 use crate::queue::{cancel, connected, connected_to};
 use crate::support::cluster::Cluster;
-use crate::support::server::{Server, wait_until};
+use crate::support::server::Server;
+use crate::support::wait::wait_until;
 use crate::support::{Client, Page};
 
 /// Runs something on the cluster as a person and gives what it printed.

@@ -11,6 +11,7 @@ use portolan::slurm::test_only::Answer;
 use crate::queue::{cancel, connected, submit};
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
+use crate::support::wait::wait_for;
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -85,18 +86,16 @@ async fn what_a_past_run_used() {
     let held = "python3 -c \"import time; x = bytearray(60000000); time.sleep(3)\"";
     let job = submit("tessa", held, &["-o", "/dev/null", "-t", "30", "--mem=500M", "-c", "2"]);
     let number: u64 = job.parse().unwrap();
-    let mut found = Vec::new();
-    for _ in 0..60 {
-        found = past_use(&line, &[number, 99_999_999]).await.unwrap();
-        if found.iter().any(|run| {
+    let found = wait_for("the accounting knows of it", async || {
+        let found = past_use(&line, &[number, 99_999_999]).await.unwrap();
+        let is_known = found.iter().any(|run| {
             run.state == JobState::Completed
                 && run.usage.max_rss_mb.is_some()
                 && run.minutes.is_some()
-        }) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
+        });
+        if is_known { Ok(found) } else { Err(format!("{found:?}")) }
+    })
+    .await;
     cancel("tessa", &job);
     let [run] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((run.number, run.state), (number, JobState::Completed));
@@ -110,14 +109,11 @@ async fn what_a_past_run_used() {
     let key = portal.line_key("tessa", "key").await;
     let key = QueueKey { person: key.person, cluster: key.cluster };
     // As long as the portal believes that the job goes on, it is none of the past.
-    let mut first = Vec::new();
-    for _ in 0..60 {
-        first = past.runs(key, &[number]).await.unwrap();
-        if !first.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
+    let first = wait_for("the past has it", async || {
+        let first = past.runs(key, &[number]).await.unwrap();
+        if first.is_empty() { Err("nothing") } else { Ok(first) }
+    })
+    .await;
     assert_eq!(first.len(), 1, "{first:?}");
     assert_eq!(first[0].usage.max_rss_mb, run.usage.max_rss_mb);
     let counted = line.tally().figures(Instant::now()).commands;

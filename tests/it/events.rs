@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Method, Response};
 
+use crate::support::wait::PATIENCE;
 use crate::support::{Client, PASSWORD, TestApp};
 
 const SIGNED_OUT: &str = "event: signed-out";
@@ -25,7 +26,7 @@ async fn rest(mut stream: Response) -> String {
         }
         text
     };
-    tokio::time::timeout(Duration::from_secs(10), read).await.expect("the stream goes on")
+    tokio::time::timeout(PATIENCE, read).await.expect("the stream goes on")
 }
 
 /// The stream has nothing to tell: it gives neither text nor an end while another request is answered.

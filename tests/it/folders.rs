@@ -12,7 +12,8 @@ use crate::support::client::send;
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
 use crate::support::relay::Relay;
-use crate::support::server::{Server, is_alive, site_at, wait_until};
+use crate::support::server::{Server, is_alive, site_at};
+use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
 
 /// A folder on the cluster that goes with the test.

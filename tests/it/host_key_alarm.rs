@@ -4,7 +4,8 @@ use portolan::ssh::RunError;
 
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
-use crate::support::server::{CODE, Server, through, wait_until, with_robot};
+use crate::support::server::{CODE, Server, through, with_robot};
+use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 const ALARM: &str =

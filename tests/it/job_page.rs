@@ -1,12 +1,11 @@
 //! The page of a job on the real cluster: its verdict, its script, its live output, and who may see it.
 
-use std::time::Duration;
-
 use portolan::ssh::{RemoteCommand, Urgency};
 
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
+use crate::support::wait::{wait_for, wait_until};
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A portal with a member whose connection to the test cluster stands, that looks often.
@@ -44,16 +43,11 @@ async fn submit(portal: &TestApp, options: &[&str], script: &str) -> String {
 
 /// Opens an address again and again until it says something.
 async fn until(client: &Client, path: &str, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
-    let mut last = String::new();
-    for _ in 0..300 {
+    wait_for(&format!("{path}: {what}"), async || {
         let page = client.get(path).await;
-        if holds(&page) {
-            return page;
-        }
-        last = format!("{} {}", page.status, page.text());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{path} never came to: {what}\n{last}");
+        if holds(&page) { Ok(page) } else { Err(format!("{} {}", page.status, page.text())) }
+    })
+    .await
 }
 
 async fn until_says(client: &Client, path: &str, words: &str) -> Page {
@@ -70,12 +64,13 @@ async fn how_a_job_ended_is_said_in_words() {
         (failed, "It ended with an error", &["exit code 3", "cannot open data.csv"]),
         (timeout, "It ran out of time", &["stopped at its limit of", "--time="]),
     ] {
-        let part = until_says(&max, &format!("/jobs/key/{id}/part"), title).await;
-        for words in parts {
-            assert!(part.text().contains(words), "{title}: {words}\n{}", part.text());
-        }
+        // The accounting and the end of the output come a little after the news that it has ended.
+        let part = until(&max, &format!("/jobs/key/{id}/part"), title, |page| {
+            let said = page.text();
+            said.contains(title) && parts.iter().all(|words| said.contains(words))
+        })
+        .await;
         assert!(part.text().contains("Asked for and used"), "{title}");
-        // The accounting learns of it a little later.
         until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch --parsable").await;
         assert!(!part.text().contains("name=\"verb\""), "nothing can be done to it any more");
         // From now on the page says it without asking anyone.
@@ -265,13 +260,8 @@ fn log_says(words: &str) -> String {
 }
 
 async fn until_log_says(browser: &Browser, words: &str) {
-    for _ in 0..300 {
-        if browser.run(&log_says(words)).await == true {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the viewer never showed '{words}'");
+    let script = log_says(words);
+    wait_until(words, async || browser.run(&script).await == true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,8 @@
 //! A new key in place of the old one: proven first, and the connection that stands does not notice.
 
 use crate::support::TestApp;
-use crate::support::server::{Server, wait_until};
+use crate::support::server::Server;
+use crate::support::wait::wait_until;
 
 #[tokio::test]
 async fn a_new_key_is_proven_before_the_old_one_is_dropped() {

@@ -9,7 +9,8 @@ use crate::support::cluster::Cluster;
 use crate::support::lines::run;
 use crate::support::program::signal_pid;
 use crate::support::relay::Relay;
-use crate::support::server::{CODE, Server, is_alive, site_at, wait_until};
+use crate::support::server::{CODE, Server, is_alive, site_at};
+use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 /// A portal with alice, who is connected to a server of her own.

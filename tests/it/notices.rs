@@ -9,7 +9,7 @@ use portolan::store::notices::NewNotice;
 use crate::queue::{connected, submit, wait_for_list};
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::server::wait_until;
+use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A job of someone's in the records, and a notice of it.

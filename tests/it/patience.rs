@@ -8,7 +8,8 @@ use portolan::ssh::{RemoteCommand, RunError, Urgency};
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
 use crate::support::relay::Relay;
-use crate::support::server::{CODE, Server, is_alive, site_at, wait_until};
+use crate::support::server::{CODE, Server, is_alive, site_at};
+use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 #[tokio::test]

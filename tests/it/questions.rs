@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::support::cluster::Cluster;
 use crate::support::program::{PROGRAM, stdout};
-use crate::support::server::{CODE, Server, is_alive, wait_until};
+use crate::support::server::{CODE, Server, is_alive};
+use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A portal with alice, who is about to sign in to a server of her own.

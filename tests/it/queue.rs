@@ -1,9 +1,8 @@
 //! The list of jobs, on the real cluster: what it says, what it costs, what one can do.
 
-use std::time::Duration;
-
 use crate::support::cluster::Cluster;
 use crate::support::server::Server;
+use crate::support::wait::wait_for;
 use crate::support::{Client, Page, TestApp};
 
 /// A portal in a hurry with one member who is connected.
@@ -55,15 +54,11 @@ pub async fn wait_for_list(
     what: &str,
     holds: impl Fn(&Page) -> bool,
 ) -> Page {
-    for _ in 0..900 {
+    wait_for(what, async || {
         let list = who.get(path).await;
-        if list.status == 200 && holds(&list) {
-            return list;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let list = who.get(path).await;
-    panic!("the list never came to: {what}\n{}", list.select_text("main"));
+        if list.status == 200 && holds(&list) { Ok(list) } else { Err(list.select_text("main")) }
+    })
+    .await
 }
 
 /// The words of one job's row; nothing if it is not in the list.

@@ -94,7 +94,7 @@ async fn a_cancel_that_was_cut_off_is_not_certain() {
     };
     let cut = async {
         // The record is written before anything is sent.
-        crate::support::server::wait_until("the cancel to be on its way", async || {
+        crate::support::wait::wait_until("the cancel to be on its way", async || {
             bob.get("/account/activity").await.text().contains("Asked a cluster to cancel jobs")
         })
         .await;

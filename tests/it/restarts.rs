@@ -6,7 +6,8 @@ use portolan::store;
 
 use crate::support::lines::run;
 use crate::support::program::{Installation, PROGRAM, Server as Program};
-use crate::support::server::{CODE, Server, is_alive, wait_until};
+use crate::support::server::{CODE, Server, is_alive};
+use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, TestApp};
 
 const SLUGS: [&str; 5] = ["one", "two", "three", "four", "five"];

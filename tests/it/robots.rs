@@ -5,6 +5,7 @@ use portolan::ssh::{RemoteCommand, RunError, Urgency};
 use portolan::store::lines::LineKey;
 
 use crate::support::server::{CODE, Server, with_robot};
+use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
 
 /// As on the cluster's own robot port: whoever is enrolled is let through without a question.
@@ -38,15 +39,13 @@ async fn key_line(alice: &Client, address: &str, program: &str) -> String {
 
 async fn test_it(alice: &Client) -> Page {
     alice.post("/clusters/own/automation/test", &[]).await;
-    for _ in 0..600 {
+    wait_until("the test ends", async || {
         let page = alice.get("/clusters/own/automation").await;
-        if !page.text().contains("Trying the automation host") {
-            // Its parts are read one after the other; this one was perhaps begun before the end.
-            return alice.get("/clusters/own/automation").await;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-    }
-    panic!("the test never ended");
+        !page.text().contains("Trying the automation host")
+    })
+    .await;
+    // Its parts are read one after the other; that one was perhaps begun before the end.
+    alice.get("/clusters/own/automation").await
 }
 
 fn says(page: &Page, words: &[&str]) {

@@ -9,7 +9,8 @@ use crate::support::Client;
 use crate::support::cluster::Cluster;
 use crate::support::needles::{Needle, in_files, in_memory, in_processes};
 use crate::support::program::Installation;
-use crate::support::server::{Server, connections_to, wait_until};
+use crate::support::server::{Server, connections_to};
+use crate::support::wait::wait_until;
 
 const PASSWORD: &str = "lanterns over wet cobblestones";
 const PASSPHRASE: &str = "gulls above the fish market";

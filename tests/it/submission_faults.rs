@@ -14,7 +14,8 @@ use crate::submissions::{HELD, actor, one_job_each};
 use crate::support::app::hurry;
 use crate::support::program::{Installation, signal_pid};
 use crate::support::relay::Relay;
-use crate::support::server::{Server, site_at, wait_until};
+use crate::support::server::{Server, site_at};
+use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// Runs what was asked for, with the `sbatch` beside it.

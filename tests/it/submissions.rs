@@ -11,7 +11,8 @@ use portolan::jobs::submissions::{NotTaken, Order, State, Submission, Unfit};
 use crate::queue::cancel;
 use crate::support::app::hurry;
 use crate::support::cluster::Cluster;
-use crate::support::server::{Server, site_at, wait_until};
+use crate::support::server::{Server, site_at};
+use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 /// A job that only waits.

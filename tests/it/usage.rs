@@ -14,7 +14,8 @@ use crate::queue::{cancel, submit};
 use crate::support::app::hurry;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::server::{Server, wait_until};
+use crate::support::server::Server;
+use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 /// Days that tests read, today included (`support/app.rs`).

@@ -12,7 +12,7 @@ use portolan::store;
 use sha2::Sha256;
 
 use crate::notices::{Told, ended, tell};
-use crate::support::server::wait_until;
+use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// A request that arrived: its head in lower case, and its body.
@@ -110,7 +110,7 @@ async fn standing(portal: &TestApp) -> store::webhooks::Webhook {
 }
 
 fn next(arrived: &Receiver<Arrived>) -> Arrived {
-    arrived.recv_timeout(Duration::from_secs(30)).expect("a message")
+    arrived.recv_timeout(PATIENCE).expect("a message")
 }
 
 #[tokio::test(flavor = "multi_thread")]

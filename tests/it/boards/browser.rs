@@ -7,7 +7,7 @@ use crate::queue::{cancel, connected, submit};
 use crate::support::TestApp;
 use crate::support::app::START;
 use crate::support::browser::Browser;
-use crate::support::server::wait_until;
+use crate::support::wait::wait_until;
 
 /// Looks at the page that is open. A phone makes a page that is too wide smaller, so its width tells.
 async fn look(browser: &Browser, place: &str) {

@@ -4,7 +4,7 @@ use portolan::store;
 
 use super::{FILE, post};
 use crate::support::TestApp;
-use crate::support::server::wait_until;
+use crate::support::wait::wait_until;
 
 #[tokio::test]
 async fn files_go_in_and_out_unchanged_or_not_at_all() {

@@ -1,12 +1,13 @@
 //! A real browser: Debian's Chromium, driven through its driver.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{Map, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+
+use super::wait::PATIENCE;
 
 /// A browser window with its driver; both end when it is dropped.
 pub struct Browser {
@@ -73,7 +74,8 @@ impl Browser {
     /// nothing was clicked, and it is looked for again.
     async fn click(&self, path: &str, problem: &str) {
         for _ in 0..20 {
-            let found = self.window.wait().for_element(Locator::XPath(path)).await;
+            let found =
+                self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
             let found = found.unwrap_or_else(|error| panic!("{problem}: {error}"));
             match found.click().await {
                 Ok(()) => return,
@@ -107,19 +109,14 @@ impl Browser {
 
     /// The first element that fits, waiting for it.
     pub async fn find(&self, selector: &str) -> fantoccini::elements::Element {
-        let found = self.window.wait().for_element(Locator::Css(selector)).await;
+        let found = self.window.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
         found.unwrap_or_else(|error| panic!("nothing fits {selector}: {error}"))
     }
 
     /// Waits until the page says something.
     pub async fn wait_for_text(&self, words: &str) {
         let path = format!("//*[contains(normalize-space(.), '{words}')]");
-        let found = self
-            .window
-            .wait()
-            .at_most(Duration::from_mins(1))
-            .for_element(Locator::XPath(&path))
-            .await;
+        let found = self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(&path)).await;
         assert!(found.is_ok(), "the page never said '{words}': {}", self.text().await);
     }
 
@@ -188,8 +185,7 @@ async fn driver_port(driver: &mut Child) -> Option<u16> {
         }
         None
     };
-    let port =
-        tokio::time::timeout(Duration::from_secs(30), port).await.expect("chromedriver to start");
+    let port = tokio::time::timeout(PATIENCE, port).await.expect("chromedriver to start");
     // What it prints later must go somewhere, or it would stop.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     port

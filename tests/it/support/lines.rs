@@ -1,7 +1,6 @@
 //! People with keys and clusters to connect to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use portolan::app::{App, AppState};
 use portolan::auth::activity::Actor;
@@ -17,6 +16,7 @@ use super::app::TestApp;
 use super::cluster::Cluster;
 use super::program::{Installation, PROGRAM};
 use super::server::{Server, site_at};
+use super::wait::wait_for;
 use super::{Client, Page};
 
 impl TestApp {
@@ -145,15 +145,11 @@ impl Client {
         what: &str,
         holds: impl Fn(&Page) -> bool,
     ) -> Page {
-        for _ in 0..600 {
+        wait_for(&format!("{slug}: {what}"), async || {
             let panel = self.get(&format!("/clusters/{slug}/panel")).await;
-            if holds(&panel) {
-                return panel;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let panel = self.get(&format!("/clusters/{slug}/panel")).await;
-        panic!("{slug} never came to: {what}\n{}", panel.text());
+            if holds(&panel) { Ok(panel) } else { Err(panel.text().to_owned()) }
+        })
+        .await
     }
 
     /// Connects where nothing is asked.

@@ -10,6 +10,7 @@ pub mod program;
 pub mod relay;
 pub mod server;
 pub mod totp;
+pub mod wait;
 
 pub use app::TestApp;
 pub use client::{Client, Page};

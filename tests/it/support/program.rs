@@ -5,6 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::wait::wait_for;
+
 /// The built program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_portolan");
 
@@ -95,13 +97,11 @@ impl Server {
 
     pub async fn wait_until_ready(&self, url: &str) {
         let http = portolan::outgoing::client(Duration::from_secs(5)).build().unwrap();
-        for _ in 0..600 {
-            if http.get(format!("{url}/healthz")).send().await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("the portal did not start: {}", self.log());
+        wait_for("the portal starts", async || {
+            let health = http.get(format!("{url}/healthz")).send().await;
+            health.map_err(|_| self.log())
+        })
+        .await;
     }
 
     /// What it wrote to its log.

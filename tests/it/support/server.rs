@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use portolan::sites::{Host, Jump, Name, Robot, Site};
 
@@ -248,17 +247,6 @@ pub fn connections_to(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
     rows.filter(|row| row[1].ends_with(&port) && row[3] == ESTABLISHED).count()
-}
-
-/// Waits until something is so, long enough for a large page on a machine that is busy with other tests.
-pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..4800 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it never came to this: {what}");
 }
 
 /// Whether a process is there and has not ended.
