@@ -47,8 +47,21 @@
   }
 
   if (frame) {
-    if (location.hash) frame.src = frame.src.split("#")[0] + location.hash;
+    // What the frame says of its place counts once it is there: before, it would wipe out where one wants to go.
+    let isThere = false;
+    const enter = () => {
+      const place = frame.src.split("#")[0] + location.hash;
+      try {
+        if (isThere) return frame.contentWindow.location.replace(place);
+      } catch {
+        isThere = false; // It shows something that is not of this origin; it is loaded anew.
+      }
+      frame.src = place;
+    };
+    if (location.hash) enter();
+    window.addEventListener("hashchange", enter);
     const follow = () => {
+      if (!isThere) return;
       try {
         const hash = frame.contentWindow.location.hash;
         if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname);
@@ -57,7 +70,10 @@
       }
     };
     // Some programs change their address without an event that could be heard.
-    frame.addEventListener("load", follow);
+    frame.addEventListener("load", () => {
+      isThere = true;
+      follow();
+    });
     setInterval(follow, 1000);
   }
 })();

@@ -183,6 +183,8 @@ events! {
     UsageAccountsSet = "usage.accounts", "Chose the accounts of a group";
     /// It was said what was granted to a group.
     AllocationSet = "usage.allocation", "Added an allocation of a group";
+    /// It was said anew what was granted to a group.
+    AllocationChanged = "usage.allocation-changed", "Changed an allocation of a group";
     /// An allocation was taken away.
     AllocationRemoved = "usage.allocation-removed", "Removed an allocation of a group";
     /// Someone who leads a group looked at what its people used.

@@ -154,6 +154,31 @@ pub async fn add(db: &mut Connection, new: &NewAllocation, now: UnixTime) -> Res
     Ok(AllocationId(id))
 }
 
+/// Replaces what one of a group's is.
+pub async fn change(
+    db: &mut Connection,
+    id: AllocationId,
+    new: &NewAllocation,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE allocations SET cluster_id = $3, account = $4, unit = $5, amount = $6, begins_on = $7, ends_on = $8,
+                                set_at = $9 WHERE id = $1 AND group_id = $2",
+    )
+    .bind(id.0)
+    .bind(new.group.0)
+    .bind(new.cluster.0)
+    .bind(&new.account)
+    .bind(new.unit)
+    .bind(new.amount)
+    .bind(new.begins.0)
+    .bind(new.ends.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Takes one away. False if the group has none of this number.
 pub async fn remove(db: &mut Connection, group: GroupId, id: AllocationId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")

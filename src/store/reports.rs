@@ -36,7 +36,9 @@ macro_rules! select {
             "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, ",
             $body,
             " AS body, r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
-                                   AND l.revoked_at IS NULL AND l.expires_at > $2) AS links
+                                   AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
+            links::is_led!(),
+            ") AS links
              FROM reports r JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
             $rest
         )

@@ -92,6 +92,16 @@ pub async fn note_told(
     Ok(done.rows_affected() == 1)
 }
 
+/// Forgets that anyone was told something about a group, so that it is told again.
+pub async fn forget_told(db: &mut Connection, group: GroupId, about: &str) -> Result<()> {
+    sqlx::query("DELETE FROM usage_told WHERE group_id = $1 AND about = $2")
+        .bind(group.0)
+        .bind(about)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
 /// Forgets what was told before a moment.
 pub async fn sweep(db: &mut Connection, before: UnixTime) -> Result<u64> {
     let done =

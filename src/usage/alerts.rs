@@ -10,6 +10,7 @@ use super::sums::Sums;
 use super::units::Unit;
 use super::view::{AccountView, View};
 use crate::clock::Day;
+use crate::domain::AllocationId;
 use crate::sites::quota::Place;
 use crate::store::allocations::Allocation;
 
@@ -59,6 +60,11 @@ pub struct News {
     pub text: String,
 }
 
+/// The mark of news that most of an allocation is used.
+pub(super) fn about_quota(allocation: AllocationId) -> String {
+    format!("quota:{allocation}:80")
+}
+
 /// An allocation of which most is used.
 pub fn quota(account: &AccountView, allocation: &Allocation) -> Option<News> {
     let (begins, ends) = (allocation.begins(), allocation.ends());
@@ -69,7 +75,7 @@ pub fn quota(account: &AccountView, allocation: &Allocation) -> Option<News> {
     let hours: f64 = account.used(unit.measure, begins, ends).iter().map(|one| one.1).sum();
     let part = unit.from_hours(hours) / allocation.amount;
     (part >= QUOTA).then(|| News {
-        about: format!("quota:{}:80", allocation.id),
+        about: about_quota(allocation.id),
         text: format!(
             "{} of the {} {} granted to {} on {} are used; the period ends on {}.",
             percent(part),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::alerts::about_quota;
 use super::desk::{Usage, lock};
 use super::units::{Measure, SiteUnit, Unit};
 use crate::auth::activity::{About, Actor, Event, record};
@@ -12,7 +13,7 @@ use crate::cluster::{Known, Learnt};
 use crate::domain::{AllocationId, ClusterId, GroupId, LineRole, PersonId};
 use crate::sites::Site;
 use crate::slurm::text::is_name;
-use crate::store::allocations::{self, NewAllocation};
+use crate::store::allocations::{self, Allocation, NewAllocation};
 use crate::store::{self, Connection, StoreError};
 
 /// More allocations than this are not kept of a group.
@@ -144,13 +145,14 @@ impl Usage {
         Ok(store::commit(tx).await?)
     }
 
-    /// Adds what was granted to one of the group's accounts.
-    pub async fn add_allocation(
+    /// Says what was granted to one of the group's accounts: one more, or in place of what was said before.
+    pub async fn set_allocation(
         &self,
         actor: &Actor,
         group: GroupId,
+        old: Option<AllocationId>,
         grant: &Grant,
-    ) -> Result<AllocationId, NotSet> {
+    ) -> Result<(), NotSet> {
         let parts = &self.0.parts;
         let now = parts.clock.now();
         check(grant)?;
@@ -169,9 +171,12 @@ impl Usage {
         if grant.unit.measure == Measure::Site && SiteUnit::of(&site).is_none() {
             return Err(NotSet::NoSuchUnit);
         }
-        if allocations::of_group(&mut tx, group).await?.len() >= MOST_ALLOCATIONS {
-            return Err(NotSet::TooMany);
-        }
+        let all = allocations::of_group(&mut tx, group).await?;
+        let before = match old {
+            Some(id) => Some(all.iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?),
+            None if all.len() >= MOST_ALLOCATIONS => return Err(NotSet::TooMany),
+            None => None,
+        };
         let new = NewAllocation {
             group,
             cluster: grant.cluster,
@@ -181,13 +186,20 @@ impl Usage {
             begins: grant.begins,
             ends: grant.ends,
         };
-        let id = allocations::add(&mut tx, &new, now).await?;
-        let detail =
-            words(&grant.account, grant.amount, grant.unit.word(), grant.begins, grant.ends);
+        let granted = words(&new.account, new.amount, new.unit, new.begins, new.ends);
+        let (event, detail) = if let Some(before) = before {
+            allocations::change(&mut tx, before.id, &new, now).await?;
+            // Of the new amount, little may be used: when most of it is, that is news.
+            store::usage_alerts::forget_told(&mut tx, group, &about_quota(before.id)).await?;
+            (Event::AllocationChanged, format!("{} became {granted}", in_words(before)))
+        } else {
+            allocations::add(&mut tx, &new, now).await?;
+            (Event::AllocationSet, granted)
+        };
         let about = About { subject: &place.name, detail: &detail, ..About::default() };
-        record(&mut tx, actor, Event::AllocationSet, about, now).await?;
+        record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
-        Ok(id)
+        Ok(())
     }
 
     /// Takes an allocation of a group away. What was used stays.
@@ -204,7 +216,7 @@ impl Usage {
         let all = allocations::of_group(&mut tx, group).await?;
         let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
-        let detail = words(&old.account, old.amount, &old.unit, old.begins(), old.ends());
+        let detail = in_words(&old);
         let about = About { subject: &place.name, detail: &detail, ..About::default() };
         record(&mut tx, actor, Event::AllocationRemoved, about, parts.clock.now()).await?;
         Ok(store::commit(tx).await?)
@@ -250,6 +262,10 @@ fn check(grant: &Grant) -> Result<(), NotSet> {
     }
     let length = grant.ends.0.saturating_sub(grant.begins.0);
     if (0..LONGEST_PERIOD).contains(&length) { Ok(()) } else { Err(NotSet::Period) }
+}
+
+fn in_words(one: &Allocation) -> String {
+    words(&one.account, one.amount, &one.unit, one.begins(), one.ends())
 }
 
 fn words(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {

@@ -107,6 +107,7 @@ flashes! {
     BoardWokenEnough = "board-woken-enough", "warning", "It was started as often as its owner allows in a day. Ask them to start it.";
     UsageAccountsSet = "usage-accounts", "ok", "The accounts of the group are saved. What they used is read over each viewer's own connection.";
     AllocationAdded = "allocation-added", "ok", "The allocation is added.";
+    AllocationChanged = "allocation-changed", "ok", "The allocation is changed.";
     AllocationRemoved = "allocation-removed", "ok", "The allocation is removed. What was used stays.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }

@@ -263,6 +263,7 @@ fn usage_routes() -> Router<AppState> {
             get(usage::settings::get).post(usage::settings::set_accounts),
         )
         .route("/groups/{id}/allocations", post(usage::settings::add))
+        .route("/groups/{id}/allocations/{allocation}", post(usage::settings::change))
         .route("/groups/{id}/allocations/{allocation}/remove", post(usage::settings::remove))
 }
 

@@ -8,7 +8,7 @@ use crate::board_access::{OWNER, stopped};
 use crate::queue::connected;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::wait::{PATIENCE, wait_until};
+use crate::support::wait::{PATIENCE, wait_for, wait_until};
 use crate::support::{Client, TestApp};
 
 /// Runs the training script that the cluster ships, as a job, and waits for its end.
@@ -36,8 +36,13 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> BoardId {
 /// Waits until the dashboard inside the frame says something, with the curves that a script finds.
 async fn wait_in_frame(browser: &Browser, what: &str, script: &str) {
     browser.find("iframe.board-frame").await;
-    let inside = inside(script);
-    wait_until(what, async || browser.run(&inside).await.as_bool() == Some(true)).await;
+    let inside_script = inside(script);
+    let text = inside("return frame.contentWindow.location.href + '\\n' + page.body.innerText");
+    wait_for(what, async || match browser.run(&inside_script).await.as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(browser.run(&text).await),
+    })
+    .await;
 }
 
 /// A script that looks at the page within the frame.
@@ -46,20 +51,6 @@ fn inside(script: &str) -> String {
         "const frame = document.querySelector('iframe.board-frame'); \
          const page = frame && frame.contentDocument; if (!page || !page.body) return false; {script}"
     )
-}
-
-/// Loads the page once more if nothing is drawn for a while, as people do. MLflow's page, entered at a run's figures,
-/// was seen without its drawing for two minutes, on a busy machine; why is not known.
-async fn wait_or_reload(browser: &Browser, script: &str) {
-    browser.find("iframe.board-frame").await;
-    let inside = inside(script);
-    for _ in 0..150 {
-        if browser.run(&inside).await.as_bool() == Some(true) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
-    browser.window.refresh().await.unwrap();
 }
 
 /// A line that was really drawn: its path or its pixels are there.
@@ -92,11 +83,15 @@ async fn guest_sees(portal: &TestApp, owner: &Browser, id: BoardId, home: &str, 
     let place = guest.path().await;
     assert!(place.starts_with("/b/"), "the secret has left the address: {place}");
     if !home.is_empty() {
+        // Given while the first page may still be on its way.
         guest.go(&format!("{place}{home}")).await;
-        guest.window.refresh().await.unwrap();
     }
-    wait_or_reload(&guest, script).await;
     wait_in_frame(&guest, "the guest sees the same", script).await;
+    if !home.is_empty() {
+        guest.window.refresh().await.unwrap();
+        wait_in_frame(&guest, "a reload leads to the same place", script).await;
+        assert!(guest.run("return location.hash").await.as_str().unwrap().contains(home));
+    }
     let text = guest.text().await;
     assert!(text.contains("Shared by") && text.contains("for reading only"), "{text}");
     assert!(!text.contains("Prolong"), "{text}");

@@ -57,6 +57,7 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/allocations", "account=x", &["pia"]),
+    ("POST", "/groups/{lab}/allocations/{allocation}", "account=x", &["pia"]),
     ("POST", "/groups/{lab}/allocations/{allocation}/remove", "", &["pia"]),
     ("GET", "/groups/{lab}/report", "", &["pia"]),
     ("POST", "/groups/{lab}/reports", "month=2026-10", &["pia"]),

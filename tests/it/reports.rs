@@ -273,6 +273,8 @@ async fn a_passphrase_is_asked_and_links_end() {
     let locked = guest.get(&place).await;
     assert!(locked.text().contains("This report has a passphrase"), "{}", locked.text());
     assert!(locked.select_all(".report").is_empty());
+    // The link may have come into other hands: neither the group nor the month is named.
+    assert!(!locked.text().contains("Smith Lab") && !locked.text().contains("2026"));
     let unlock = format!("{place}unlock");
     assert_eq!(guest.post(&unlock, &[("passphrase", "wrong one")]).await.status, 403);
     assert_eq!(guest.post(&unlock, &[("passphrase", "seven seas")]).await.status, 303);
@@ -377,7 +379,11 @@ async fn a_link_ends_when_its_maker_no_longer_leads() {
     let listed = world.pi.get(&report).await;
     assert!(listed.select_all(".row-detail").iter().any(|one| one.contains("by max")));
 
+    let month = format!("/groups/{}/report?month=2026-11", world.group);
+    assert!(world.pi.get(&month).await.text().contains("2 links work"));
+
     set(pia, "member").await;
+    assert!(world.member.get(&month).await.text().contains("one link works"));
     assert_eq!(guest.get(&place).await.status, 404);
     assert_eq!(world.guest().get(&link).await.status, 404);
     assert_eq!(other.get(&other_place).await.status, 200, "another's link to the same report");

@@ -53,14 +53,23 @@ impl ReportLink {
     }
 }
 
+/// Whether whoever made the link `l` to the report `r` may still show it.
+macro_rules! is_led {
+    () => {
+        "EXISTS (SELECT 1 FROM memberships m JOIN people maker ON maker.id = m.person_id
+                 WHERE m.group_id = r.group_id AND m.person_id = l.person_id AND m.role = 'pi'
+                   AND maker.disabled_at IS NULL)"
+    };
+}
+pub(super) use is_led;
+
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT l.id, l.report_id, r.title AS report_title, r.group_id, g.name AS group_name,
-                    coalesce(p.display_name, '') AS owner_name, l.person_id,
-                    coalesce(p.disabled_at IS NOT NULL, 1) OR NOT EXISTS (SELECT 1 FROM memberships m WHERE
-                      m.group_id = r.group_id AND m.person_id = l.person_id AND m.role = 'pi') AS is_owner_off, l.label,
-                    l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
+                    coalesce(p.display_name, '') AS owner_name, l.person_id, NOT ",
+            is_led!(),
+            " AS is_owner_off, l.label, l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
              FROM report_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
                   JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = l.person_id ",
             $rest
@@ -130,9 +139,11 @@ pub async fn of_report(db: &mut Connection, report: ReportId) -> Result<Vec<Repo
 
 /// How many links of a report work.
 pub async fn count_open(db: &mut Connection, report: ReportId, now: UnixTime) -> Result<i64> {
-    Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM report_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
-    )
+    Ok(sqlx::query_scalar(concat!(
+        "SELECT count(*) FROM report_links l JOIN reports r ON r.id = l.report_id
+         WHERE r.id = $1 AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
+        is_led!()
+    ))
     .bind(report.0)
     .bind(now.0)
     .fetch_one(db)

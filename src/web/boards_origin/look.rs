@@ -49,7 +49,6 @@ struct Locked<'a> {
     noun: &'static str,
     base: String,
     owner: &'a str,
-    title: &'a str,
     problem: &'a str,
 }
 
@@ -251,22 +250,20 @@ pub struct Behind<'a> {
     pub word: &'a str,
     /// Who shared it.
     pub owner: &'a str,
-    /// What it is called.
-    pub title: &'a str,
 }
 
-/// A page that asks for the passphrase.
+/// A page that asks for the passphrase. It does not say what lies behind: the link may have come into other hands.
 pub fn locked(behind: &Behind<'_>, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
-    let Behind { thing, word, owner, title } = *behind;
+    let Behind { thing, word, owner } = *behind;
     let (look, noun, base) = (Look::new(), thing.noun(), thing.base(word));
-    page(status, &Locked { look, noun, base, owner, title, problem })
+    page(status, &Locked { look, noun, base, owner, problem })
 }
 
 /// The same for a dashboard.
 pub fn locked_board(pass: &Pass, problem: &str) -> Response {
-    let (owner, title) = (&pass.board.owner_name, &pass.board.title);
-    locked(&Behind { thing: Thing::Dashboard, word: &pass.word, owner, title }, problem)
+    let owner = &pass.board.owner_name;
+    locked(&Behind { thing: Thing::Dashboard, word: &pass.word, owner }, problem)
 }
 
 /// A link whose time is up.

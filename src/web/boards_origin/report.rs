@@ -101,8 +101,8 @@ pub async fn unlock(
 }
 
 fn locked(pass: &ReportPass, problem: &str) -> Response {
-    let (owner, title) = (&pass.link.owner_name, &pass.link.report_title);
-    look::locked(&Behind { thing: Thing::Report, word: &pass.word, owner, title }, problem)
+    let owner = &pass.link.owner_name;
+    look::locked(&Behind { thing: Thing::Report, word: &pass.word, owner }, problem)
 }
 
 fn no_entry(app: &App, error: &NoReport) -> Response {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Path};
+use super::super::extract::{Context, Form, Me, Path, Query};
 use super::super::flash::{self, Flash};
 use super::super::form::{Problems, shown_again};
 use super::super::page::{PROBLEMS, Page, Section, show_with};
@@ -20,6 +20,8 @@ use crate::domain::{AllocationId, ClusterId, GroupId};
 use crate::error::AppError;
 use crate::sites::Period;
 use crate::store;
+use crate::store::allocations::Allocation;
+use crate::store::clusters::Cluster;
 use crate::usage::{Grant, Measure, NotSet, Offer, SiteUnit, Unit, period_of};
 
 #[derive(Template)]
@@ -31,6 +33,8 @@ struct SettingsPage {
     clusters: Vec<Choices>,
     has_accounts: bool,
     granted: Vec<Granted>,
+    /// Which of them the form changes; none: it adds one.
+    changed: Option<AllocationId>,
     form: GrantForm,
     accounts: Vec<Option3>,
     units: Vec<Option3>,
@@ -66,18 +70,32 @@ pub struct GrantForm {
     ends: String,
 }
 
+/// What the address asks for.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Asked {
+    /// Which allocation is to be changed.
+    change: Option<AllocationId>,
+}
+
 /// What a form left behind.
 #[derive(Default)]
 struct State {
+    changed: Option<AllocationId>,
     form: Option<GrantForm>,
     account_problems: Problems,
     problems: Problems,
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+pub async fn get(
+    context: Context,
+    me: Me,
+    Path(group): Path<GroupId>,
+    Query(asked): Query<Asked>,
+) -> Answer {
     me.may(Action::ManageUsage(group))?;
-    page(&context, &me, group, State::default()).await
+    page(&context, &me, group, State { changed: asked.change, ..State::default() }).await
 }
 
 /// Says which accounts are the group's.
@@ -121,12 +139,34 @@ pub async fn add(
     Path(group): Path<GroupId>,
     Form(form): Form<GrantForm>,
 ) -> Answer {
+    set(context, me, group, None, form).await
+}
+
+/// Says anew what was granted.
+pub async fn change(
+    context: Context,
+    me: Me,
+    Path((group, allocation)): Path<(GroupId, AllocationId)>,
+    Form(form): Form<GrantForm>,
+) -> Answer {
+    set(context, me, group, Some(allocation), form).await
+}
+
+async fn set(
+    context: Context,
+    me: Me,
+    group: GroupId,
+    changed: Option<AllocationId>,
+    form: GrantForm,
+) -> Answer {
     me.may(Action::ManageUsage(group))?;
     let offers = context.app.usage.offers(me.0.person.id, group).await?;
     let mut problems = Problems::default();
     if let Some(grant) = read(&form, &offers, &mut problems) {
-        match context.app.usage.add_allocation(&me.actor(&context), group, &grant).await {
-            Ok(_) => return Ok(flash::redirect(context, &address(group), Flash::AllocationAdded)),
+        let done =
+            if changed.is_some() { Flash::AllocationChanged } else { Flash::AllocationAdded };
+        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
+            Ok(()) => return Ok(flash::redirect(context, &address(group), done)),
             Err(NotSet::Auth(error)) => return Err(error.into()),
             Err(error) => problems.add(field(&error), error),
         }
@@ -138,7 +178,8 @@ pub async fn add(
         begins: shown_again(&form.begins),
         ends: shown_again(&form.ends),
     };
-    page(&context, &me, group, State { form: Some(form), problems, ..State::default() }).await
+    let state = State { changed, form: Some(form), problems, ..State::default() };
+    page(&context, &me, group, state).await
 }
 
 /// Takes an allocation away.
@@ -237,7 +278,12 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
         }
     });
     let chosen = |offer: &Offer| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
-    let form = state.form.unwrap_or_else(|| {
+    let changed = match state.changed {
+        Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
+        None => None,
+    };
+    let form = state.form.or_else(|| changed.map(|one| as_typed(one, &clusters)));
+    let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
         let period = first.map_or(Period::None, |offer| offer.site.units.period);
         let (begins, ends) = period_of(period, today);
@@ -264,6 +310,7 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
             name: found.name,
             has_accounts: offers.iter().any(chosen),
             granted: granted.collect(),
+            changed: changed.map(|one| one.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),
             clusters: offers.iter().map(choices).collect(),
@@ -272,6 +319,18 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
             problems: state.problems,
         },
     )
+}
+
+/// An allocation as someone would type it.
+fn as_typed(one: &Allocation, clusters: &[Cluster]) -> GrantForm {
+    let slug = clusters.iter().find(|known| known.id == one.cluster_id).map(|known| &known.slug);
+    GrantForm {
+        account: slug.map(|slug| format!("{slug}/{}", one.account)).unwrap_or_default(),
+        unit: one.unit.clone(),
+        amount: one.amount.to_string(),
+        begins: one.begins().to_string(),
+        ends: one.ends().to_string(),
+    }
 }
 
 fn choices(offer: &Offer) -> Choices {

@@ -32,6 +32,15 @@ impl Drop for Browser {
     }
 }
 
+/// Notes whether the next click hits what a path leads to. On the page after it, nothing is noted.
+const WATCH_CLICK: &str = "const path = arguments[0]; window.missed = true; \
+    document.addEventListener('click', (event) => { \
+      const all = document.evaluate(path, document, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE); \
+      for (let at = 0; at < all.snapshotLength; at++) { \
+        if (all.snapshotItem(at).contains(event.target)) window.missed = false; \
+      } \
+    }, { capture: true, once: true });";
+
 impl Browser {
     /// A fresh browser, as wide as a desk (1280) or a phone (390).
     pub async fn open(url: &str, width: u32) -> Self {
@@ -70,15 +79,17 @@ impl Browser {
         self.run("history.back()").await;
     }
 
-    /// Clicks on what a path leads to. A part that renews itself may take it away between finding and clicking: then
-    /// nothing was clicked, and it is looked for again.
+    /// Clicks on what a path leads to. A part that renews itself may take it away or move it between finding and
+    /// clicking: then something else was clicked or nothing, and it is looked for again.
     async fn click(&self, path: &str, problem: &str) {
         for _ in 0..20 {
             let found =
                 self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
             let found = found.unwrap_or_else(|error| panic!("{problem}: {error}"));
+            self.window.execute(WATCH_CLICK, vec![json!(path)]).await.unwrap();
             match found.click().await {
-                Ok(()) => return,
+                Ok(()) if self.run("return window.missed === true").await == false => return,
+                Ok(()) => {}
                 Err(error) if error.is_stale_element_reference() => {}
                 // It lies below the bar at the top.
                 Err(error) if error.to_string().contains("click intercepted") => {

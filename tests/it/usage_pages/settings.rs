@@ -3,6 +3,7 @@
 use portolan::store;
 
 use super::{World, world};
+use crate::support::app::START;
 
 impl World {
     /// Everything that the forms can change.
@@ -54,6 +55,8 @@ async fn bad_input_changes_nothing() {
         assert_eq!(page.status, 422, "{account}: {}", page.text());
     }
     assert_eq!(world.pi.post(&world.url("allocations/99/remove"), &[]).await.status, 404);
+    assert_eq!(world.pi.post(&world.url("allocations/99"), &GOOD).await.status, 404);
+    assert_eq!(world.pi.get(&world.url("accounts?change=99")).await.status, 404);
     assert_eq!(world.set().await, before);
 }
 
@@ -114,4 +117,59 @@ async fn two_leaders_do_not_undo_each_other() {
     let late = form(&["key/def-one", "key/def-two"], &["key/def-one", "key/def-two"]);
     assert_eq!(save(late).await, ["key/def-one"], "what was not touched is not set again");
     assert!(save(form(&[], &["key/def-one", "key/gone"])).await.is_empty());
+}
+
+/// A letter brings another amount: what was typed is corrected, not typed again.
+#[tokio::test]
+async fn an_allocation_is_changed_where_it_stands() {
+    let world = world().await;
+    world.choose(&["key/def-one"]).await;
+    let page = world.pi.post_and_follow(&world.url("allocations"), &GOOD).await;
+    let change = page.attribute("a[href*='?change=']", "href");
+    let form = world.pi.get(&change).await;
+    let path = form.attribute("form[action*='/allocations/']:has(#f-amount)", "action");
+    for (field, value) in [("amount", "12000"), ("begins", "2026-04-01"), ("ends", "2027-03-31")] {
+        assert_eq!(form.attribute(&format!("#f-{field}"), "value"), value);
+    }
+    for (field, value) in [("account", "key/def-one"), ("unit", "core-hours")] {
+        let chosen = form.attribute(&format!("#f-{field} option[selected]"), "value");
+        assert_eq!(chosen, value);
+    }
+    // Whoever was told that most of it is used has to be told again once most of the new amount is.
+    let (group, about) = (portolan::domain::GroupId(world.lab), path.rsplit('/').next().unwrap());
+    let (pia, about) = (world.portal.person_id("pia").await, format!("quota:{about}:80"));
+    let pia = portolan::domain::PersonId(pia);
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    store::usage_alerts::note_told(&mut tx, pia, group, &about, START).await.unwrap();
+    store::commit(tx).await.unwrap();
+
+    let before = world.set().await;
+    for (key, value) in [("amount", "much"), ("account", "key/def-two"), ("ends", "2026-03-31")] {
+        let page = world.pi.post(&path, &with(key, value)).await;
+        assert_eq!(page.status, 422, "{key}={value}");
+        assert_eq!(page.attribute("form:has(#f-amount)", "action"), path, "it is still that one");
+    }
+    for who in [&world.member, &world.other, &world.admin] {
+        assert_eq!(who.post(&path, &GOOD).await.status, 403);
+        assert_eq!(who.get(&change).await.status, 403);
+    }
+    let jones = world.portal.group(&world.admin, "Jones Lab").await;
+    let elsewhere = |path: &str| path.replace(&world.url(""), &format!("/groups/{jones}/"));
+    assert_eq!(world.other.get(&elsewhere(&change)).await.status, 404, "of another group");
+    let taken = world.other.post(&elsewhere(&path), &GOOD).await;
+    assert!([404, 422].contains(&taken.status), "{}", taken.status);
+    assert_eq!(world.set().await, before);
+
+    let page = world.pi.post_and_follow(&path, &with("amount", "15000")).await;
+    assert!(page.text().contains("The allocation is changed."), "{}", page.text());
+    assert!(page.text().contains("15,000 core hours") && !page.text().contains("12,000"));
+    let mut db = world.portal.app.store.read().await.unwrap();
+    assert!(!store::usage_alerts::was_told(&mut db, pia, group, &about).await.unwrap());
+    drop(db);
+    let used = world.pi.get(&world.url("use")).await;
+    assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
+    let log = world.admin.get("/activity").await;
+    let words =
+        "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 became def-one: 15000 core-hours";
+    assert!(log.text().contains(words), "{}", log.text());
 }
