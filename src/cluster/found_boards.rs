@@ -111,11 +111,12 @@ impl FoundBoards {
     }
 }
 
-/// The person's own folders, without those that lie in another one.
+/// The person's own folders, without those that lie in another one. Home comes last: results lie elsewhere more often,
+/// and a home full of small files can use up the time of the search.
 fn starts(learnt: &Learnt) -> Vec<String> {
     let known = learnt.folders.iter().map(|folder| folder.path.as_str());
     let mut starts: Vec<String> = Vec::new();
-    for path in learnt.home.as_deref().into_iter().chain(known) {
+    for path in known.chain(learnt.home.as_deref()) {
         let path = path.trim_end_matches('/');
         let is_fit = path.starts_with('/') && !path.contains(char::is_control);
         if is_fit && !starts.iter().any(|start| is_below(path, start)) {
