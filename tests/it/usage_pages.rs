@@ -313,9 +313,14 @@ async fn files_have_the_sums_of_the_page() {
     let world = world().await;
     world.fill().await;
     for who in [&world.pi, &world.member] {
-        for query in
-            ["", "period=90d", "period=2026-10", "period=year&by=month", "period=allocation"]
-        {
+        for query in [
+            "",
+            "period=90d",
+            "period=2026-10",
+            "period=year&by=month",
+            "period=allocation",
+            "period=days&first=2026-09-20&last=2026-11-05",
+        ] {
             let page = who.get(&world.url(&format!("use?{query}"))).await;
             let (cores, gpus, jobs) = (shown(&page, 0), shown(&page, 1), shown(&page, 2));
             assert!(cores > 100.0);
@@ -371,6 +376,10 @@ async fn odd_addresses_show_something_sensible() {
         "period=2026-99&by=century&show=gold&account=/",
         "period=year&by=day",
         "period=9999-12",
+        "period=days",
+        "period=days&first=9999-12-31&last=0001-01-01",
+        "period=%3Cb%3E..2026-11-01",
+        "period=2026-11-01..2026-10-01&by=day",
         "period=-1d&period=90d&period=x",
         "show=site",
         "account=key/def-two",

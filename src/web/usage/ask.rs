@@ -10,6 +10,10 @@ use crate::usage::{Measure, SiteUnit, View};
 const LONGEST_WORD: usize = 200;
 /// Further back nothing is known.
 const DEEPEST: i64 = 400;
+/// The form's word for days of someone's own choice.
+const CHOSEN: &str = "days";
+/// Stands between the first and the last of them in an address.
+const TO: &str = "..";
 /// Months that the form offers.
 const MONTHS: usize = 13;
 
@@ -17,6 +21,9 @@ const MONTHS: usize = 13;
 #[derive(Debug, Default, Clone)]
 pub struct Ask {
     period: String,
+    /// The first and the last day of a stretch of someone's own choice.
+    first: String,
+    last: String,
     by: String,
     show: String,
     account: String,
@@ -41,6 +48,8 @@ impl Ask {
         for (key, value) in pairs {
             let place = match key.as_str() {
                 "period" => &mut ask.period,
+                "first" => &mut ask.first,
+                "last" => &mut ask.last,
                 "by" => &mut ask.by,
                 "show" => &mut ask.show,
                 "account" => &mut ask.account,
@@ -53,6 +62,9 @@ impl Ask {
                 _ => continue,
             };
             *place = value.chars().take(LONGEST_WORD).collect();
+        }
+        if ask.period == CHOSEN {
+            ask.period = format!("{}{TO}{}", ask.first, ask.last);
         }
         ask
     }
@@ -72,6 +84,8 @@ pub enum Period {
     Month(Month),
     /// The period of the group's allocation.
     Allocation,
+    /// From one day to another, as someone chose them.
+    Chosen(Day, Day),
 }
 
 impl Period {
@@ -82,6 +96,7 @@ impl Period {
             Self::Year => "year".into(),
             Self::Month(month) => month.to_string(),
             Self::Allocation => "allocation".into(),
+            Self::Chosen(first, last) => format!("{first}{TO}{last}"),
         }
     }
 
@@ -93,6 +108,7 @@ impl Period {
             Self::Year => "the last 365 days".into(),
             Self::Month(month) => month.words(),
             Self::Allocation => "the allocation's period".into(),
+            Self::Chosen(..) => "the days you chose".into(),
         }
     }
 }
@@ -199,7 +215,16 @@ impl Looked {
         let months =
             std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
         all.extend(months.take(MONTHS).map(|month| (Period::Month(month), month.words())));
-        all.into_iter().map(|(one, words)| (one.word(), words, one == self.period)).collect()
+        let named = |(one, words): (Period, String)| (one.word(), words, one == self.period);
+        let is_chosen = matches!(self.period, Period::Chosen(..));
+        let other = (CHOSEN.to_owned(), "Other days…".to_owned(), is_chosen);
+        all.into_iter().map(named).chain([other]).collect()
+    }
+
+    /// What the fields for days of one's own choice can hold: the first day, the last, and what stands in them.
+    pub fn chosen_days(&self) -> [String; 4] {
+        let (from, until) = (self.choice.from, self.choice.until);
+        [self.today.plus(-DEEPEST), self.today, from, until].map(|day| day.to_string())
     }
 
     /// The choices of how long a bar is.
@@ -252,6 +277,11 @@ fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, D
     {
         return (Period::Month(month), month.first(), month.last().min(today));
     }
+    if let Some((first, last)) = chosen(word) {
+        let last = last.clamp(deepest, today);
+        let first = first.clamp(deepest, last);
+        return (Period::Chosen(first, last), first, last);
+    }
     match (word, granted) {
         ("90d", _) => (Period::Days90, back(90), today),
         ("year", _) => (Period::Year, back(365), today),
@@ -263,6 +293,13 @@ fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, D
     }
 }
 
+/// `2026-09-03..2026-10-20`, in either order.
+fn chosen(word: &str) -> Option<(Day, Day)> {
+    let (first, last) = word.split_once(TO)?;
+    let (first, last) = (Day::read(first)?, Day::read(last)?);
+    Some((first.min(last), first.max(last)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +309,7 @@ mod tests {
     #[test]
     fn words_become_days() {
         let month = Month::read("2026-10").unwrap();
+        let day = |text| Day::read(text).unwrap();
         for (word, period, days) in [
             ("", Period::Days30, 30),
             ("90d", Period::Days90, 90),
@@ -284,9 +322,19 @@ mod tests {
             ("9999-99", Period::Days30, 30),
             ("allocation", Period::Days30, 30),
             ("<b>", Period::Days30, 30),
+            ("2026-09-03..2026-10-20", Period::Chosen(day("2026-09-03"), day("2026-10-20")), 48),
+            ("2026-10-20..2026-09-03", Period::Chosen(day("2026-09-03"), day("2026-10-20")), 48),
+            ("2026-11-10..2030-01-01", Period::Chosen(day("2026-11-10"), TODAY), 7),
+            ("0001-01-01..9999-12-31", Period::Chosen(TODAY.plus(-400), TODAY), 401),
+            ("2030-01-01..2031-01-01", Period::Chosen(TODAY, TODAY), 1),
+            ("1990-01-01..1991-01-01", Period::Chosen(TODAY.plus(-400), TODAY.plus(-400)), 1),
+            ("2026-09-03..", Period::Days30, 30),
+            ("..", Period::Days30, 30),
         ] {
             let (found, from, until) = span(word, TODAY, None);
             assert_eq!((found, until.0 - from.0 + 1), (period, days), "{word}");
+            // What the address says next time leads to the same.
+            assert_eq!(span(&found.word(), TODAY, None), (found, from, until), "{word}");
         }
     }
 

@@ -37,6 +37,8 @@ impl UsePage {
 /// The form above the figures.
 struct Filters {
     periods: Vec<Option3>,
+    /// For days of one's own choice: the first that can be chosen, the last, and what is chosen.
+    days: [String; 4],
     steps: Vec<Option3>,
     measures: Vec<Option3>,
     accounts: Vec<Option3>,
@@ -77,6 +79,7 @@ pub async fn get(
         has_accounts: !sight.view.accounts.is_empty(),
         filters: Filters {
             periods: looked.periods(),
+            days: looked.chosen_days(),
             steps: looked.steps(),
             measures: looked.measures(),
             accounts: looked.accounts(&sight.view),

@@ -32,6 +32,9 @@ async fn audit_all(width: u32) {
     browser.prefer("dark").await;
     keep(&browser, &format!("use-pi-dark-{width}")).await;
     look(&browser, "the page in the dark").await;
+    choose_days(&browser).await;
+    keep(&browser, &format!("use-days-{width}")).await;
+    look(&browser, "days of one's own choice").await;
     let max = world.portal.person_id("max").await;
     browser.go(&world.url(&format!("use/jobs?member=p{max}"))).await;
     browser.wait_for_text("Jobs of max").await;
@@ -46,7 +49,30 @@ async fn audit_all(width: u32) {
     browser.press("Add the allocation").await;
     browser.wait_for_text("The allocation is added").await;
     look(&browser, "an allocation").await;
+    browser.press("Change the 5,000 core hours of def-one").await;
+    browser.wait_for_text("Change the allocation").await;
+    keep(&browser, &format!("use-change-{width}")).await;
+    look(&browser, "an allocation to be changed").await;
+    browser.fill("amount", "6000").await;
+    browser.press("Save the allocation").await;
+    browser.wait_for_text("The allocation is changed").await;
+    assert!(browser.text().await.contains("6,000 core hours"));
     browser.close().await;
+}
+
+/// The fields for days come once they are wanted, and the page then shows just these.
+async fn choose_days(browser: &Browser) {
+    let is_seen = "return document.querySelector('#f-first').checkVisibility()";
+    assert_eq!(browser.run(is_seen).await, false, "not before they are wanted");
+    browser.run("document.querySelector('#f-period').value = 'days'").await;
+    assert_eq!(browser.run(is_seen).await, true);
+    for (field, day) in [("first", "2026-10-05"), ("last", "2026-10-11")] {
+        browser.run(&format!("document.querySelector('#f-{field}').value = '{day}'")).await;
+    }
+    browser.press("Show").await;
+    browser.wait_for_text("In the days you chose").await;
+    browser.wait_for_text("5 Oct 2026 to 11 Oct 2026").await;
+    assert_eq!(browser.run(is_seen).await, true, "they can be changed");
 }
 
 /// Keeps pictures of the page from its top to its end, if a folder for that is named.
