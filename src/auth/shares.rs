@@ -16,6 +16,8 @@ pub const USUAL_DAYS: u32 = 7;
 pub const MOST_DAYS: u32 = 90;
 /// So many links to one thing may work at a time.
 pub const MOST_OPEN: i64 = 50;
+/// Said where nobody is named.
+const WHOM: &str = "Say whom it is for, so that you know the link again.";
 /// Fewest characters of a passphrase.
 pub const SHORTEST_PASSPHRASE: usize = 8;
 /// Most bytes of one.
@@ -118,6 +120,9 @@ pub struct Entered {
 impl Auth {
     /// Checks an invitation and makes its secret part.
     pub async fn terms(&self, invitation: &Invitation) -> std::result::Result<Terms, NotShared> {
+        if invitation.label.trim().is_empty() {
+            return Err(NotShared::Label(NameError(WHOM)));
+        }
         let label: Label = invitation.label.parse().map_err(NotShared::Label)?;
         if !(1..=MOST_DAYS).contains(&invitation.days) {
             return Err(NotShared::Days);

@@ -50,7 +50,7 @@ impl Boards {
         let mut db = self.0.parts.store.read().await?;
         let board = found(&mut db, id).await?;
         viewer.may(Action::ManageBoard(whose(&board))).map_err(|_| AuthError::Denied)?;
-        Ok(shares::of_board(&mut db, id).await?)
+        Ok(shares::of_board(&mut db, id, self.0.parts.clock.now()).await?)
     }
 
     /// The links that someone oversees: those of the people in groups that they lead, or of everyone.

@@ -70,6 +70,19 @@ pub struct NewAllocation {
     pub ends: Day,
 }
 
+impl NewAllocation {
+    /// Whether another is of the same account, in the same unit and for the same days.
+    pub fn is_beside(&self, known: &Allocation) -> bool {
+        (self.cluster, &self.account, self.unit) == (known.cluster_id, &known.account, &*known.unit)
+            && (self.begins, self.ends) == (known.begins(), known.ends())
+    }
+
+    /// Whether one says the same.
+    pub fn is(&self, known: &Allocation) -> bool {
+        self.is_beside(known) && self.amount.to_bits() == known.amount.to_bits()
+    }
+}
+
 /// The accounts of a group.
 pub async fn accounts(db: &mut Connection, group: GroupId) -> Result<Vec<GroupAccount>> {
     Ok(sqlx::query_as(

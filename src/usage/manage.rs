@@ -75,6 +75,11 @@ pub enum NotSet {
     /// Not a period.
     #[error("The last day must not be before the first, and the period no longer than five years.")]
     Period,
+    /// Both would be charged with the same use.
+    #[error(
+        "There is an allocation of this account for just these days in this unit. Change its amount instead: one that is added beside it would be charged with the same use."
+    )]
+    Twice,
     /// There are enough.
     #[error("The group has as many allocations as can be kept. Remove old ones first.")]
     TooMany,
@@ -186,8 +191,14 @@ impl Usage {
             begins: grant.begins,
             ends: grant.ends,
         };
+        if all.iter().any(|one| before.is_none_or(|old| old.id != one.id) && new.is_beside(one)) {
+            return Err(NotSet::Twice);
+        }
         let granted = words(&new.account, new.amount, new.unit, new.begins, new.ends);
         let (event, detail) = if let Some(before) = before {
+            if new.is(before) {
+                return Ok(());
+            }
             allocations::change(&mut tx, before.id, &new, now).await?;
             // Of the new amount, little may be used: when most of it is, that is news.
             store::usage_alerts::forget_told(&mut tx, group, &about_quota(before.id)).await?;

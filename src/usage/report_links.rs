@@ -75,7 +75,7 @@ impl Usage {
     /// The links of a report, the newest first.
     pub async fn report_links(&self, id: ReportId) -> Result<Vec<ReportLink>, AuthError> {
         let mut db = self.0.parts.store.read().await?;
-        Ok(links::of_report(&mut db, id).await?)
+        Ok(links::of_report(&mut db, id, self.0.parts.clock.now()).await?)
     }
 
     /// Takes a link back. Who came by it is shut out.

@@ -222,7 +222,7 @@ async fn a_guest_reads_one_dashboard_until_the_link_ends() {
 
     // What it was opened by is counted, and kept as a hash only.
     let mut db = portal.app.store.read().await.unwrap();
-    let shares = boards::shares::of_board(&mut db, id).await.unwrap();
+    let shares = boards::shares::of_board(&mut db, id, portal.app.clock.now()).await.unwrap();
     drop(db);
     assert_eq!(shares[0].terms.opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.

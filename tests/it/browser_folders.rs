@@ -37,6 +37,7 @@ impl Desk {
     async fn is_so(&self, what: &str, script: &str) {
         let script = format!("return Boolean({script})");
         wait_until(what, async || self.browser.run(&script).await == true).await;
+        self.browser.settled().await;
     }
 
     async fn is_in(&self, folder: &str) {

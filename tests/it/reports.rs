@@ -388,7 +388,36 @@ async fn a_link_ends_when_its_maker_no_longer_leads() {
     assert_eq!(world.guest().get(&link).await.status, 404);
     assert_eq!(other.get(&other_place).await.status, 200, "another's link to the same report");
     let listed = world.member.get(&report).await;
-    assert!(listed.text().contains("whoever made it no longer leads the group"));
+    assert!(listed.text().contains("whoever made it does not lead the group now"));
+    // It can be taken back before it works again.
+    let all = listed.attributes("form[action$='/revoke']", "action");
+    assert_eq!(all.len(), 2, "both");
+    assert_eq!(world.member.post(&all[1], &[]).await.status, 303);
+    set(pia, "pi").await;
+    assert_eq!(guest.get(&place).await.status, 404);
+    assert_eq!(world.guest().get(&link).await.status, 410);
     set(max, "member").await;
     assert_eq!(other.get(&other_place).await.status, 404);
+}
+
+/// However many were taken back, the one that works is listed, to be taken back as well.
+#[tokio::test]
+async fn no_link_that_works_is_hidden_behind_those_that_ended() {
+    let world = Lab::with_use().await;
+    let report = world.freeze().await;
+    world.link(&report, "").await;
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    sqlx::query(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+         INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at, revoked_at, person_id)
+         SELECT report_id, randomblob(32), label, passphrase, created_at, expires_at, created_at, person_id
+         FROM report_links, n",
+    )
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    portolan::store::commit(tx).await.unwrap();
+    let page = world.pi.get(&report).await;
+    assert_eq!(page.attributes("form[action$='/revoke']", "action").len(), 1, "{}", page.text());
+    assert!(!page.text().contains("Nobody outside sees"));
 }

@@ -63,15 +63,6 @@ impl World {
 
     /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
     async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
-        let portal = &self.portal;
-        let person = PersonId(portal.person_id(reader).await);
-        let cluster = portal.cluster_id("key").await;
-        let mut tx = portal.app.store.write().await.unwrap();
-        let now = portal.clock.now();
-        let id = usage::want(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
-        let books = usage::books(&mut tx, person, cluster).await.unwrap();
-        let book: Book = books.into_iter().find(|book| book.id == id).unwrap();
-        let read = ReadDay { day, read_at: now, is_final: true, is_cut: false };
         let mut sheet = Sheet::default();
         for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
             let named = has_names || *user == reader;
@@ -86,7 +77,20 @@ impl World {
                 sheet.jobs.push(line(raw, day, (user, kind, *hours, *outcome)));
             }
         }
-        write_sheet(&mut tx, &book, read, &sheet).await.unwrap();
+        self.put_sheet(reader, has_names, day, &sheet).await;
+    }
+
+    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &Sheet) {
+        let portal = &self.portal;
+        let person = PersonId(portal.person_id(reader).await);
+        let cluster = portal.cluster_id("key").await;
+        let mut tx = portal.app.store.write().await.unwrap();
+        let now = portal.clock.now();
+        let id = usage::want(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
+        let books = usage::books(&mut tx, person, cluster).await.unwrap();
+        let book: Book = books.into_iter().find(|book| book.id == id).unwrap();
+        let read = ReadDay { day, read_at: now, is_final: true, is_cut: false };
+        write_sheet(&mut tx, &book, read, sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
@@ -273,6 +277,41 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
     assert_eq!(seen, ["", "jobs of gone", "jobs of max"], "once a day each");
     let told = world.member.get("/account/activity").await;
     assert!(told.text().contains("jobs of max"), "whose jobs they were can read it");
+}
+
+/// Jobs of two days, without a GPU, and one that never began: the list says what the figures count.
+#[tokio::test]
+async fn the_list_says_which_jobs_and_which_hours_are_meant() {
+    let world = world().await;
+    world.choose(&["key/def-one", "key/def-two"]).await;
+    let failed = ("pia", "over-midnight", 2, Outcome::Failed);
+    let over =
+        Line { elapsed_s: 10 * 3600, gpus: String::new(), ..line(1, TODAY.plus(-1), failed) };
+    let never = Line {
+        cores: 0,
+        gpus: String::new(),
+        ..line(3, TODAY, ("pia", "late", 0, Outcome::TimedOut))
+    };
+    let trained = line(2, TODAY, ("pia", "train", 3, Outcome::Done));
+    let rolls = [&over, &trained, &never].map(|one| {
+        let sums = sums(one.seconds / 3600, one.outcome);
+        (one.user.clone(), one.kind.clone(), sums)
+    });
+    let sheet = Sheet { rolls: rolls.to_vec(), jobs: vec![over, trained, never] };
+    world.put_sheet("pia", true, TODAY, &sheet).await;
+
+    let failures = world.pi.get(&world.url("use/jobs?outcome=failed")).await;
+    let said = failures.select_text("main");
+    assert!(said.contains("8.0 core hours on these days; 40.0 core hours since each"), "{said}");
+    let page = world.pi.get(&world.url("use")).await;
+    let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
+    let list = world.pi.get(&with_gpus).await;
+    assert_eq!(list.select_all("tbody .use-name .cell-sub:nth-child(2)"), ["train"]);
+    assert!(list.select_text("main").contains("Jobs of the group with GPUs"));
+    let all = world.pi.get(&world.url("use/jobs?account=key/def-one&outcome=out-of-time")).await;
+    assert!(all.text().contains("charged to <span dir=\"auto\">def-one on Harbour key</span>"));
+    assert_eq!(all.select_all("[data-label=Began]"), ["never"]);
+    assert_eq!(all.select_all("[data-label=Waited]"), ["–"]);
 }
 
 /// However many there are: the totals are those of all, each job is on one page, and the file has every one.

@@ -94,12 +94,16 @@ pub async fn get(db: &mut Connection, id: ShareId) -> Result<Option<Share>> {
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
-/// The links of a board, the newest first.
-pub async fn of_board(db: &mut Connection, board: BoardId) -> Result<Vec<Share>> {
-    Ok(sqlx::query_as(select!("WHERE l.board_id = $1 ORDER BY l.id DESC LIMIT 200"))
-        .bind(board.0)
-        .fetch_all(db)
-        .await?)
+/// The links of a board, those that work before those that no longer do: however many ended, none that works is
+/// left out. The newest first.
+pub async fn of_board(db: &mut Connection, board: BoardId, now: UnixTime) -> Result<Vec<Share>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.board_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
+    ))
+    .bind(board.0)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
 }
 
 /// Those that work, of boards whose owners belong to a group that `pi` leads; of everyone for an administrator.

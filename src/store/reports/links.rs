@@ -47,7 +47,7 @@ impl ReportLink {
         &self.owner_name
     }
 
-    /// Whether it ended with what its maker may do.
+    /// Whether it rests: it lets nobody in while its maker does not lead the group.
     pub const fn is_orphan(&self) -> bool {
         self.is_owner_off
     }
@@ -129,21 +129,27 @@ pub async fn get(db: &mut Connection, id: ReportLinkId) -> Result<Option<ReportL
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
-/// The links of a report, the newest first.
-pub async fn of_report(db: &mut Connection, report: ReportId) -> Result<Vec<ReportLink>> {
-    Ok(sqlx::query_as(select!("WHERE l.report_id = $1 ORDER BY l.id DESC LIMIT 200"))
-        .bind(report.0)
-        .fetch_all(db)
-        .await?)
+/// The links of a report, those that are open before those that have ended: however many ended, none that works is
+/// left out. The newest first.
+pub async fn of_report(
+    db: &mut Connection,
+    report: ReportId,
+    now: UnixTime,
+) -> Result<Vec<ReportLink>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.report_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
+    ))
+    .bind(report.0)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
 }
 
-/// How many links of a report work.
+/// How many links of a report are open. One whose maker does not lead the group now counts: it may work again.
 pub async fn count_open(db: &mut Connection, report: ReportId, now: UnixTime) -> Result<i64> {
-    Ok(sqlx::query_scalar(concat!(
-        "SELECT count(*) FROM report_links l JOIN reports r ON r.id = l.report_id
-         WHERE r.id = $1 AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
-        is_led!()
-    ))
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM report_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+    )
     .bind(report.0)
     .bind(now.0)
     .fetch_one(db)

@@ -54,6 +54,8 @@ pub struct Filter {
     pub kind: Option<String>,
     /// With these ends, as numbers; empty: all.
     pub states: Vec<i64>,
+    /// Only those that held a GPU.
+    pub with_gpus: bool,
     /// No more than this.
     pub most: i64,
 }
@@ -98,6 +100,8 @@ pub struct Total {
     pub seconds: i64,
     /// Seconds of cores in the whole time.
     pub core_s: i64,
+    /// Seconds of cores since they began, also on other days.
+    pub run_core_s: i64,
 }
 
 // The jobs of a book, each once with its seconds in the whole time. The last day's row knows how it ended: with
@@ -112,6 +116,7 @@ macro_rules! from_fitting {
              FROM usage_jobs WHERE book_id = $1 AND day BETWEEN $2 AND $3
                AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
                AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
+               AND (NOT $7 OR gpus <> '')
              GROUP BY raw, start_at
              HAVING $6 = '[]' OR state IN (SELECT value FROM json_each($6))) ",
             $rest
@@ -121,13 +126,14 @@ macro_rules! from_fitting {
 
 /// Those that held most, first.
 pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Row>> {
-    Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $7"))
+    Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
         .bind(book.0)
         .bind(filter.from.0)
         .bind(filter.until.0)
         .bind(&filter.user)
         .bind(&filter.kind)
         .bind(states(filter))
+        .bind(filter.with_gpus)
         .bind(filter.most)
         .fetch_all(db)
         .await?)
@@ -136,7 +142,8 @@ pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<
 /// What all of them come to, however many.
 pub async fn totals(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Total>> {
     Ok(sqlx::query_as(from_fitting!(
-        "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s",
+        "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s,
+         sum(elapsed_s * cores) AS run_core_s",
         "GROUP BY gpus"
     ))
     .bind(book.0)
@@ -145,6 +152,7 @@ pub async fn totals(db: &mut Connection, book: BookId, filter: &Filter) -> Resul
     .bind(&filter.user)
     .bind(&filter.kind)
     .bind(states(filter))
+    .bind(filter.with_gpus)
     .fetch_all(db)
     .await?)
 }

@@ -56,7 +56,7 @@ async fn page(
     let (frozen, report) = context.app.usage.frozen(group, id).await?;
     let now = context.app.clock.now();
     let links = context.app.usage.report_links(id).await?;
-    let (open, ended) = links.into_iter().partition(|link| link.works(now));
+    let (open, ended) = links.into_iter().partition(|link| link.terms.is_open(now));
     let status = if share.problems.is_empty() { StatusCode::OK } else { PROBLEMS };
     let page = FrozenPage {
         page: Page::for_person(context, &me.0, &frozen.title, Section::Groups),

@@ -13,6 +13,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
 use crate::explain::sizes;
+use crate::jobs::entry::stage;
 use crate::slurm::factors::Factors;
 use crate::slurm::job::Stage;
 use crate::slurm::shares::Share;
@@ -50,6 +51,8 @@ struct ClusterRanks {
     accounts: Vec<AccountRank>,
     shares_at: Option<UnixTime>,
     jobs: Vec<JobRank>,
+    /// Jobs of one's own that wait, ranked or not.
+    waiting: usize,
     /// Waiting jobs that are not drawn.
     more: usize,
     seen: Option<UnixTime>,
@@ -143,6 +146,7 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
         accounts: Vec::new(),
         shares_at: None,
         jobs: Vec::new(),
+        waiting: 0,
         more: 0,
         seen: None,
     };
@@ -172,16 +176,22 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
     let is_ours =
         |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
     let entries = place.picture.entries().iter();
-    let waiting: Vec<_> = entries
-        .filter(|entry| entry.head.job.state.stage() == Stage::Waiting)
-        .filter(|entry| is_ours(&entry.head.job.account))
-        .filter_map(|entry| Some((entry, place.picture.factors.get(&entry.head.job.raw)?)))
+    // Of an array, tasks may run while others wait: those are ranked.
+    let records = entries.filter_map(|entry| {
+        let all = std::iter::once(&entry.head).chain(&entry.tasks);
+        all.into_iter().find(|record| stage(record) == Stage::Waiting)
+    });
+    let records: Vec<_> = records.filter(|record| is_ours(&record.job.account)).collect();
+    ranks.waiting = records.len();
+    let waiting: Vec<_> = records
+        .into_iter()
+        .filter_map(|record| Some((record, place.picture.factors.get(&record.job.raw)?)))
         .collect();
     let most = waiting.iter().map(|(_, factors)| sum(factors)).max().unwrap_or(0);
     ranks.more = waiting.len().saturating_sub(MOST_JOBS);
     let slug = &place.cluster.slug;
-    let drawn = waiting.iter().take(MOST_JOBS).map(|(entry, factors)| {
-        let job = &entry.head.job;
+    let drawn = waiting.iter().take(MOST_JOBS).map(|(record, factors)| {
+        let job = &record.job;
         let label = format!("{} {}", job.id, job.name).trim_end().to_owned();
         job_rank(format!("/jobs/{slug}/{}", job.id), label, factors, most)
     });

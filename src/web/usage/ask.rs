@@ -33,6 +33,8 @@ pub struct Ask {
     pub kind: String,
     /// How they ended.
     pub outcome: String,
+    /// With what: GPUs, or empty.
+    pub with: String,
     /// From which day.
     pub from: String,
     /// To which day.
@@ -56,6 +58,7 @@ impl Ask {
                 "member" => &mut ask.member,
                 "kind" => &mut ask.kind,
                 "outcome" => &mut ask.outcome,
+                "with" => &mut ask.with,
                 "from" => &mut ask.from,
                 "until" => &mut ask.until,
                 "page" => &mut ask.page,
@@ -125,7 +128,8 @@ pub struct Looked {
     /// Today.
     pub today: Day,
     chosen_step: Option<Step>,
-    has_allocation: bool,
+    /// The period of the allocation that is looked at.
+    granted: Option<(Day, Day)>,
 }
 
 /// A choice of the form: value, words, whether it is chosen.
@@ -172,7 +176,8 @@ impl Looked {
             if measure == Measure::Site && unit.is_none() { Measure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
         let choice = Choice { from, until, step, measure, account };
-        Self { choice, period, unit, today, chosen_step, has_allocation: granted.is_some() }
+        let granted = granted.map(|one| (one.begins(), one.ends()));
+        Self { choice, period, unit, today, chosen_step, granted }
     }
 
     /// The same as a part of an address, with other values; an empty one leaves its key out.
@@ -209,8 +214,9 @@ impl Looked {
             (Period::Days90, "Last 90 days".to_owned()),
             (Period::Year, "Last 365 days".to_owned()),
         ];
-        if self.has_allocation {
-            all.push((Period::Allocation, "Allocation period".to_owned()));
+        if let Some((begins, ends)) = self.granted {
+            let words = format!("Allocation: {} to {}", begins.words(), ends.words());
+            all.push((Period::Allocation, words));
         }
         let months =
             std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
@@ -245,6 +251,13 @@ impl Looked {
         let fitting = all.filter(|one| *one != Measure::Site || self.unit.is_some());
         let words = |one: Measure| capital(&measure(one, self.unit));
         fitting.map(|one| (one.word().to_owned(), words(one), one == self.choice.measure)).collect()
+    }
+
+    /// The account that is looked at, in words; empty for all.
+    pub fn account_words(&self, view: &View) -> String {
+        let chosen =
+            self.accounts(view).into_iter().find(|(value, _, is_on)| *is_on && !value.is_empty());
+        chosen.map(|(_, words, _)| words).unwrap_or_default()
     }
 
     /// The choices of accounts; none if there is but one.
@@ -296,7 +309,13 @@ fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, D
 /// `2026-09-03..2026-10-20`, in either order.
 fn chosen(word: &str) -> Option<(Day, Day)> {
     let (first, last) = word.split_once(TO)?;
-    let (first, last) = (Day::read(first)?, Day::read(last)?);
+    let (first, last) = match (Day::read(first), Day::read(last)) {
+        (Some(first), Some(last)) => (first, last),
+        // From one day on, or up to one: a month of it.
+        (Some(first), None) => (first, first.plus(29)),
+        (None, Some(last)) => (last.plus(-29), last),
+        (None, None) => return None,
+    };
     Some((first.min(last), first.max(last)))
 }
 
@@ -328,7 +347,9 @@ mod tests {
             ("0001-01-01..9999-12-31", Period::Chosen(TODAY.plus(-400), TODAY), 401),
             ("2030-01-01..2031-01-01", Period::Chosen(TODAY, TODAY), 1),
             ("1990-01-01..1991-01-01", Period::Chosen(TODAY.plus(-400), TODAY.plus(-400)), 1),
-            ("2026-09-03..", Period::Days30, 30),
+            ("2026-09-03..", Period::Chosen(day("2026-09-03"), day("2026-10-02")), 30),
+            ("..2026-10-02", Period::Chosen(day("2026-09-03"), day("2026-10-02")), 30),
+            ("x..2026-10-02", Period::Chosen(day("2026-09-03"), day("2026-10-02")), 30),
             ("..", Period::Days30, 30),
         ] {
             let (found, from, until) = span(word, TODAY, None);

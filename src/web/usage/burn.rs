@@ -140,7 +140,7 @@ fn sentences(
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
-        "If the coming weeks are like the last {}, {range} will be used by {}.",
+        "If the coming weeks are like the last {} weeks, {range} will be used by {}.",
         found.weeks,
         ends.words()
     ));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Sight;
-use super::words::{amount, part};
+use super::words::{NONE, amount, part};
 use crate::clock::UnixTime;
 use crate::explain::sizes;
 use crate::store::usage::jobs::Row;
@@ -86,6 +86,17 @@ impl Job {
         }
     }
 
+    /// Seconds of cores since it began, also on other days.
+    pub fn run_core_s(&self) -> u64 {
+        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+        whole(self.row.elapsed_s).saturating_mul(whole(self.row.cores))
+    }
+
+    /// Whether it ever held anything; one that was given up before has no cores.
+    pub const fn has_begun(&self) -> bool {
+        self.row.cores > 0
+    }
+
     /// The colour of its end.
     pub const fn tone(&self) -> &'static str {
         match self.outcome {
@@ -114,6 +125,9 @@ impl Job {
 
     /// How long it had waited.
     pub fn waited(&self) -> String {
+        if !self.has_begun() {
+            return NONE.to_owned();
+        }
         sizes::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
     }
 
@@ -158,7 +172,6 @@ impl Job {
 }
 
 /// How many GPUs are in `v100:2,t4:1`.
-/// How many GPUs a job held.
 pub fn gpus(list: &str) -> u64 {
     list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }

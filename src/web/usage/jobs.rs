@@ -7,7 +7,7 @@ use super::super::Answer;
 use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
 use super::rows::{SPARE, jobs_href, member_word};
-use super::search::{ENDED, Found, LOST, Stretch, find, name_of, outcome_word};
+use super::search::{All, ENDED, Found, GPUS, LOST, Stretch, find, name_of, outcome_word};
 use super::words::{amount, exact};
 use super::{Pairs, sight};
 use crate::auth::Action;
@@ -34,6 +34,10 @@ struct JobsPage {
     counted: String,
     core_hours: String,
     core_exact: String,
+    /// Core hours since each began; empty if they held the cores on these days only.
+    run_hours: String,
+    /// The account that is looked at; empty for all.
+    account: String,
     /// Empty if none of them had a GPU.
     gpu_hours: String,
     /// Core hours that need not have been asked for; empty if that is not what is looked for.
@@ -68,6 +72,7 @@ pub async fn get(
             ("until", until.as_str()),
             ("member", member.as_str()),
             ("kind", found.kind.as_str()),
+            ("with", if found.with_gpus { GPUS } else { "" }),
             ("outcome", outcome),
             ("page", page),
         ];
@@ -111,6 +116,8 @@ pub async fn get(
         counted: sizes::count(found.all.count, "job"),
         core_hours: amount(hours(found.all.core_s)),
         core_exact: exact(hours(found.all.core_s)),
+        run_hours: run_hours(&found.all),
+        account: looked.account_words(&sight.view),
         gpu_hours: if found.all.gpu_s == 0 {
             String::new()
         } else {
@@ -125,6 +132,13 @@ pub async fn get(
         leads: sight.view.leads,
         found,
     })
+}
+
+/// What jobs held in all, if that is more than on the days that are looked at.
+fn run_hours(all: &All) -> String {
+    // Where one stood still, seconds of days are rounded.
+    let is_more = all.run_core_s > all.core_s + all.core_s / 1000;
+    if is_more { amount(hours(all.run_core_s)) } else { String::new() }
 }
 
 /// Pages that so many jobs take.

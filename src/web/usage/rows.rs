@@ -143,12 +143,13 @@ pub struct Table {
     pub more: usize,
 }
 
-/// By account, where there are several.
-pub fn accounts(figures: &Figures, group: GroupId, looked: &Looked) -> Table {
+/// By account, where there are several. Only those who lead can look at everybody's jobs behind them.
+pub fn accounts(figures: &Figures, group: GroupId, looked: &Looked, leads: bool) -> Table {
     let row = |one: &OfAccount| {
         let account = format!("{}/{}", one.slug, one.account);
         let behind = |outcome: &str| {
-            jobs_href(group, looked, &[("account", &account), ("outcome", outcome)])
+            let changes = [("account", account.as_str()), ("outcome", outcome)];
+            if leads { jobs_href(group, looked, &changes) } else { String::new() }
         };
         Row {
             name: one.account.clone(),

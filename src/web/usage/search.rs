@@ -21,6 +21,8 @@ pub const MOST_JOBS: usize = 50_000;
 pub const LOST: &str = "lost";
 /// Jobs that ended in any way.
 pub const ENDED: &str = "ended";
+/// Jobs that held a GPU.
+pub const GPUS: &str = "gpus";
 
 /// What was found.
 pub struct Found {
@@ -38,6 +40,8 @@ pub struct Found {
     pub ended: &'static str,
     /// Of which sort alone; empty for all.
     pub kind: String,
+    /// Whether only those that held a GPU.
+    pub with_gpus: bool,
 }
 
 /// What all jobs that fit come to.
@@ -47,6 +51,8 @@ pub struct All {
     pub count: u64,
     /// Seconds of cores that they held.
     pub core_s: u64,
+    /// The same since each began, also on other days.
+    pub run_core_s: u64,
     /// The same of GPUs.
     pub gpu_s: u64,
     /// Seconds of cores that need not have been asked for; counted only if that is what is looked for.
@@ -58,6 +64,7 @@ impl All {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         self.count += whole(total.jobs);
         self.core_s += whole(total.core_s);
+        self.run_core_s += whole(total.run_core_s);
         self.gpu_s += whole(total.seconds).saturating_mul(gpus(&total.gpus));
     }
 }
@@ -69,6 +76,7 @@ fn only_spare(jobs: &mut Vec<Job>) -> All {
     let mut all = All { count: u64::try_from(jobs.len()).unwrap_or(u64::MAX), ..All::default() };
     for job in jobs {
         all.core_s += job.core_s;
+        all.run_core_s += job.run_core_s();
         all.spare_s += job.spare_s;
     }
     all
@@ -110,6 +118,7 @@ pub async fn find(
         user: None,
         kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
         states: states(&ask.outcome),
+        with_gpus: ask.with == GPUS,
         // What could be spared is not in the database, so all are looked at then.
         most: i64::try_from(if is_spare { MOST_JOBS } else { stretch.skip + stretch.most })
             .unwrap_or(i64::MAX),
@@ -155,7 +164,8 @@ pub async fn find(
         "failed" => "that failed or were interrupted by the cluster",
         word => Outcome::from_word(word).map_or("", Outcome::title),
     };
-    Ok(Found { jobs, all, whose, from, until, ended, kind: ask.kind.clone() })
+    let (kind, with_gpus) = (ask.kind.clone(), filter.with_gpus);
+    Ok(Found { jobs, all, whose, from, until, ended, kind, with_gpus })
 }
 
 /// Whom an address means: a name that someone of the group connected under is that person.

@@ -208,7 +208,7 @@ fn offered(offers: &[Offer], value: &str) -> Option<(ClusterId, String)> {
 const fn field(error: &NotSet) -> &'static str {
     match error {
         NotSet::NoSuchUnit => "unit",
-        NotSet::Amount => "amount",
+        NotSet::Amount | NotSet::Twice => "amount",
         NotSet::Period => "ends",
         NotSet::NoSuchAccount | NotSet::TooMany | NotSet::Auth(_) => "account",
     }
@@ -228,9 +228,16 @@ fn read(form: &GrantForm, offers: &[Offer], problems: &mut Problems) -> Option<G
     let digits = if has_thousands(&digits) { digits.replace(',', "") } else { digits };
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     let amount = digits.parse::<f64>().ok().filter(|amount| plain && *amount > 0.0);
+    let amount = amount.filter(|_| !is_ambiguous(&digits));
     if amount.is_none() {
-        let words = "Enter an amount above 0 in digits, for example 12000 or 0.5.";
-        problems.add("amount", words);
+        problems.add(
+            "amount",
+            if is_ambiguous(&digits) {
+                "This can be read in two ways. Write 12000 for twelve thousand, or 12.0 for twelve."
+            } else {
+                "Enter an amount above 0 in digits, for example 12000 or 0.5."
+            },
+        );
     }
     let begins = day(&form.begins, "begins", problems);
     let ends = day(&form.ends, "ends", problems);
@@ -238,11 +245,26 @@ fn read(form: &GrantForm, offers: &[Offer], problems: &mut Problems) -> Option<G
     Some(Grant { cluster, account, unit: unit?, amount: amount?, begins: begins?, ends: ends? })
 }
 
-/// Whether commas stand before each three digits, as in `12,000` and `1,250.5`.
+/// Whether commas stand before each three digits, as in `12,000` and `1,250.5`; not as in `1.250,50`.
 fn has_thousands(text: &str) -> bool {
-    let mut groups = text.split('.').next().unwrap_or_default().split(',');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let mut groups = whole.split(',');
     let first = groups.next().unwrap_or_default();
-    (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3)
+    (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3) && !part.contains(',')
+}
+
+/// Whether a dot before three digits may stand for thousands, as in `12.000`.
+fn is_ambiguous(text: &str) -> bool {
+    let is_whole = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit())
+    };
+    let mut groups = text.split('.');
+    let first = groups.next().unwrap_or_default();
+    let mut rest = groups.peekable();
+    rest.peek().is_some()
+        && is_whole(first, 3)
+        && !first.starts_with('0')
+        && rest.all(|group| group.len() == 3 && is_whole(group, 3))
 }
 
 fn day(text: &str, field: &'static str, problems: &mut Problems) -> Option<Day> {
@@ -324,10 +346,15 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
 /// An allocation as someone would type it.
 fn as_typed(one: &Allocation, clusters: &[Cluster]) -> GrantForm {
     let slug = clusters.iter().find(|known| known.id == one.cluster_id).map(|known| &known.slug);
+    // Digits that could be thousands get one more, so that they are not asked about.
+    let mut amount = one.amount.to_string();
+    if is_ambiguous(&amount) {
+        amount.push('0');
+    }
     GrantForm {
         account: slug.map(|slug| format!("{slug}/{}", one.account)).unwrap_or_default(),
         unit: one.unit.clone(),
-        amount: one.amount.to_string(),
+        amount,
         begins: one.begins().to_string(),
         ends: one.ends().to_string(),
     }
@@ -350,7 +377,15 @@ fn account_options(offers: &[Offer], form: &GrantForm) -> Vec<Option3> {
         };
         theirs.map(option).collect::<Vec<_>>()
     };
-    offers.iter().flat_map(of).collect()
+    with_empty(offers.iter().flat_map(of).collect(), &form.account, "Choose an account")
+}
+
+/// What was granted before may be among the choices no longer: then nothing is chosen for anyone by chance.
+fn with_empty(mut options: Vec<Option3>, chosen: &str, words: &str) -> Vec<Option3> {
+    if !chosen.is_empty() && options.iter().all(|(.., is_chosen)| !is_chosen) {
+        options.insert(0, (String::new(), words.to_owned(), true));
+    }
+    options
 }
 
 /// Cores and GPUs everywhere; the sites' own units where there are any.
@@ -370,5 +405,6 @@ fn unit_options(offers: &[Offer], form: &GrantForm) -> Vec<Option3> {
         }
         _ => unit(one, None),
     };
-    fitting.map(|one| (one.word().to_owned(), words(one), one.word() == form.unit)).collect()
+    let option = |one: Unit| (one.word().to_owned(), words(one), one.word() == form.unit);
+    with_empty(fitting.map(option).collect(), &form.unit, "Choose a unit")
 }

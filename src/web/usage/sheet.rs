@@ -11,6 +11,7 @@ use super::super::page::render;
 use super::burn::{Burn, burns};
 use super::chart::Chart;
 use super::rows::{self, Cells, Table};
+use super::search::GPUS;
 use super::{Sight, words};
 use crate::clock::Day;
 use crate::domain::{GroupId, PersonId};
@@ -119,6 +120,8 @@ struct Fact {
     hint: String,
     /// The jobs behind it; empty for none.
     href: String,
+    /// The words of that link, for those who lead and for others.
+    link: (&'static str, &'static str),
 }
 
 impl<'a> Sheet<'a> {
@@ -135,7 +138,7 @@ impl<'a> Sheet<'a> {
             facts: facts(sight, &totals, site_unit.as_deref(), &figures.totals),
             chart: Chart::of(figures, group, looked),
             burns: burns(&sight.view, &sight.allocations, looked.today),
-            accounts: rows::accounts(figures, group, looked),
+            accounts: rows::accounts(figures, group, looked, sight.view.leads),
             members: rows::members(figures, group, looked),
             kinds: rows::kinds(figures, group, looked),
             is_empty: figures.totals.is_empty(),
@@ -156,6 +159,7 @@ fn facts(sight: &Sight, totals: &Cells, site_unit: Option<&str>, sums: &Sums) ->
         exact: words::exact(exact),
         hint,
         href,
+        link: ("The jobs", "Your jobs"),
     };
     let mut all = vec![fact(
         "Core hours",
@@ -166,7 +170,8 @@ fn facts(sight: &Sight, totals: &Cells, site_unit: Option<&str>, sums: &Sums) ->
     )];
     if sums.gpu_s > 0 {
         let used = Measure::Gpus.hours(sums);
-        all.push(fact("GPU hours", &totals.gpus, used, totals.models.clone(), behind("")));
+        let with_gpus = rows::jobs_href(sight.group.id, &sight.looked, &[("with", GPUS)]);
+        all.push(fact("GPU hours", &totals.gpus, used, totals.models.clone(), with_gpus));
     }
     if let Some(unit) = site_unit {
         let used = Measure::Site.hours(sums);
@@ -183,7 +188,10 @@ fn facts(sight: &Sight, totals: &Cells, site_unit: Option<&str>, sums: &Sums) ->
         ..fact(label, value, 0.0, hint, href)
     };
     let lost_href = if lost.is_empty() { String::new() } else { behind("lost") };
-    all.push(words_only("Ended well", &totals.success, lost, lost_href));
+    all.push(Fact {
+        link: ("Those that did not", "Yours that did not"),
+        ..words_only("Ended well", &totals.success, lost, lost_href)
+    });
     let half = "half of the jobs waited less".to_owned();
     all.push(words_only("Median wait", &totals.wait, half, String::new()));
     all

@@ -23,7 +23,11 @@ pub fn exact(amount: f64) -> String {
 
 /// A part of a whole: `87 %`.
 pub fn percent(part: f64) -> String {
-    if part > 0.0 && part < 0.01 { "<1 %".to_owned() } else { format!("{} %", whole(part * 100.0)) }
+    if part > 0.0 && part < 0.01 {
+        "<1 %".to_owned()
+    } else {
+        format!("{} %", sizes::number(whole(part * 100.0)))
+    }
 }
 
 /// A part that may not be known.

@@ -100,6 +100,7 @@ async fn audit_all(width: u32) {
     let script = "return document.activeElement.id";
     wait_until("the new field is in focus", async || browser.run(script).await == "f-place-3")
         .await;
+    browser.settled().await;
     browser.run("document.querySelector('#f-kind-mlflow').click()").await;
     let script = "return document.querySelectorAll('[name=add]').length";
     wait_until("the form fits MLflow", async || browser.run(script).await == 0).await;

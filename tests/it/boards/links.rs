@@ -69,7 +69,7 @@ async fn a_link_needs_a_label_a_time_and_no_short_passphrase() {
     let World { portal, max, board, .. } = &world;
     let path = format!("/boards/{board}/links");
     for (field, value, problem) in [
-        ("label", "", "Enter a name."),
+        ("label", "", "Say whom it is for"),
         ("label", "a\u{202e}", "invisible"),
         ("days", "0", "Choose between 1 and 90 days."),
         ("days", "91", "Choose between 1 and 90 days."),

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::wait::PATIENCE;
+use super::wait::{PATIENCE, wait_until};
 
 /// A browser window with its driver; both end when it is dropped.
 pub struct Browser {
@@ -86,6 +86,7 @@ impl Browser {
             let found =
                 self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
             let found = found.unwrap_or_else(|error| panic!("{problem}: {error}"));
+            self.settled().await;
             self.window.execute(WATCH_CLICK, vec![json!(path)]).await.unwrap();
             match found.click().await {
                 Ok(()) if self.run("return window.missed === true").await == false => return,
@@ -121,6 +122,7 @@ impl Browser {
     /// The first element that fits, waiting for it.
     pub async fn find(&self, selector: &str) -> fantoccini::elements::Element {
         let found = self.window.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
+        self.settled().await;
         found.unwrap_or_else(|error| panic!("nothing fits {selector}: {error}"))
     }
 
@@ -129,6 +131,7 @@ impl Browser {
         let path = format!("//*[contains(normalize-space(.), '{words}')]");
         let found = self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(&path)).await;
         assert!(found.is_ok(), "the page never said '{words}': {}", self.text().await);
+        self.settled().await;
     }
 
     /// The visible text of the page.
@@ -141,6 +144,14 @@ impl Browser {
     /// The path of the page.
     pub async fn path(&self) -> String {
         self.window.current_url().await.unwrap().path().to_owned()
+    }
+
+    /// Waits until what has come into the page is at work: htmx listens to new elements only a moment after they are
+    /// seen, and a click before that would be lost.
+    pub async fn settled(&self) {
+        let script =
+            "return document.querySelector('.htmx-added, .htmx-settling, .htmx-swapping') === null";
+        wait_until("the page has settled", async || self.run(script).await == true).await;
     }
 
     /// Runs a script in the page and gives what it returns.

@@ -30,6 +30,8 @@ impl Client {
             .cookie_provider(jar.clone())
             // These tests speak no TLS; reading the machine's certificates would take most of their time.
             .tls_certs_only([])
+            // A connection that the portal is about to close (after a body that was too large) would be used again.
+            .pool_max_idle_per_host(0)
             .build()
             .unwrap();
         Self { url: url.to_owned(), http, jar }

@@ -38,7 +38,25 @@ async fn bad_input_changes_nothing() {
     for (key, values) in [
         ("account", vec!["", "key/def-two", "key/nobody", "x/def-one", "def-one", "key/<b>"]),
         ("unit", vec!["", "site-hours", "site-years", "bananas"]),
-        ("amount", vec!["", "0", "-1", "NaN", "inf", "1e5", "1,00", "0x10", long.as_str()]),
+        (
+            "amount",
+            vec![
+                "",
+                "0",
+                "-1",
+                "NaN",
+                "inf",
+                "1e5",
+                "1,00",
+                "1.250,50",
+                "12.000,00",
+                "1.0,000",
+                "12.000",
+                "1.250.000",
+                "0x10",
+                long.as_str(),
+            ],
+        ),
         ("begins", vec!["", "x", "2026-02-30", "0001-01-01", "9999-12-31", "2028-01-01"]),
         ("ends", vec!["", "2026-03-31", "2099-01-01", "<b>"]),
     ] {
@@ -70,6 +88,10 @@ async fn what_is_set_is_shown_and_recorded() {
     let used = world.member.get(&world.url("use")).await;
     assert!(used.text().contains("0 of 12,000 core hours"), "{}", used.text());
     assert!(used.text().contains("Too little is known yet to foretell"));
+    // The same once more would be charged with the same use.
+    let twice = world.pi.post(&world.url("allocations"), &with("amount", "500")).await;
+    assert_eq!(twice.status, 422);
+    assert!(twice.text().contains("Change its amount instead"), "{}", twice.text());
     let remove = page.attribute("form[action$='/remove']", "action");
     for who in [&world.member, &world.other, &world.admin] {
         assert_eq!(who.post(&remove, &[]).await.status, 403);
@@ -143,6 +165,15 @@ async fn an_allocation_is_changed_where_it_stands() {
     store::usage_alerts::note_told(&mut tx, pia, group, &about, START).await.unwrap();
     store::commit(tx).await.unwrap();
 
+    // Saved as it was: nothing is changed, told again or recorded.
+    assert_eq!(world.pi.post(&path, &GOOD).await.status, 303);
+    let was_told = async || {
+        let mut db = world.portal.app.store.read().await.unwrap();
+        store::usage_alerts::was_told(&mut db, pia, group, &about).await.unwrap()
+    };
+    assert!(was_told().await);
+    assert!(!world.admin.get("/activity").await.text().contains(" became "));
+
     let before = world.set().await;
     for (key, value) in [("amount", "much"), ("account", "key/def-two"), ("ends", "2026-03-31")] {
         let page = world.pi.post(&path, &with(key, value)).await;
@@ -163,13 +194,19 @@ async fn an_allocation_is_changed_where_it_stands() {
     let page = world.pi.post_and_follow(&path, &with("amount", "15000")).await;
     assert!(page.text().contains("The allocation is changed."), "{}", page.text());
     assert!(page.text().contains("15,000 core hours") && !page.text().contains("12,000"));
-    let mut db = world.portal.app.store.read().await.unwrap();
-    assert!(!store::usage_alerts::was_told(&mut db, pia, group, &about).await.unwrap());
-    drop(db);
+    assert!(!was_told().await);
     let used = world.pi.get(&world.url("use")).await;
     assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
     let log = world.admin.get("/activity").await;
     let words =
         "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 became def-one: 15000 core-hours";
     assert!(log.text().contains(words), "{}", log.text());
+
+    // Its account is no longer the group's: no other takes its place by chance.
+    world.choose(&["key/def-two"]).await;
+    let form = world.pi.get(&change).await;
+    assert_eq!(form.attribute("#f-account option[selected]", "value"), "");
+    assert_eq!(world.pi.post(&path, &with("account", "")).await.status, 422);
+    world.choose(&[]).await;
+    assert!(!world.pi.get(&world.url("accounts")).await.text().contains("?change="));
 }
