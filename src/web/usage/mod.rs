@@ -5,6 +5,7 @@ mod ask;
 mod burn;
 mod chart;
 pub mod csv;
+mod grant;
 mod job;
 pub mod jobs;
 mod notes;
