@@ -49,6 +49,9 @@ add_linux_user() {
   local groups=${accounts//\*/},harbour-people
   if id "$name" >/dev/null 2>&1; then
     [ "$(id -u "$name")" -ge 31000 ] || die "There is a user $name on this machine who is not ours"
+    # a useradd that was killed has written some of its files, and not the others
+    getent shadow "$name" >/dev/null || pwconv
+    getent group "$name" >/dev/null || groupadd -g "$(id -g "$name")" "$name"
     usermod -aG "$groups" "$name"
   else
     # password '*', not '!': sshd turns locked accounts away. A real one follows in make_secrets
