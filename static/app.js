@@ -400,7 +400,9 @@
   let unfolded = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { target } = event.detail;
-    if (target?.matches?.("[data-keep-open]")) unfolded = [...target.querySelectorAll("details[open][id]")].map((one) => one.id);
+    if (target?.matches?.("[data-keep-open]")) {
+      unfolded = [...target.querySelectorAll("details[open][id]")].map((one) => one.id);
+    }
   });
   document.addEventListener("htmx:afterSwap", () => {
     for (const id of unfolded) byId(id)?.setAttribute("open", "");

@@ -8,7 +8,8 @@
 
   for (const time of document.querySelectorAll("time[data-clock]")) {
     const at = new Date(time.dateTime);
-    time.textContent = at.toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+    const format = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
+    time.textContent = at.toLocaleString("en-GB", format);
   }
 
   const tellTime = () => {

@@ -24,7 +24,8 @@
   function paint(root) {
     const box = view(root);
     if (!box) return;
-    for (const button of root.querySelectorAll("[data-log-follow], [data-log-wrap], [data-log-search]")) button.hidden = false;
+    const buttons = root.querySelectorAll("[data-log-follow], [data-log-wrap], [data-log-search]");
+    for (const button of buttons) button.hidden = false;
     const follow = root.querySelector("[data-log-follow]");
     if (follow) {
       follow.setAttribute("aria-pressed", String(choice.follow));
@@ -74,7 +75,8 @@
 
   function ranges(box, words) {
     const hits = [];
-    const walker = document.createTreeWalker(box.querySelector("[data-log-lines]").parentNode, NodeFilter.SHOW_ELEMENT, {
+    const root = box.querySelector("[data-log-lines]").parentNode;
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT, {
       acceptNode: (node) => node.matches("[data-log-lines] div[id], [data-log-earlier] > div") && node.id !== "log-live"
         ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_SKIP,
     });

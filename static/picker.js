@@ -119,7 +119,8 @@
   });
 
   // Toasts are behind an open dialog: what goes wrong is said in it.
-  const isOurs = (event) => dialog.open && /^\/clusters\/[^/]+\/folders/.test(event.detail.requestConfig?.path ?? event.detail.pathInfo?.requestPath ?? "");
+  const requestPath = ({ detail }) => detail.requestConfig?.path ?? detail.pathInfo?.requestPath ?? "";
+  const isOurs = (event) => dialog.open && /^\/clusters\/[^/]+\/folders/.test(requestPath(event));
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (!isOurs(event) || event.detail.xhr.status < 400 || event.detail.xhr.status === 422) return;
     event.detail.shouldSwap = false;
