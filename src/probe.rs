@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::clock::UnixTime;
-use crate::vault::{Purpose, Vault};
+use crate::vault::{VaultPurpose, Vault};
 
 /// The header that carries the mark.
 pub const HEADER: &str = "x-portolan-probe";
@@ -18,7 +18,7 @@ const GOOD_FOR: i64 = 60;
 
 /// A mark made now.
 pub fn mark(vault: &Vault, now: UnixTime) -> String {
-    let signature = vault.sign(Purpose::DoctorProbe, now.0.to_string().as_bytes());
+    let signature = vault.sign(VaultPurpose::DoctorProbe, now.0.to_string().as_bytes());
     format!("{}.{}", now.0, URL_SAFE_NO_PAD.encode(signature))
 }
 
@@ -31,7 +31,7 @@ pub fn is_ours(vault: &Vault, mark: &str, now: UnixTime) -> bool {
         return false;
     };
     let recent = time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= GOOD_FOR);
-    recent && vault.verify(Purpose::DoctorProbe, time.as_bytes(), &signature)
+    recent && vault.verify(VaultPurpose::DoctorProbe, time.as_bytes(), &signature)
 }
 
 #[cfg(test)]

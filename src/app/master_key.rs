@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::files;
 use crate::store::{self, Store};
-use crate::vault::{MasterKey, Purpose, Vault};
+use crate::vault::{MasterKey, VaultPurpose, Vault};
 
 /// Where the master key comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub const KEY_CHECK: &str = "key-check";
 
 /// The value that a database keeps of its master key.
 pub fn key_check(vault: &Vault) -> [u8; 32] {
-    vault.sign(Purpose::KeyCheck, b"this database")
+    vault.sign(VaultPurpose::KeyCheck, b"this database")
 }
 
 /// The vault of this database; refuses to work on one that was sealed under another master key.

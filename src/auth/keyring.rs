@@ -10,10 +10,10 @@ use super::{Auth, AuthError, Result, place_of, token};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, keys::Keychain};
-use crate::vault::{ChainKey, Stretched, stretch};
+use crate::vault::{KeychainKey, PasswordDerivedKey, derive_password_key};
 
 /// An open keychain.
-pub(super) type Chain = Arc<ChainKey>;
+pub(super) type Chain = Arc<KeychainKey>;
 
 /// The keychains that are open now.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Keyring(Mutex<HashMap<PersonId, Chain>>);
 /// A password made ready to open a keychain. Takes a moment of work, so it is done before a transaction begins.
 pub(super) struct ReadyPassword {
     salt: [u8; 16],
-    stretched: Stretched,
+    stretched: PasswordDerivedKey,
 }
 
 impl Keyring {
@@ -63,7 +63,7 @@ impl Auth {
             None => entropy::bytes()?,
         };
         let password = password.clone();
-        let stretched = self.hashing(move || stretch(&password, &salt)).await??;
+        let stretched = self.hashing(move || derive_password_key(&password, &salt)).await??;
         Ok(ReadyPassword { salt, stretched })
     }
 
@@ -76,7 +76,7 @@ impl Auth {
         password: &ReadyPassword,
     ) -> Result<Option<Chain>> {
         if let Some(known) = store::keys::chain(db, person).await? {
-            return match self.vault.unlock_chain(
+            return match self.vault.unlock_keychain(
                 &place_of(person),
                 &password.stretched,
                 &known.by_password,
@@ -88,7 +88,7 @@ impl Auth {
                 }
             };
         }
-        let chain = ChainKey::generate()?;
+        let chain = KeychainKey::generate()?;
         self.store_chain(db, person, password, &chain).await?;
         Ok(Some(Arc::new(chain)))
     }
@@ -99,9 +99,9 @@ impl Auth {
         db: &mut store::Connection,
         person: PersonId,
         password: &ReadyPassword,
-        chain: &ChainKey,
+        chain: &KeychainKey,
     ) -> Result<()> {
-        let by_password = self.vault.lock_chain(&place_of(person), &password.stretched, chain)?;
+        let by_password = self.vault.lock_keychain(&place_of(person), &password.stretched, chain)?;
         let chain = Keychain { salt: password.salt.to_vec(), by_password };
         Ok(store::keys::put_chain(db, person, &chain, self.clock.now()).await?)
     }
@@ -115,14 +115,14 @@ impl Auth {
     }
 
     /// Locks an open keychain with a browser's token.
-    pub(super) fn chain_for_token(&self, token: &str, chain: &ChainKey) -> Result<Vec<u8>> {
-        Ok(self.vault.lock_chain_for_session(&place_of_token(token), token, chain)?)
+    pub(super) fn chain_for_token(&self, token: &str, chain: &KeychainKey) -> Result<Vec<u8>> {
+        Ok(self.vault.lock_keychain_for_session(&place_of_token(token), token, chain)?)
     }
 
     /// Opens a keychain with a browser's token.
     pub(super) fn chain_from_token(&self, token: &str, sealed: &[u8]) -> Option<Chain> {
         self.vault
-            .unlock_chain_for_session(&place_of_token(token), token, sealed)
+            .unlock_keychain_for_session(&place_of_token(token), token, sealed)
             .ok()
             .map(Arc::new)
     }

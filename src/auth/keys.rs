@@ -9,7 +9,7 @@ use super::{Auth, AuthError, Result, Visitor};
 use crate::domain::{KeyId, LineRole, PersonId};
 use crate::store::keys::{NewKey, SshKey};
 use crate::store::{self, StoreError};
-use crate::vault::SealedKeyRef;
+use crate::vault::SealedPrivateKeyRef;
 
 /// Where a key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,10 +181,10 @@ impl Auth {
             let private = match (&chain, &sealed.unattended) {
                 (Ok(chain), _) => chain.open_private(
                     &place,
-                    SealedKeyRef { body: &sealed.body, own_key: &sealed.own_key },
+                    SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key },
                 )?,
                 (Err(_), Some(unattended)) => {
-                    self.vault.open_unattended(&place, &sealed.body, unattended)?
+                    self.vault.open_private_unattended(&place, &sealed.body, unattended)?
                 }
                 (Err(_), None) => continue,
             };

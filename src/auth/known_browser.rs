@@ -8,14 +8,14 @@ use super::{Auth, AuthError, Result};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, people::Credentials};
-use crate::vault::Purpose;
+use crate::vault::VaultPurpose;
 
 impl Auth {
     /// A new mark for a browser from which this person has just signed in. It holds until the password or the second
     /// factor changes: whoever once knew the old password has no use for it afterwards.
     pub(super) fn mark_browser(&self, whose: &Credentials) -> std::io::Result<String> {
         let id = URL_SAFE_NO_PAD.encode(entropy::bytes::<12>()?);
-        let signature = self.vault.sign(Purpose::KnownBrowser, &message(whose, &id));
+        let signature = self.vault.sign(VaultPurpose::KnownBrowser, &message(whose, &id));
         Ok(format!("{id}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
@@ -33,7 +33,7 @@ impl Auth {
     ) -> Option<&'a str> {
         let (id, signature) = mark?.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.vault.verify(Purpose::KnownBrowser, &message(whose, id), &signature).then_some(id)
+        self.vault.verify(VaultPurpose::KnownBrowser, &message(whose, id), &signature).then_some(id)
     }
 }
 

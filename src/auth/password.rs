@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::limits::Bucket;
 use super::{Auth, AuthError, Result, place_of};
 use crate::domain::{PersonId, SignInName};
-use crate::vault::Purpose;
+use crate::vault::VaultPurpose;
 
 /// Fewest characters of a password.
 pub const MIN: usize = 10;
@@ -97,7 +97,7 @@ impl Auth {
 
     /// Seals a hash for its owner.
     pub(super) fn seal_hash(&self, person: PersonId, hash: &str) -> Result<Vec<u8>> {
-        Ok(self.vault.seal(Purpose::PasswordHash, &place_of(person), hash.as_bytes())?)
+        Ok(self.vault.seal(VaultPurpose::PasswordHash, &place_of(person), hash.as_bytes())?)
     }
 
     /// Whether a password is the one behind a sealed hash. Without one it takes the same time and says no,
@@ -109,7 +109,7 @@ impl Auth {
     ) -> Result<bool> {
         let hash = match stored {
             Some((person, sealed)) => {
-                Some(self.vault.open(Purpose::PasswordHash, &place_of(person), sealed)?)
+                Some(self.vault.open(VaultPurpose::PasswordHash, &place_of(person), sealed)?)
             }
             None => None,
         };

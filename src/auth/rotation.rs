@@ -8,7 +8,7 @@ use super::{Auth, Result, place_of};
 use crate::domain::KeyId;
 use crate::store;
 use crate::store::sealed::{Column, Value};
-use crate::vault::{Purpose, SigningKey, Vault};
+use crate::vault::{VaultPurpose, SigningKey, Vault};
 
 /// Fact that holds the signing keys of recovery codes from before.
 const RETIRED: &str = "retired-recovery-keys";
@@ -31,8 +31,8 @@ impl Auth {
         for key in self.retired_signing_keys(db).await? {
             keys.extend_from_slice(key.as_bytes());
         }
-        keys.extend_from_slice(self.vault.signing_key(Purpose::RecoveryCode).as_bytes());
-        store::facts::set(db, RETIRED, &to.seal(Purpose::FormerSigningKey, RETIRED, &keys)?)
+        keys.extend_from_slice(self.vault.signing_key(VaultPurpose::RecoveryCode).as_bytes());
+        store::facts::set(db, RETIRED, &to.seal(VaultPurpose::FormerSigningKey, RETIRED, &keys)?)
             .await?;
         record(
             db,
@@ -51,7 +51,7 @@ impl Auth {
         db: &mut store::Connection,
     ) -> Result<Vec<SigningKey>> {
         let Some(sealed) = store::facts::get(db, RETIRED).await? else { return Ok(Vec::new()) };
-        let keys = self.vault.open(Purpose::FormerSigningKey, RETIRED, &sealed)?;
+        let keys = self.vault.open(VaultPurpose::FormerSigningKey, RETIRED, &sealed)?;
         Ok(keys
             .chunks_exact(LENGTH)
             .map(SigningKey::from_bytes)
@@ -59,18 +59,18 @@ impl Auth {
     }
 }
 
-fn address(column: Column, value: &Value) -> (Purpose, String) {
+fn address(column: Column, value: &Value) -> (VaultPurpose, String) {
     match column {
-        Column::PasswordHash => (Purpose::PasswordHash, place_of(value.person)),
-        Column::OneTimeCodeSecret => (Purpose::OneTimeCodeSecret, place_of(value.person)),
-        Column::ChainByPassword => (Purpose::ChainByPassword, place_of(value.person)),
+        Column::PasswordHash => (VaultPurpose::PasswordHash, place_of(value.person)),
+        Column::OneTimeCodeSecret => (VaultPurpose::OneTimeCodeSecret, place_of(value.person)),
+        Column::ChainByPassword => (VaultPurpose::ChainByPassword, place_of(value.person)),
         Column::ChainBySession | Column::ChainByPending => {
-            (Purpose::ChainBySession, place_of_hash(&value.token_hash))
+            (VaultPurpose::ChainBySession, place_of_hash(&value.token_hash))
         }
         Column::UnattendedKey => {
-            (Purpose::UnattendedKey, place_of_key(value.person, KeyId(value.key)))
+            (VaultPurpose::UnattendedKey, place_of_key(value.person, KeyId(value.key)))
         }
-        Column::WebhookAddress => (Purpose::WebhookAddress, place_of(value.person)),
-        Column::WebhookSecret => (Purpose::WebhookSecret, place_of(value.person)),
+        Column::WebhookAddress => (VaultPurpose::WebhookAddress, place_of(value.person)),
+        Column::WebhookSecret => (VaultPurpose::WebhookSecret, place_of(value.person)),
     }
 }

@@ -10,7 +10,7 @@ use super::{Action, Auth, AuthError, Result, Visitor, place_of};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, people::Credentials};
-use crate::vault::Purpose;
+use crate::vault::VaultPurpose;
 
 /// Recovery codes handed out at once.
 const RECOVERY_CODES: usize = 10;
@@ -37,7 +37,7 @@ impl Auth {
             None => Zeroizing::new(entropy::bytes::<20>()?.to_vec()),
         };
         let sealed =
-            self.vault.seal(Purpose::OneTimeCodeSecret, &enrolment_place(who.person.id), &bytes)?;
+            self.vault.seal(VaultPurpose::OneTimeCodeSecret, &enrolment_place(who.person.id), &bytes)?;
         let totp = totp(&bytes, issuer, &who.person.name)?;
         let text = totp.secret().to_base32();
         let groups: Vec<&str> =
@@ -64,7 +64,7 @@ impl Auth {
         let bytes = self.open_secret(&enrolment_place(who.person.id), sealed)?;
         let step = matching_step(&bytes, code, now.0).ok_or(AuthError::WrongCode)?;
         let stored =
-            self.vault.seal(Purpose::OneTimeCodeSecret, &place_of(who.person.id), &bytes)?;
+            self.vault.seal(VaultPurpose::OneTimeCodeSecret, &place_of(who.person.id), &bytes)?;
         let codes = recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
@@ -179,11 +179,11 @@ impl Auth {
 
     /// What is kept of a code: useless without the master key, and bound to its owner.
     fn sign_code(&self, person: PersonId, code: &str) -> [u8; 32] {
-        self.vault.sign(Purpose::RecoveryCode, code_message(person, code).as_bytes())
+        self.vault.sign(VaultPurpose::RecoveryCode, code_message(person, code).as_bytes())
     }
 
     fn open_secret(&self, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.vault.open(Purpose::OneTimeCodeSecret, place, sealed)?)
+        Ok(self.vault.open(VaultPurpose::OneTimeCodeSecret, place, sealed)?)
     }
 }
 

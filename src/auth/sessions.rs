@@ -8,7 +8,7 @@ use super::{Auth, AuthError, Ended, Result, Viewer, Visitor};
 use crate::clock::UnixTime;
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
-use crate::vault::ChainKey;
+use crate::vault::KeychainKey;
 
 /// A session's last use is written at most this often, in seconds: a page view should not be a disk write.
 const TOUCH_EVERY: i64 = 60;
@@ -112,7 +112,7 @@ impl Auth {
         &self,
         db: &mut store::Connection,
         person: PersonId,
-        chain: Option<&ChainKey>,
+        chain: Option<&KeychainKey>,
         visitor: &Visitor,
     ) -> Result<Token> {
         let now = self.clock.now();

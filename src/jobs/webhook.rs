@@ -18,7 +18,7 @@ use crate::domain::{NoticeId, PersonId};
 use crate::entropy;
 use crate::store::webhooks::Webhook;
 use crate::store::{self, Store};
-use crate::vault::{Purpose, Vault};
+use crate::vault::{VaultPurpose, Vault};
 
 mod address;
 mod message;
@@ -165,7 +165,7 @@ impl Webhooks {
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
                 (
-                    inner.seal(Purpose::WebhookAddress, person, address.as_str())?,
+                    inner.seal(VaultPurpose::WebhookAddress, person, address.as_str())?,
                     sealed,
                     Some(secret),
                 )
@@ -245,16 +245,16 @@ impl Inner {
     fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), SetError> {
         let bytes = Zeroizing::new(entropy::bytes::<32>().map_err(crate::vault::VaultError::from)?);
         let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
-        Ok((self.seal(Purpose::WebhookSecret, person, &secret)?, secret))
+        Ok((self.seal(VaultPurpose::WebhookSecret, person, &secret)?, secret))
     }
 
-    fn seal(&self, purpose: Purpose, person: PersonId, text: &str) -> Result<Vec<u8>, SetError> {
+    fn seal(&self, purpose: VaultPurpose, person: PersonId, text: &str) -> Result<Vec<u8>, SetError> {
         Ok(self.vault.seal(purpose, &auth::place_of(person), text.as_bytes())?)
     }
 
     fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, SetError> {
         Ok(self.vault.open(
-            Purpose::WebhookSecret,
+            VaultPurpose::WebhookSecret,
             &auth::place_of(webhook.person_id),
             &webhook.secret,
         )?)
@@ -262,7 +262,7 @@ impl Inner {
 
     fn open_address(&self, webhook: &Webhook) -> Result<Address, SetError> {
         let opened = self.vault.open(
-            Purpose::WebhookAddress,
+            VaultPurpose::WebhookAddress,
             &auth::place_of(webhook.person_id),
             &webhook.url,
         )?;

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{NONCE_LEN, Purpose, Vault, VaultError};
+use super::{NONCE_LEN, VaultPurpose, Vault, VaultError};
 use crate::entropy;
 
 /// Bytes of the random salt with which a password is stretched.
@@ -30,18 +30,18 @@ const KEY_LEN: usize = 32;
 
 /// The cost of stretching belongs to [`VERSION`]: were it to follow the defaults of the crate, an update
 /// of the crate would lock everyone out. In KiB of memory, passes and lanes.
-const STRETCH: (u32, u32, u32) = (19 * 1024, 2, 1);
+const STRETCH_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 
 /// What an inner layer is for; each has a key of its own, derived from the secret that opens it.
 #[derive(Clone, Copy)]
-enum Layer {
+enum KeychainLayer {
     Password,
     Session,
     OwnKey,
     Private,
 }
 
-impl Layer {
+impl KeychainLayer {
     const fn info(self) -> &'static [u8] {
         match self {
             Self::Password => b"portolan/1/layer/password",
@@ -63,7 +63,7 @@ impl Layer {
         let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
         let sealed = self
             .cipher(secret)
-            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &bound_to(place) })
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &associated_data(place) })
             .map_err(|_| VaultError::DoesNotOpen)?;
         Ok([&[VERSION][..], &nonce, &sealed].concat())
     }
@@ -79,20 +79,20 @@ impl Layer {
         };
         let (nonce, body) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
         self.cipher(secret)
-            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &bound_to(place) })
+            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &associated_data(place) })
             .map(Zeroizing::new)
             .map_err(|_| VaultError::DoesNotOpen)
     }
 }
 
-fn bound_to(place: &str) -> Vec<u8> {
+fn associated_data(place: &str) -> Vec<u8> {
     [&[VERSION][..], place.as_bytes()].concat()
 }
 
 /// 32 secret bytes that go to zero when dropped and never show.
-struct Secret(Zeroizing<[u8; KEY_LEN]>);
+struct SecretKeyBytes(Zeroizing<[u8; KEY_LEN]>);
 
-impl Secret {
+impl SecretKeyBytes {
     fn random() -> Result<Self, VaultError> {
         Ok(Self(Zeroizing::new(entropy::bytes()?)))
     }
@@ -108,21 +108,21 @@ impl Secret {
 }
 
 /// A password after Argon2id. As secret as the password itself.
-pub struct Stretched(Secret);
+pub struct PasswordDerivedKey(SecretKeyBytes);
 
 /// The key of one person's keychain: it opens the keys of their private keys.
-pub struct ChainKey(Secret);
+pub struct KeychainKey(SecretKeyBytes);
 
 /// The key under which exactly one private key is sealed.
-struct OwnKey(Secret);
+struct DataEncryptionKey(SecretKeyBytes);
 
-impl std::fmt::Debug for Stretched {
+impl std::fmt::Debug for PasswordDerivedKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Stretched")
     }
 }
 
-impl std::fmt::Debug for ChainKey {
+impl std::fmt::Debug for KeychainKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ChainKey")
     }
@@ -130,7 +130,7 @@ impl std::fmt::Debug for ChainKey {
 
 /// A private key as it is stored.
 #[derive(Debug)]
-pub struct SealedKey {
+pub struct SealedPrivateKey {
     /// The private key under its own key.
     pub body: Vec<u8>,
     /// Its own key under the owner's chain key.
@@ -139,144 +139,144 @@ pub struct SealedKey {
 
 /// A stored private key, borrowed from wherever it was read.
 #[derive(Debug, Clone, Copy)]
-pub struct SealedKeyRef<'a> {
+pub struct SealedPrivateKeyRef<'a> {
     /// See [`SealedKey::body`].
     pub body: &'a [u8],
     /// See [`SealedKey::own_key`].
     pub own_key: &'a [u8],
 }
 
-impl<'a> From<&'a SealedKey> for SealedKeyRef<'a> {
-    fn from(sealed: &'a SealedKey) -> Self {
+impl<'a> From<&'a SealedPrivateKey> for SealedPrivateKeyRef<'a> {
+    fn from(sealed: &'a SealedPrivateKey) -> Self {
         Self { body: &sealed.body, own_key: &sealed.own_key }
     }
 }
 
 /// Stretches a password. It takes as long as checking one does, so it belongs on a thread for such work.
-pub fn stretch(password: &SecretString, salt: &[u8; SALT_LEN]) -> Result<Stretched, VaultError> {
-    let (memory, passes, lanes) = STRETCH;
+pub fn derive_password_key(password: &SecretString, salt: &[u8; SALT_LEN]) -> Result<PasswordDerivedKey, VaultError> {
+    let (memory, passes, lanes) = STRETCH_COST;
     let cost = Params::new(memory, passes, lanes, Some(KEY_LEN)).map_err(VaultError::Stretching)?;
     let mut out = Zeroizing::new([0; KEY_LEN]);
     Argon2::new(Algorithm::Argon2id, Version::V0x13, cost)
         .hash_password_into(password.expose_secret().as_bytes(), salt, &mut out[..])
         .map_err(VaultError::Stretching)?;
-    Ok(Stretched(Secret(out)))
+    Ok(PasswordDerivedKey(SecretKeyBytes(out)))
 }
 
-impl ChainKey {
+impl KeychainKey {
     /// A new random chain key, for a person who has none yet.
     pub fn generate() -> Result<Self, VaultError> {
-        Secret::random().map(Self)
+        SecretKeyBytes::random().map(Self)
     }
 
     /// Seals a private key under a new key of its own. `place` is for example `person:17/key:5`.
-    pub fn seal_private(&self, place: &str, private: &[u8]) -> Result<SealedKey, VaultError> {
-        let own = OwnKey(Secret::random()?);
-        let body = Layer::Private.seal(&*own.0.0, place, private)?;
-        Ok(SealedKey { body, own_key: self.wrap(place, &own)? })
+    pub fn seal_private(&self, place: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
+        let own = DataEncryptionKey(SecretKeyBytes::random()?);
+        let body = KeychainLayer::Private.seal(&*own.0.0, place, private)?;
+        Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
     }
 
     /// Opens what [`ChainKey::seal_private`] made for the same place.
     pub fn open_private(
         &self,
         place: &str,
-        sealed: SealedKeyRef<'_>,
+        sealed: SealedPrivateKeyRef<'_>,
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         self.unwrap(place, sealed.own_key)?.open(place, sealed.body)
     }
 
-    fn wrap(&self, place: &str, own: &OwnKey) -> Result<Vec<u8>, VaultError> {
-        Layer::OwnKey.seal(&*self.0.0, place, &*own.0.0)
+    fn wrap(&self, place: &str, own: &DataEncryptionKey) -> Result<Vec<u8>, VaultError> {
+        KeychainLayer::OwnKey.seal(&*self.0.0, place, &*own.0.0)
     }
 
-    fn unwrap(&self, place: &str, own_key: &[u8]) -> Result<OwnKey, VaultError> {
-        let opened = Layer::OwnKey.open(&*self.0.0, place, own_key)?;
-        Secret::from_opened(&opened).map(OwnKey)
+    fn unwrap(&self, place: &str, own_key: &[u8]) -> Result<DataEncryptionKey, VaultError> {
+        let opened = KeychainLayer::OwnKey.open(&*self.0.0, place, own_key)?;
+        SecretKeyBytes::from_opened(&opened).map(DataEncryptionKey)
     }
 }
 
-impl OwnKey {
+impl DataEncryptionKey {
     fn open(&self, place: &str, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        Layer::Private.open(&*self.0.0, place, body)
+        KeychainLayer::Private.open(&*self.0.0, place, body)
     }
 }
 
 impl Vault {
     /// Locks a chain key with a stretched password. `person` is its place, for example `person:17`.
-    pub fn lock_chain(
+    pub fn lock_keychain(
         &self,
         person: &str,
-        stretched: &Stretched,
-        chain: &ChainKey,
+        stretched: &PasswordDerivedKey,
+        chain: &KeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = Layer::Password.seal(&*stretched.0.0, person, &*chain.0.0)?;
-        self.seal(Purpose::ChainByPassword, person, &inner)
+        let inner = KeychainLayer::Password.seal(&*stretched.0.0, person, &*chain.0.0)?;
+        self.seal(VaultPurpose::ChainByPassword, person, &inner)
     }
 
     /// Opens what [`Vault::lock_chain`] made for the same person and password.
-    pub fn unlock_chain(
+    pub fn unlock_keychain(
         &self,
         person: &str,
-        stretched: &Stretched,
+        stretched: &PasswordDerivedKey,
         sealed: &[u8],
-    ) -> Result<ChainKey, VaultError> {
-        let inner = self.open(Purpose::ChainByPassword, person, sealed)?;
-        let chain = Layer::Password.open(&*stretched.0.0, person, &inner)?;
-        Secret::from_opened(&chain).map(ChainKey)
+    ) -> Result<KeychainKey, VaultError> {
+        let inner = self.open(VaultPurpose::ChainByPassword, person, sealed)?;
+        let chain = KeychainLayer::Password.open(&*stretched.0.0, person, &inner)?;
+        SecretKeyBytes::from_opened(&chain).map(KeychainKey)
     }
 
     /// Locks a chain key with a session's token, which only the browser keeps: a portal that was restarted
     /// opens the chain again with the cookie. `place` is for example `person:17/session:9`.
     ///
     /// A token has all its randomness already, so it is not stretched.
-    pub fn lock_chain_for_session(
+    pub fn lock_keychain_for_session(
         &self,
         place: &str,
         token: &str,
-        chain: &ChainKey,
+        chain: &KeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = Layer::Session.seal(token.as_bytes(), place, &*chain.0.0)?;
-        self.seal(Purpose::ChainBySession, place, &inner)
+        let inner = KeychainLayer::Session.seal(token.as_bytes(), place, &*chain.0.0)?;
+        self.seal(VaultPurpose::ChainBySession, place, &inner)
     }
 
     /// Opens what [`Vault::lock_chain_for_session`] made for the same place and token.
-    pub fn unlock_chain_for_session(
+    pub fn unlock_keychain_for_session(
         &self,
         place: &str,
         token: &str,
         sealed: &[u8],
-    ) -> Result<ChainKey, VaultError> {
-        let inner = self.open(Purpose::ChainBySession, place, sealed)?;
-        let chain = Layer::Session.open(token.as_bytes(), place, &inner)?;
-        Secret::from_opened(&chain).map(ChainKey)
+    ) -> Result<KeychainKey, VaultError> {
+        let inner = self.open(VaultPurpose::ChainBySession, place, sealed)?;
+        let chain = KeychainLayer::Session.open(token.as_bytes(), place, &inner)?;
+        SecretKeyBytes::from_opened(&chain).map(KeychainKey)
     }
 
     /// Lets a private key be used without its owner: its own key, sealed under the master key alone.
     pub fn allow_unattended(
         &self,
-        chain: &ChainKey,
+        chain: &KeychainKey,
         place: &str,
         own_key: &[u8],
     ) -> Result<Vec<u8>, VaultError> {
         let own = chain.unwrap(place, own_key)?;
         let mut versioned = Zeroizing::new([VERSION; 1 + KEY_LEN]);
         versioned[1..].copy_from_slice(&*own.0.0);
-        self.seal(Purpose::UnattendedKey, place, &*versioned)
+        self.seal(VaultPurpose::UnattendedKey, place, &*versioned)
     }
 
     /// Opens a private key with what [`Vault::allow_unattended`] made.
-    pub fn open_unattended(
+    pub fn open_private_unattended(
         &self,
         place: &str,
         body: &[u8],
         unattended: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        self.unattended(place, unattended)?.open(place, body)
+        self.open_unattended_data_key(place, unattended)?.open(place, body)
     }
 
-    fn unattended(&self, place: &str, sealed: &[u8]) -> Result<OwnKey, VaultError> {
-        match self.open(Purpose::UnattendedKey, place, sealed)?.split_first() {
-            Some((&VERSION, own)) => Secret::from_opened(own).map(OwnKey),
+    fn open_unattended_data_key(&self, place: &str, sealed: &[u8]) -> Result<DataEncryptionKey, VaultError> {
+        match self.open(VaultPurpose::UnattendedKey, place, sealed)?.split_first() {
+            Some((&VERSION, own)) => SecretKeyBytes::from_opened(own).map(DataEncryptionKey),
             _ => Err(VaultError::DoesNotOpen),
         }
     }

@@ -14,7 +14,7 @@ mod keychain;
 mod master_key;
 mod rotation;
 
-pub use keychain::{ChainKey, SALT_LEN, SealedKey, SealedKeyRef, Stretched, stretch};
+pub use keychain::{KeychainKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef, PasswordDerivedKey, derive_password_key};
 pub use master_key::{MasterKey, MasterKeyError};
 pub use rotation::SigningKey;
 
@@ -24,7 +24,7 @@ const NONCE_LEN: usize = 24;
 
 /// What a sealed value or a signature is for; each purpose has its own key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum VaultPurpose {
     /// Password hashes: a stolen database alone cannot be tried against a word list.
     PasswordHash,
     /// Secrets of one-time-code apps.
@@ -53,7 +53,7 @@ pub enum Purpose {
     WebhookSecret,
 }
 
-impl Purpose {
+impl VaultPurpose {
     const fn info(self) -> &'static [u8] {
         match self {
             Self::PasswordHash => b"portolan/1/password-hash",
@@ -102,7 +102,7 @@ impl Vault {
     }
 
     /// Seals `plain` for `purpose`, bound to `place` (for example `person:17`).
-    pub fn seal(&self, purpose: Purpose, place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
+    pub fn seal(&self, purpose: VaultPurpose, place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
         let sealed = self
             .cipher(purpose)
@@ -114,7 +114,7 @@ impl Vault {
     /// Opens what [`Vault::seal`] made for the same purpose and place.
     pub fn open(
         &self,
-        purpose: Purpose,
+        purpose: VaultPurpose,
         place: &str,
         sealed: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
@@ -127,26 +127,26 @@ impl Vault {
     }
 
     /// A signature over `message` for `purpose`.
-    pub fn sign(&self, purpose: Purpose, message: &[u8]) -> [u8; 32] {
+    pub fn sign(&self, purpose: VaultPurpose, message: &[u8]) -> [u8; 32] {
         self.mac(purpose, message).finalize().into_bytes().into()
     }
 
     /// Whether `signature` is ours, compared in constant time.
-    pub fn verify(&self, purpose: Purpose, message: &[u8], signature: &[u8]) -> bool {
+    pub fn verify(&self, purpose: VaultPurpose, message: &[u8], signature: &[u8]) -> bool {
         self.mac(purpose, message).verify_slice(signature).is_ok()
     }
 
-    fn mac(&self, purpose: Purpose, message: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, purpose: VaultPurpose, message: &[u8]) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new(&(*self.key::<64>(purpose)).into());
         mac.update(message);
         mac
     }
 
-    fn cipher(&self, purpose: Purpose) -> XChaCha20Poly1305 {
+    fn cipher(&self, purpose: VaultPurpose) -> XChaCha20Poly1305 {
         XChaCha20Poly1305::new(&(*self.key::<32>(purpose)).into())
     }
 
-    fn key<const N: usize>(&self, purpose: Purpose) -> Zeroizing<[u8; N]> {
+    fn key<const N: usize>(&self, purpose: VaultPurpose) -> Zeroizing<[u8; N]> {
         let mut key = Zeroizing::new([0; N]);
         let expanded =
             Hkdf::<Sha256>::new(None, self.master.bytes()).expand(purpose.info(), &mut key[..]);
@@ -172,42 +172,42 @@ mod tests {
     #[test]
     fn what_was_sealed_opens_in_its_place_only() {
         let vault_a = vault('a');
-        let sealed = vault_a.seal(Purpose::PasswordHash, "person:1", b"secret").unwrap();
-        assert_eq!(&**vault_a.open(Purpose::PasswordHash, "person:1", &sealed).unwrap(), b"secret");
+        let sealed = vault_a.seal(VaultPurpose::PasswordHash, "person:1", b"secret").unwrap();
+        assert_eq!(&**vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed).unwrap(), b"secret");
         assert!(
-            vault_a.open(Purpose::PasswordHash, "person:2", &sealed).is_err(),
+            vault_a.open(VaultPurpose::PasswordHash, "person:2", &sealed).is_err(),
             "moved to another person"
         );
         assert!(
-            vault_a.open(Purpose::OneTimeCodeSecret, "person:1", &sealed).is_err(),
+            vault_a.open(VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err(),
             "other purpose"
         );
         assert!(
-            vault('b').open(Purpose::PasswordHash, "person:1", &sealed).is_err(),
+            vault('b').open(VaultPurpose::PasswordHash, "person:1", &sealed).is_err(),
             "other master key"
         );
         for position in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[position] ^= 1;
-            assert!(vault_a.open(Purpose::PasswordHash, "person:1", &changed).is_err());
+            assert!(vault_a.open(VaultPurpose::PasswordHash, "person:1", &changed).is_err());
         }
-        assert!(vault_a.open(Purpose::PasswordHash, "person:1", &sealed[..10]).is_err());
+        assert!(vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed[..10]).is_err());
     }
 
     #[test]
     fn equal_values_seal_differently() {
-        let seal = || vault('a').seal(Purpose::PasswordHash, "x", b"same").unwrap();
+        let seal = || vault('a').seal(VaultPurpose::PasswordHash, "x", b"same").unwrap();
         assert_ne!(seal(), seal());
     }
 
     #[test]
     fn signatures_hold_for_their_purpose_and_message() {
         let vault = vault('a');
-        let signature = vault.sign(Purpose::KnownBrowser, b"m");
-        assert!(vault.verify(Purpose::KnownBrowser, b"m", &signature));
-        assert!(!vault.verify(Purpose::KnownBrowser, b"n", &signature));
-        assert!(!vault.verify(Purpose::DoctorProbe, b"m", &signature));
-        assert!(!vault.verify(Purpose::KnownBrowser, b"m", &signature[..31]));
+        let signature = vault.sign(VaultPurpose::KnownBrowser, b"m");
+        assert!(vault.verify(VaultPurpose::KnownBrowser, b"m", &signature));
+        assert!(!vault.verify(VaultPurpose::KnownBrowser, b"n", &signature));
+        assert!(!vault.verify(VaultPurpose::DoctorProbe, b"m", &signature));
+        assert!(!vault.verify(VaultPurpose::KnownBrowser, b"m", &signature[..31]));
     }
 
     #[test]

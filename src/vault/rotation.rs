@@ -4,7 +4,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{Purpose, Vault, VaultError};
+use super::{VaultPurpose, Vault, VaultError};
 
 /// The key of one signing purpose under one master key. What was signed with it and is kept only as a
 /// signature cannot be signed again, so the key itself goes along, sealed for
@@ -47,7 +47,7 @@ impl Vault {
     pub fn reseal(
         &self,
         to: &Self,
-        purpose: Purpose,
+        purpose: VaultPurpose,
         place: &str,
         sealed: &[u8],
     ) -> Result<Vec<u8>, VaultError> {
@@ -56,7 +56,7 @@ impl Vault {
 
     /// The key with which [`Vault::sign`] signs for `purpose`. Only for purposes that sign and never seal:
     /// the sealing key of a purpose begins with the same bytes.
-    pub fn signing_key(&self, purpose: Purpose) -> SigningKey {
+    pub fn signing_key(&self, purpose: VaultPurpose) -> SigningKey {
         SigningKey(self.key(purpose))
     }
 }
@@ -73,33 +73,33 @@ mod tests {
     #[test]
     fn a_sealed_value_moves_to_another_master_key() {
         let (old, new) = (vault('a'), vault('b'));
-        let sealed = old.seal(Purpose::OneTimeCodeSecret, "person:1", b"secret").unwrap();
-        let moved = old.reseal(&new, Purpose::OneTimeCodeSecret, "person:1", &sealed).unwrap();
-        assert_eq!(&**new.open(Purpose::OneTimeCodeSecret, "person:1", &moved).unwrap(), b"secret");
-        assert!(old.open(Purpose::OneTimeCodeSecret, "person:1", &moved).is_err());
-        assert!(old.reseal(&new, Purpose::OneTimeCodeSecret, "person:2", &sealed).is_err());
-        assert!(new.reseal(&old, Purpose::OneTimeCodeSecret, "person:1", &sealed).is_err());
+        let sealed = old.seal(VaultPurpose::OneTimeCodeSecret, "person:1", b"secret").unwrap();
+        let moved = old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).unwrap();
+        assert_eq!(&**new.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).unwrap(), b"secret");
+        assert!(old.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).is_err());
+        assert!(old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:2", &sealed).is_err());
+        assert!(new.reseal(&old, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err());
     }
 
     #[test]
     fn old_signatures_are_checked_with_the_key_that_was_kept() {
         let (old, new) = (vault('a'), vault('b'));
-        let signature = old.sign(Purpose::RecoveryCode, b"code");
+        let signature = old.sign(VaultPurpose::RecoveryCode, b"code");
         let kept = new
             .seal(
-                Purpose::FormerSigningKey,
+                VaultPurpose::FormerSigningKey,
                 "recovery-code",
-                old.signing_key(Purpose::RecoveryCode).as_bytes(),
+                old.signing_key(VaultPurpose::RecoveryCode).as_bytes(),
             )
             .unwrap();
         let key = SigningKey::from_bytes(
-            &new.open(Purpose::FormerSigningKey, "recovery-code", &kept).unwrap(),
+            &new.open(VaultPurpose::FormerSigningKey, "recovery-code", &kept).unwrap(),
         )
         .unwrap();
         assert_eq!(key.sign(b"code"), signature);
         assert_ne!(key.sign(b"other"), signature);
-        assert!(!new.verify(Purpose::RecoveryCode, b"code", &signature));
-        assert_ne!(new.signing_key(Purpose::RecoveryCode).sign(b"code"), signature);
+        assert!(!new.verify(VaultPurpose::RecoveryCode, b"code", &signature));
+        assert_ne!(new.signing_key(VaultPurpose::RecoveryCode).sign(b"code"), signature);
         assert!(SigningKey::from_bytes(&[0; 63]).is_err());
         assert_eq!(format!("{key:?}"), "SigningKey");
     }

@@ -10,7 +10,7 @@ use super::cookies::{self, Kind};
 use super::extract::{Context, Me};
 use super::flash::see_other;
 use crate::error::AppError;
-use crate::vault::Purpose;
+use crate::vault::VaultPurpose;
 
 /// Seconds it waits for its page.
 const KEPT_FOR: i64 = 60;
@@ -30,7 +30,7 @@ pub fn redirect(context: Context, me: &Me, to: &str, shown: &Shown) -> Answer {
     let sealed = context
         .app
         .vault
-        .seal(Purpose::ShownOnce, &place(me, to), text.as_bytes())
+        .seal(VaultPurpose::ShownOnce, &place(me, to), text.as_bytes())
         .map_err(|error| AppError::Internal(error.to_string()))?;
     let value = URL_SAFE_NO_PAD.encode(sealed);
     let jar = cookies::set(context.jar, &context.app, Kind::Once, &value, KEPT_FOR);
@@ -40,7 +40,7 @@ pub fn redirect(context: Context, me: &Me, to: &str, shown: &Shown) -> Answer {
 /// The link that waits for this page, if one does.
 pub fn waiting(context: &Context, me: &Me, here: &str) -> Option<Shown> {
     let sealed = URL_SAFE_NO_PAD.decode(context.cookie(Kind::Once)?).ok()?;
-    let text = context.app.vault.open(Purpose::ShownOnce, &place(me, here), &sealed).ok()?;
+    let text = context.app.vault.open(VaultPurpose::ShownOnce, &place(me, here), &sealed).ok()?;
     let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
     Some(Shown { link: link.to_owned(), label: label.to_owned() })
 }

@@ -9,7 +9,7 @@ use portolan::config::Config;
 use portolan::domain::{LineRole, PersonId};
 use portolan::store::sealed::Column;
 use portolan::store::{self, Store};
-use portolan::vault::{MasterKey, Purpose, Vault};
+use portolan::vault::{MasterKey, VaultPurpose, Vault};
 
 use crate::support::app::START;
 use crate::support::{Client, PASSWORD, TestApp};
@@ -115,8 +115,8 @@ async fn a_stolen_disk_with_the_master_key_opens_nothing_without_the_password() 
     let mut tx = stolen.app.store.write().await.unwrap();
     let hashes = store::sealed::list(&mut tx, Column::PasswordHash).await.unwrap();
     let hash = hashes.into_iter().find(|value| value.person.0 == mallory).unwrap();
-    let hash = vault.open(Purpose::PasswordHash, &place(mallory), &hash.value).unwrap();
-    let sealed = vault.seal(Purpose::PasswordHash, &place(alice), &hash).unwrap();
+    let hash = vault.open(VaultPurpose::PasswordHash, &place(mallory), &hash.value).unwrap();
+    let sealed = vault.seal(VaultPurpose::PasswordHash, &place(alice), &hash).unwrap();
     store::sealed::put(&mut tx, Column::PasswordHash, alice, &sealed).await.unwrap();
     store::commit(tx).await.unwrap();
     let thief = stolen.visitor();

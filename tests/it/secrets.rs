@@ -56,12 +56,12 @@ fn known_key() -> KnownKey {
 /// The key of ada's keychain, worked out from everything that is stored and her password.
 async fn chain_key(installation: &Installation) -> Vec<u8> {
     use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
-    use portolan::vault::Purpose;
+    use portolan::vault::VaultPurpose;
     let app = installation.open().await;
     let mut db = app.store.read().await.unwrap();
     let person = portolan::domain::PersonId(1);
     let chain = portolan::store::keys::chain(&mut db, person).await.unwrap().unwrap();
-    let inner = app.vault.open(Purpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
+    let inner = app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
     drop(db);
     app.store.close().await;
     let mut stretched = [0; 32];

@@ -10,11 +10,11 @@ fn vault(digit: char) -> Vault {
     Vault::new(MasterKey::from_text(&digit.to_string().repeat(64)).unwrap())
 }
 
-fn password(text: &str) -> Stretched {
-    stretch(&SecretString::from(text.to_owned()), &SALT).unwrap()
+fn password(text: &str) -> PasswordDerivedKey {
+    derive_password_key(&SecretString::from(text.to_owned()), &SALT).unwrap()
 }
 
-fn same(a: &ChainKey, b: &ChainKey) -> bool {
+fn same(a: &KeychainKey, b: &KeychainKey) -> bool {
     *a.0.0 == *b.0.0
 }
 
@@ -30,7 +30,7 @@ fn damaged(sealed: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
 
 #[test]
 fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
-    let (memory, passes, lanes) = STRETCH;
+    let (memory, passes, lanes) = STRETCH_COST;
     let default = Argon2::default();
     assert_eq!(default.params().m_cost(), memory);
     assert_eq!(default.params().t_cost(), passes);
@@ -38,61 +38,61 @@ fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
 
     assert_eq!(*password("quiet harbour").0.0, *password("quiet harbour").0.0);
     assert_ne!(*password("quiet harbour").0.0, *password("quiet harbours").0.0);
-    let other_salt = stretch(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
+    let other_salt = derive_password_key(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
     assert_ne!(*password("quiet harbour").0.0, *other_salt.0.0);
 }
 
 #[test]
 fn a_chain_opens_with_its_password_and_master_key_only() {
-    let (right, chain) = (password("quiet harbour"), ChainKey::generate().unwrap());
-    let sealed = vault('a').lock_chain(PERSON, &right, &chain).unwrap();
-    assert!(same(&vault('a').unlock_chain(PERSON, &right, &sealed).unwrap(), &chain));
+    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
+    let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
+    assert!(same(&vault('a').unlock_keychain(PERSON, &right, &sealed).unwrap(), &chain));
 
     let wrong = password("loud harbour");
-    assert!(vault('a').unlock_chain(PERSON, &wrong, &sealed).is_err(), "wrong password");
-    assert!(vault('b').unlock_chain(PERSON, &right, &sealed).is_err(), "wrong master key");
-    assert!(vault('a').unlock_chain("person:1", &right, &sealed).is_err(), "other person");
+    assert!(vault('a').unlock_keychain(PERSON, &wrong, &sealed).is_err(), "wrong password");
+    assert!(vault('b').unlock_keychain(PERSON, &right, &sealed).is_err(), "wrong master key");
+    assert!(vault('a').unlock_keychain("person:1", &right, &sealed).is_err(), "other person");
     for changed in damaged(&sealed) {
-        assert!(vault('a').unlock_chain(PERSON, &right, &changed).is_err());
+        assert!(vault('a').unlock_keychain(PERSON, &right, &changed).is_err());
     }
 }
 
 #[test]
 fn the_master_key_alone_gives_no_chain() {
-    let (right, chain) = (password("quiet harbour"), ChainKey::generate().unwrap());
-    let sealed = vault('a').lock_chain(PERSON, &right, &chain).unwrap();
-    let inner = vault('a').open(Purpose::ChainByPassword, PERSON, &sealed).unwrap();
+    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
+    let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
+    let inner = vault('a').open(VaultPurpose::ChainByPassword, PERSON, &sealed).unwrap();
     assert_eq!(inner[0], VERSION);
     assert!(!inner.windows(KEY_LEN).any(|window| *window == chain.0.0[..]));
 
     let mut newer = inner.to_vec();
     newer[0] = VERSION + 1;
-    let newer = vault('a').seal(Purpose::ChainByPassword, PERSON, &newer).unwrap();
-    assert!(vault('a').unlock_chain(PERSON, &right, &newer).is_err(), "unknown version");
-    let moved = vault('a').seal(Purpose::ChainByPassword, "person:1", &inner).unwrap();
-    assert!(vault('a').unlock_chain("person:1", &right, &moved).is_err(), "inner place counts too");
+    let newer = vault('a').seal(VaultPurpose::ChainByPassword, PERSON, &newer).unwrap();
+    assert!(vault('a').unlock_keychain(PERSON, &right, &newer).is_err(), "unknown version");
+    let moved = vault('a').seal(VaultPurpose::ChainByPassword, "person:1", &inner).unwrap();
+    assert!(vault('a').unlock_keychain("person:1", &right, &moved).is_err(), "inner place counts too");
 }
 
 #[test]
 fn a_new_password_locks_the_same_chain_again() {
     let (old, new) = (password("quiet harbour"), password("open water ahead"));
-    let chain = ChainKey::generate().unwrap();
+    let chain = KeychainKey::generate().unwrap();
     let key = chain.seal_private(KEY, b"private").unwrap();
-    let before = vault('a').lock_chain(PERSON, &old, &chain).unwrap();
+    let before = vault('a').lock_keychain(PERSON, &old, &chain).unwrap();
 
-    let opened = vault('a').unlock_chain(PERSON, &old, &before).unwrap();
-    let after = vault('a').lock_chain(PERSON, &new, &opened).unwrap();
-    assert!(vault('a').unlock_chain(PERSON, &old, &after).is_err());
-    let opened = vault('a').unlock_chain(PERSON, &new, &after).unwrap();
+    let opened = vault('a').unlock_keychain(PERSON, &old, &before).unwrap();
+    let after = vault('a').lock_keychain(PERSON, &new, &opened).unwrap();
+    assert!(vault('a').unlock_keychain(PERSON, &old, &after).is_err());
+    let opened = vault('a').unlock_keychain(PERSON, &new, &after).unwrap();
     assert_eq!(&**opened.open_private(KEY, (&key).into()).unwrap(), b"private");
 }
 
 #[test]
 fn a_session_opens_the_chain_with_its_token_only() {
-    let chain = ChainKey::generate().unwrap();
-    let sealed = vault('a').lock_chain_for_session(SESSION, "token", &chain).unwrap();
+    let chain = KeychainKey::generate().unwrap();
+    let sealed = vault('a').lock_keychain_for_session(SESSION, "token", &chain).unwrap();
     let open = |vault: &Vault, place: &str, token: &str, sealed: &[u8]| {
-        vault.unlock_chain_for_session(place, token, sealed)
+        vault.unlock_keychain_for_session(place, token, sealed)
     };
     assert!(same(&open(&vault('a'), SESSION, "token", &sealed).unwrap(), &chain));
     assert!(open(&vault('a'), SESSION, "other", &sealed).is_err(), "wrong token");
@@ -102,14 +102,14 @@ fn a_session_opens_the_chain_with_its_token_only() {
         assert!(open(&vault('a'), SESSION, "token", &changed).is_err());
     }
     assert!(
-        vault('a').unlock_chain(SESSION, &password("token"), &sealed).is_err(),
+        vault('a').unlock_keychain(SESSION, &password("token"), &sealed).is_err(),
         "a session's lock is not a password's"
     );
 }
 
 #[test]
 fn a_private_key_opens_on_its_chain_in_its_place_only() {
-    let (chain, stranger) = (ChainKey::generate().unwrap(), ChainKey::generate().unwrap());
+    let (chain, stranger) = (KeychainKey::generate().unwrap(), KeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     let other = chain.seal_private("person:17/key:6", b"another").unwrap();
     assert_eq!(&**chain.open_private(KEY, (&sealed).into()).unwrap(), b"private");
@@ -118,61 +118,61 @@ fn a_private_key_opens_on_its_chain_in_its_place_only() {
     for place in ["person:17/key:6", "person:1/key:5", ""] {
         assert!(chain.open_private(place, (&sealed).into()).is_err(), "moved to {place:?}");
     }
-    let mixed = SealedKeyRef { body: &sealed.body, own_key: &other.own_key };
+    let mixed = SealedPrivateKeyRef { body: &sealed.body, own_key: &other.own_key };
     assert!(chain.open_private(KEY, mixed).is_err(), "another key's own key");
-    let mixed = SealedKeyRef { body: &other.body, own_key: &sealed.own_key };
+    let mixed = SealedPrivateKeyRef { body: &other.body, own_key: &sealed.own_key };
     assert!(chain.open_private(KEY, mixed).is_err(), "another key's body");
     for body in damaged(&sealed.body) {
-        let changed = SealedKeyRef { body: &body, own_key: &sealed.own_key };
+        let changed = SealedPrivateKeyRef { body: &body, own_key: &sealed.own_key };
         assert!(chain.open_private(KEY, changed).is_err());
     }
     for own_key in damaged(&sealed.own_key) {
-        let changed = SealedKeyRef { body: &sealed.body, own_key: &own_key };
+        let changed = SealedPrivateKeyRef { body: &sealed.body, own_key: &own_key };
         assert!(chain.open_private(KEY, changed).is_err());
     }
 }
 
 #[test]
 fn unattended_use_needs_the_master_key_and_nothing_else() {
-    let (chain, stranger) = (ChainKey::generate().unwrap(), ChainKey::generate().unwrap());
+    let (chain, stranger) = (KeychainKey::generate().unwrap(), KeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     assert!(vault('a').allow_unattended(&stranger, KEY, &sealed.own_key).is_err(), "not theirs");
     let unattended = vault('a').allow_unattended(&chain, KEY, &sealed.own_key).unwrap();
     drop(chain);
 
-    let opened = vault('a').open_unattended(KEY, &sealed.body, &unattended).unwrap();
+    let opened = vault('a').open_private_unattended(KEY, &sealed.body, &unattended).unwrap();
     assert_eq!(&**opened, b"private");
-    assert!(vault('b').open_unattended(KEY, &sealed.body, &unattended).is_err(), "other master");
+    assert!(vault('b').open_private_unattended(KEY, &sealed.body, &unattended).is_err(), "other master");
     let elsewhere = "person:17/key:6";
-    assert!(vault('a').open_unattended(elsewhere, &sealed.body, &unattended).is_err());
-    assert!(vault('a').open_unattended(KEY, &sealed.body, &sealed.own_key).is_err());
+    assert!(vault('a').open_private_unattended(elsewhere, &sealed.body, &unattended).is_err());
+    assert!(vault('a').open_private_unattended(KEY, &sealed.body, &sealed.own_key).is_err());
     for changed in damaged(&unattended) {
-        assert!(vault('a').open_unattended(KEY, &sealed.body, &changed).is_err());
+        assert!(vault('a').open_private_unattended(KEY, &sealed.body, &changed).is_err());
     }
 }
 
 #[test]
 fn everything_moves_to_another_master_key_without_a_password() {
     let (old, new) = (vault('a'), vault('b'));
-    let (right, chain) = (password("quiet harbour"), ChainKey::generate().unwrap());
+    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
     let key = chain.seal_private(KEY, b"private").unwrap();
-    let by_password = old.lock_chain(PERSON, &right, &chain).unwrap();
-    let by_session = old.lock_chain_for_session(SESSION, "token", &chain).unwrap();
+    let by_password = old.lock_keychain(PERSON, &right, &chain).unwrap();
+    let by_session = old.lock_keychain_for_session(SESSION, "token", &chain).unwrap();
     let unattended = old.allow_unattended(&chain, KEY, &key.own_key).unwrap();
     let move_to_new =
         |purpose, place, sealed: &[u8]| old.reseal(&new, purpose, place, sealed).unwrap();
 
-    let by_password = move_to_new(Purpose::ChainByPassword, PERSON, &by_password);
-    assert!(same(&new.unlock_chain(PERSON, &right, &by_password).unwrap(), &chain));
-    assert!(old.unlock_chain(PERSON, &right, &by_password).is_err());
-    assert!(new.unlock_chain(PERSON, &password("loud harbour"), &by_password).is_err());
+    let by_password = move_to_new(VaultPurpose::ChainByPassword, PERSON, &by_password);
+    assert!(same(&new.unlock_keychain(PERSON, &right, &by_password).unwrap(), &chain));
+    assert!(old.unlock_keychain(PERSON, &right, &by_password).is_err());
+    assert!(new.unlock_keychain(PERSON, &password("loud harbour"), &by_password).is_err());
 
-    let by_session = move_to_new(Purpose::ChainBySession, SESSION, &by_session);
-    let opened = new.unlock_chain_for_session(SESSION, "token", &by_session).unwrap();
+    let by_session = move_to_new(VaultPurpose::ChainBySession, SESSION, &by_session);
+    let opened = new.unlock_keychain_for_session(SESSION, "token", &by_session).unwrap();
     assert_eq!(&**opened.open_private(KEY, (&key).into()).unwrap(), b"private");
 
-    let unattended = move_to_new(Purpose::UnattendedKey, KEY, &unattended);
-    assert_eq!(&**new.open_unattended(KEY, &key.body, &unattended).unwrap(), b"private");
+    let unattended = move_to_new(VaultPurpose::UnattendedKey, KEY, &unattended);
+    assert_eq!(&**new.open_private_unattended(KEY, &key.body, &unattended).unwrap(), b"private");
 }
 
 /// Values sealed when version 1 was written. They must open for ever.
@@ -187,13 +187,13 @@ fn version_1_still_opens() {
     let by_password = hex(GOLDEN[0]);
     let by_session = hex(GOLDEN[1]);
     let (body, own_key, unattended) = (hex(GOLDEN[2]), hex(GOLDEN[3]), hex(GOLDEN[4]));
-    let sealed = SealedKeyRef { body: &body, own_key: &own_key };
+    let sealed = SealedPrivateKeyRef { body: &body, own_key: &own_key };
     let vault = vault('a');
-    let chain = vault.unlock_chain(PERSON, &password("quiet harbour"), &by_password).unwrap();
+    let chain = vault.unlock_keychain(PERSON, &password("quiet harbour"), &by_password).unwrap();
     assert_eq!(&**chain.open_private(KEY, sealed).unwrap(), b"private");
-    let chain = vault.unlock_chain_for_session(SESSION, "token", &by_session).unwrap();
+    let chain = vault.unlock_keychain_for_session(SESSION, "token", &by_session).unwrap();
     assert_eq!(&**chain.open_private(KEY, sealed).unwrap(), b"private");
-    assert_eq!(&**vault.open_unattended(KEY, &body, &unattended).unwrap(), b"private");
+    assert_eq!(&**vault.open_private_unattended(KEY, &body, &unattended).unwrap(), b"private");
 }
 
 /// By password, by session, body, own key, unattended.
@@ -214,7 +214,7 @@ const GOLDEN: [&str; 5] = [
 
 #[test]
 fn nothing_secret_shows_in_debug_output() {
-    let chain = ChainKey::generate().unwrap();
+    let chain = KeychainKey::generate().unwrap();
     assert_eq!(format!("{chain:?}"), "ChainKey");
     assert_eq!(format!("{:?}", password("quiet harbour")), "Stretched");
 }
