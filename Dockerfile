@@ -1,6 +1,8 @@
 # The portal in a small image. docs/ADMIN.md says how to run it; packaging/compose.yaml is a whole example.
 
-FROM rust:1.95-bookworm AS build
+# Keep the version in step with rust-toolchain.toml. .dockerignore leaves that file out, because it would make cargo
+# download rustfmt and clippy, which the image lacks and the build doesn't need.
+FROM rust:1.95.0-bookworm AS build
 WORKDIR /build
 COPY . .
 # Templates, style sheets and database migrations become part of the program here.
