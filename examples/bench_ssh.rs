@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use openssh::{Session, Stdio};
 use portolan::ssh::host_keys::HostKey;
-use portolan::ssh::opening::{self, Attended, Plan};
-use portolan::ssh::route::{Folder, Route, Stop};
-use portolan::ssh::{Dialect, Line, RemoteCommand, Urgency, key_import};
+use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
+use portolan::ssh::route::{ConnectionFolder, RouteHost, SshRoute};
+use portolan::ssh::{CallUrgency, ClusterConnection, CommandDialect, RemoteCommand, key_import};
 use tokio::sync::Semaphore;
 
 /// Rounds of one command each; the three ways take turns, so that a busy moment hits all of them.
@@ -31,12 +31,12 @@ async fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: bench_ssh HOST PORT USER KEY HOST-KEYS PROGRAM")
     };
     let run = temporary_folder()?;
-    let stop = Stop {
+    let stop = RouteHost {
         host: host.parse()?,
         port: port.parse()?,
         host_keys: std::fs::read_to_string(host_keys)?.lines().filter_map(HostKey::parse).collect(),
     };
-    let route = Route {
+    let route = SshRoute {
         name: "bench".parse()?,
         user: user.parse()?,
         target: stop,
@@ -44,29 +44,29 @@ async fn main() -> anyhow::Result<()> {
         takes_password: false,
     };
     let key = key_import::import(&std::fs::read_to_string(key)?, None)?;
-    let opened = opening::open(Plan {
-        folder: Folder::new(&run, "bench"),
+    let opened = login::start_login(LoginRequest {
+        folder: ConnectionFolder::new(&run, "bench"),
         route,
         keys: vec![key],
-        program: PathBuf::from(program),
-        patience: Duration::from_secs(30),
-        attended: Attended::No,
+        askpass_program: PathBuf::from(program),
+        timeout: Duration::from_secs(30),
+        attendance: LoginAttendance::Unattended,
     });
-    let opened = opened.end.await?.map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
-    let control = opened.master.folder().control();
-    let line = Line::new(opened.master, Dialect::Bare, SESSIONS, u32::MAX);
+    let opened = opened.end.await?.map_err(|failed| anyhow::anyhow!("{}", failed.error))?;
+    let control = opened.master.folder().control_socket();
+    let line = ClusterConnection::new(opened.master, CommandDialect::Bare, SESSIONS, u32::MAX);
     let result = measure(&line, &control).await;
     line.master().close().await;
     std::fs::remove_dir_all(run)?;
     result
 }
 
-async fn measure(line: &Arc<Line>, control: &Path) -> anyhow::Result<()> {
+async fn measure(line: &Arc<ClusterConnection>, control: &Path) -> anyhow::Result<()> {
     let bare = Arc::new(Session::resume_mux(control.into(), None));
-    let text = command().line(&Dialect::Bare)?;
+    let text = command().to_command_line(&CommandDialect::Bare)?;
     let (mut pooled, mut library, mut process) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        pooled.push(timed(line.run(command(), Urgency::Interactive)).await?);
+        pooled.push(timed(line.run(command(), CallUrgency::Interactive)).await?);
         library.push(timed(run_bare(&bare, &text)).await?);
         if round % PROCESS_EVERY == 0 {
             process.push(timed(run_process(control, &text)).await?);
@@ -83,18 +83,19 @@ async fn measure(line: &Arc<Line>, control: &Path) -> anyhow::Result<()> {
     }
     say("throughput_32_vs_bare", bare_best / pool_best, ">= 0.9");
 
-    let before = line.tally().figures(Instant::now()).commands;
+    let before = line.call_budget().stats(Instant::now()).commands;
     let callers = (0..100).map(|_| {
         let line = line.clone();
         tokio::spawn(async move {
-            line.read(RemoteCommand::new("squeue").arg("--me"), Urgency::Interactive).await
+            line.run_shared(RemoteCommand::new("squeue").arg("--me"), CallUrgency::Interactive)
+                .await
         })
     });
     for caller in callers.collect::<Vec<_>>() {
         caller.await??;
     }
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
-    let made = (line.tally().figures(Instant::now()).commands - before) as f64;
+    let made = (line.call_budget().stats(Instant::now()).commands - before) as f64;
     say("commands_for_100_equal_reads", made, "<= 1");
     Ok(())
 }
@@ -123,14 +124,14 @@ async fn run_process(control: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn throughput_of_pool(line: &Arc<Line>) -> anyhow::Result<()> {
+async fn throughput_of_pool(line: &Arc<ClusterConnection>) -> anyhow::Result<()> {
     in_parallel(async |_| {
-        let output = line.run(command(), Urgency::Interactive).await.context("the pool")?;
+        let output = line.run(command(), CallUrgency::Interactive).await.context("the pool")?;
         anyhow::ensure!(output.code == 0);
         Ok(())
     })
     .await?;
-    anyhow::ensure!(line.sessions() == SESSIONS, "the server refused a session");
+    anyhow::ensure!(line.session_limit() == SESSIONS, "the server refused a session");
     Ok(())
 }
 

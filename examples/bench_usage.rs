@@ -86,7 +86,7 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
     let book = books.into_iter().find(|book| book.id == id);
     let book = book.ok_or_else(|| anyhow::anyhow!("no book"))?;
     store::commit(tx).await?;
-    let site = Site::plain(portolan::sites::Name("bench".parse()?), "Bench");
+    let site = Site::with_defaults(portolan::sites::SiteName("bench".parse()?), "Bench");
     let today = Day::of(now);
     let a_day = JOBS.div_ceil(u64::try_from(DAYS)?);
     let mut number = 0;

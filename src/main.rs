@@ -14,7 +14,7 @@ static ALLOCATOR: ZeroAlloc<MiMalloc> = ZeroAlloc(MiMalloc);
 
 fn main() -> ExitCode {
     // Started by ssh to ask a question: does that and nothing else.
-    if let Some(code) = portolan::ssh::prompts::help() {
+    if let Some(code) = portolan::ssh::askpass::run_askpass_helper() {
         return code;
     }
     match cli::run(cli::Cli::parse()) {

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::clock::UnixTime;
-use crate::vault::{VaultPurpose, Vault};
+use crate::vault::{Vault, VaultPurpose};
 
 /// The header that carries the mark.
 pub const HEADER: &str = "x-portolan-probe";

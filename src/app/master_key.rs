@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::files;
 use crate::store::{self, Store};
-use crate::vault::{MasterKey, VaultPurpose, Vault};
+use crate::vault::{MasterKey, Vault, VaultPurpose};
 
 /// Where the master key comes from.
 #[derive(Debug, PartialEq, Eq)]

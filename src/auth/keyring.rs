@@ -101,7 +101,8 @@ impl Auth {
         password: &ReadyPassword,
         chain: &KeychainKey,
     ) -> Result<()> {
-        let by_password = self.vault.lock_keychain(&place_of(person), &password.stretched, chain)?;
+        let by_password =
+            self.vault.lock_keychain(&place_of(person), &password.stretched, chain)?;
         let chain = Keychain { salt: password.salt.to_vec(), by_password };
         Ok(store::keys::put_chain(db, person, &chain, self.clock.now()).await?)
     }

@@ -8,7 +8,7 @@ use super::{Auth, Result, place_of};
 use crate::domain::KeyId;
 use crate::store;
 use crate::store::sealed::{Column, Value};
-use crate::vault::{VaultPurpose, SigningKey, Vault};
+use crate::vault::{SigningKey, Vault, VaultPurpose};
 
 /// Fact that holds the signing keys of recovery codes from before.
 const RETIRED: &str = "retired-recovery-keys";

@@ -36,8 +36,11 @@ impl Auth {
             Some(sealed) => self.open_secret(&enrolment_place(who.person.id), sealed)?,
             None => Zeroizing::new(entropy::bytes::<20>()?.to_vec()),
         };
-        let sealed =
-            self.vault.seal(VaultPurpose::OneTimeCodeSecret, &enrolment_place(who.person.id), &bytes)?;
+        let sealed = self.vault.seal(
+            VaultPurpose::OneTimeCodeSecret,
+            &enrolment_place(who.person.id),
+            &bytes,
+        )?;
         let totp = totp(&bytes, issuer, &who.person.name)?;
         let text = totp.secret().to_base32();
         let groups: Vec<&str> =

@@ -16,8 +16,8 @@ use super::state::{self, Door, Report, Stage};
 use crate::cluster::folders::join;
 use crate::domain::{BoardId, RunId};
 use crate::entropy;
-use crate::proxy::{Dial, Limits, Upstream};
-use crate::ssh::Line;
+use crate::proxy::{DialUpstream, ProxyLimits, Upstream};
+use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::{self, SftpError};
 use crate::store::boards::Board;
 use crate::store::boards::runs::Run;
@@ -40,7 +40,7 @@ pub struct Live {
     pub upstream: Upstream,
     /// Places for all readers together: the owner has the rest.
     readers: Arc<Semaphore>,
-    line: Arc<Line>,
+    line: Arc<ClusterConnection>,
     node: String,
     port: u16,
 }
@@ -93,7 +93,7 @@ impl Boards {
 
     async fn connect(
         &self,
-        line: Arc<Line>,
+        line: Arc<ClusterConnection>,
         run: &Run,
         node: &str,
         door: &Door,
@@ -103,7 +103,7 @@ impl Boards {
             line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
         let dial = dial(socket, door.secret.clone());
         if let Err(error) = dial().await {
-            let _ = line.unforward(&name, node, door.port).await;
+            let _ = line.close_forward(&name, node, door.port).await;
             return Err(match error.kind() {
                 ErrorKind::InvalidData => {
                     "Something else answers at the dashboard's port.".to_owned()
@@ -115,7 +115,7 @@ impl Boards {
         }
         Ok(Live {
             run: run.id,
-            upstream: Upstream::new(dial, Limits::default()),
+            upstream: Upstream::new(dial, ProxyLimits::default()),
             readers: Arc::new(Semaphore::new(READERS)),
             line,
             node: node.to_owned(),
@@ -138,7 +138,7 @@ impl Boards {
             }
         };
         if let Some(old) = old {
-            let _ = old.line.unforward(&name(old.run), &old.node, old.port).await;
+            let _ = old.line.close_forward(&name(old.run), &old.node, old.port).await;
         }
     }
 
@@ -154,7 +154,7 @@ fn name(run: RunId) -> String {
 }
 
 /// Opens connections through a socket, each with its proof.
-fn dial(socket: PathBuf, secret: Secret) -> Dial {
+fn dial(socket: PathBuf, secret: Secret) -> DialUpstream {
     let turns = Arc::new(Semaphore::new(DIALS_AT_ONCE));
     Arc::new(move || {
         let (socket, secret, turns) = (socket.clone(), secret.clone(), turns.clone());

@@ -9,7 +9,7 @@ use crate::cluster::learnt::FolderKind;
 use crate::cluster::{Known, Learnt};
 use crate::domain::{BoardId, GroupId, Label, NameError, PersonId};
 use crate::entropy;
-use crate::sites::SubmitFrom;
+use crate::sites::SubmitFolderRule;
 use crate::store::boards::runs::{self, NewRun, Run, State};
 use crate::store::boards::{self, Board, NewBoard, Settings};
 use crate::store::{self, Connection, StoreError};
@@ -315,8 +315,8 @@ async fn base(db: &mut Connection, board: &Board) -> Result<Option<String>, Stor
     let scratch = learnt.folders_for(FolderKind::Scratch).find(|folder| folder.writable);
     // Where jobs must not write into the home folder, they may not start from there either.
     let place = match known.site.jobs.submit_from {
-        SubmitFrom::Scratch => scratch.map(|folder| folder.path.clone()).or(learnt.home),
-        SubmitFrom::Anywhere => learnt.home,
+        SubmitFolderRule::Scratch => scratch.map(|folder| folder.path.clone()).or(learnt.home),
+        SubmitFolderRule::Anywhere => learnt.home,
     };
     Ok(place.map(|place| format!("{}/.portolan", place.trim_end_matches('/'))))
 }

@@ -4,8 +4,8 @@ use super::{open_existing, refuse_missing};
 use crate::app;
 use crate::config::Config;
 use crate::domain::LineRole;
-use crate::ssh::route::Folder;
-use crate::ssh::{Master, master};
+use crate::ssh::route::ConnectionFolder;
+use crate::ssh::{ControlMaster, control_master};
 
 /// `portolan rotate-master-key`
 pub(super) async fn rotate_master_key(config: Config) -> anyhow::Result<()> {
@@ -35,11 +35,11 @@ pub(super) async fn hang_up(config: Config) -> anyhow::Result<()> {
     let _lock = app::lock_data_dir(&config.data_dir)?;
     let mut closed = 0;
     for folder in folders(&config) {
-        if let Some(master) = Master::find(&folder).await {
+        if let Some(master) = ControlMaster::find(&folder).await {
             master.close().await;
             closed += 1;
         }
-        master::clear(&folder).await;
+        control_master::close_stale_master(&folder).await;
     }
     match closed {
         0 => say!("No connection was open in {}.", config.run_dir().display()),
@@ -50,7 +50,7 @@ pub(super) async fn hang_up(config: Config) -> anyhow::Result<()> {
 }
 
 /// The folders of connections in the run folder. Whatever else lies there is not ours to touch.
-pub(super) fn folders(config: &Config) -> Vec<Folder> {
+pub(super) fn folders(config: &Config) -> Vec<ConnectionFolder> {
     let run = config.run_dir();
     std::fs::read_dir(&run)
         .into_iter()
@@ -58,7 +58,7 @@ pub(super) fn folders(config: &Config) -> Vec<Folder> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| is_of_connection(name))
-        .map(|name| Folder::new(&run, &name))
+        .map(|name| ConnectionFolder::new(&run, &name))
         .collect()
 }
 

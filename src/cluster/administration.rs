@@ -6,7 +6,7 @@ use crate::auth::activity::{About, Actor, Event, record};
 use crate::auth::{Action, AuthError};
 use crate::domain::{ClusterId, HostName, Label};
 use crate::sites::{Site, SiteError};
-use crate::ssh::host_keys::{self, HostKey, ScanError};
+use crate::ssh::host_keys::{self, HostKey, HostKeyScanError};
 use crate::store::clusters::{Description, Pin};
 use crate::store::{self, StoreError};
 
@@ -42,7 +42,7 @@ pub struct Scanned {
     /// Its port.
     pub port: u16,
     /// What it shows, or why nothing.
-    pub shown: Result<Vec<HostKey>, ScanError>,
+    pub shown: Result<Vec<HostKey>, HostKeyScanError>,
     /// The fingerprints that its centre publishes.
     pub published: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub async fn scan(site: &Site) -> Vec<Scanned> {
 
 /// The hosts of a site whose keys must be pinned.
 pub fn hosts(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String>)> {
-    let words = |fingerprints: &[crate::sites::Fingerprint]| {
+    let words = |fingerprints: &[crate::sites::HostKeyFingerprint]| {
         fingerprints.iter().map(|fingerprint| fingerprint.as_str().to_owned()).collect::<Vec<_>>()
     };
     let mut hosts = Vec::new();
@@ -86,7 +86,7 @@ pub fn hosts(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String>)> {
     if let Some(host) = &site.login.host {
         hosts.push((hops::LOGIN, host.0.clone(), site.login.port, words(&site.login.fingerprints)));
     }
-    if let Some(robot) = &site.robot
+    if let Some(robot) = &site.automation
         && let Some(host) = robot.hosts.first()
     {
         hosts.push((hops::ROBOT, host.0.clone(), robot.port, words(&robot.fingerprints)));

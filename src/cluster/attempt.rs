@@ -6,8 +6,8 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::sites::prompts::{Kind, Prompt, clean_text};
-use crate::ssh::opening::{Answers, Stage};
+use crate::sites::prompts::{LoginPrompt, PromptKind, clean_text};
+use crate::ssh::login::{LoginAnswers, LoginStage};
 
 /// Most characters of a server's notices on a page.
 const MOST_NOTICES: usize = 4000;
@@ -36,7 +36,7 @@ pub enum Progress {
         /// The how many-th question.
         number: u32,
         /// The question.
-        prompt: Prompt,
+        prompt: LoginPrompt,
         /// What the server said besides.
         notices: String,
         /// It asks the same as before: the last answer was not accepted.
@@ -58,10 +58,10 @@ pub struct Attempt {
     /// What it is for.
     pub purpose: Purpose,
     progress: watch::Sender<Progress>,
-    answers: OnceLock<Answers>,
+    answers: OnceLock<LoginAnswers>,
     cancel: CancellationToken,
     /// The questions before.
-    earlier: Mutex<Vec<Prompt>>,
+    earlier: Mutex<Vec<LoginPrompt>>,
 }
 
 impl Attempt {
@@ -95,7 +95,7 @@ impl Attempt {
             return false;
         }
         let push = prompt.is_push(text.expose_secret());
-        if !answers.give(number, text).await {
+        if !answers.submit(number, text).await {
             return false;
         }
         // The next step of the server may be here already; then this is past.
@@ -113,7 +113,7 @@ impl Attempt {
     pub fn give_up(&self) {
         self.cancel.cancel();
         if let Some(answers) = self.answers.get() {
-            answers.give_up();
+            answers.cancel();
         }
     }
 
@@ -122,9 +122,9 @@ impl Attempt {
         &self.cancel
     }
 
-    pub(super) fn take_answers(&self, answers: Answers) {
+    pub(super) fn take_answers(&self, answers: LoginAnswers) {
         if self.cancel.is_cancelled() {
-            answers.give_up();
+            answers.cancel();
         }
         let _ = self.answers.set(answers);
     }
@@ -134,13 +134,13 @@ impl Attempt {
     }
 
     /// What ssh reports, in terms of the page.
-    pub(super) fn follow(&self, stage: &Stage) {
+    pub(super) fn follow(&self, stage: &LoginStage) {
         match stage {
-            Stage::Reaching => self.set(Progress::Reaching),
+            LoginStage::Connecting => self.set(Progress::Reaching),
             // The page's own step says more; it knows whether a phone was asked.
-            Stage::Checking { .. } => {}
-            Stage::Asked { number, text, notices } => {
-                let prompt = Prompt::read(text);
+            LoginStage::Checking { .. } => {}
+            LoginStage::Asked { number, text, notices } => {
+                let prompt = LoginPrompt::parse(text);
                 let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
                 let again = earlier.iter().any(|before| asks_again(before, &prompt));
                 if earlier.len() < MOST_REMEMBERED {
@@ -155,8 +155,8 @@ impl Attempt {
 
 /// Whether a question means that an earlier answer was not accepted: a server that begins again asks the same. Two questions of an unknown kind are
 /// the same only if their words are.
-fn asks_again(last: &Prompt, now: &Prompt) -> bool {
-    let familiar = !matches!(now.kind, Kind::Other | Kind::YesNo);
+fn asks_again(last: &LoginPrompt, now: &LoginPrompt) -> bool {
+    let familiar = !matches!(now.kind, PromptKind::Other | PromptKind::YesNo);
     std::mem::discriminant(&last.kind) == std::mem::discriminant(&now.kind)
         && (familiar || last.text == now.text)
 }
@@ -173,8 +173,9 @@ mod tests {
 
     #[test]
     fn a_second_question_is_told_from_a_refused_answer() {
-        let again =
-            |first: &str, second: &str| asks_again(&Prompt::read(first), &Prompt::read(second));
+        let again = |first: &str, second: &str| {
+            asks_again(&LoginPrompt::parse(first), &LoginPrompt::parse(second))
+        };
         assert!(again("Verification code: ", "Verification code: "));
         assert!(again("Password: ", "Password: "));
         assert!(!again("One-time password (OATH) for `alice': ", "Password: "));

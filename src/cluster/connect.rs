@@ -15,9 +15,9 @@ use crate::auth::keys::OpenKey;
 use crate::domain::KeyId;
 use crate::sites::prompts::clean_text;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::opening::{self, Attended, Opened, Opening, Plan};
-use crate::ssh::route::Route;
-use crate::ssh::{Dialect, Failure, Line};
+use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginProcess, LoginRequest};
+use crate::ssh::route::SshRoute;
+use crate::ssh::{ClusterConnection, CommandDialect, LoginError};
 use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
 
@@ -33,9 +33,9 @@ const HOUR: i64 = 3600;
 pub(super) struct Errand {
     pub(super) key: LineKey,
     pub(super) known: Known,
-    pub(super) route: Route,
+    pub(super) route: SshRoute,
     pub(super) purpose: Purpose,
-    attended: Attended,
+    attended: LoginAttendance,
     pub(super) actor: Actor,
     attempt: Arc<Attempt>,
 }
@@ -46,21 +46,21 @@ impl Lines {
         &self,
         key: LineKey,
         actor: Actor,
-        attended: Attended,
+        attended: LoginAttendance,
     ) -> Result<(), NotBegun> {
         self.begin(key, actor, attended, Purpose::Connect).await
     }
 
     /// Begins to test the new key of this person at this cluster, beside the connection that stands.
     pub async fn test_new_key(&self, key: LineKey, actor: Actor) -> Result<(), NotBegun> {
-        self.begin(key, actor, Attended::Yes, Purpose::TestNewKey).await
+        self.begin(key, actor, LoginAttendance::Attended, Purpose::TestNewKey).await
     }
 
     async fn begin(
         &self,
         key: LineKey,
         actor: Actor,
-        attended: Attended,
+        attended: LoginAttendance,
         purpose: Purpose,
     ) -> Result<(), NotBegun> {
         let mut db = self.0.store.read().await?;
@@ -171,26 +171,26 @@ impl Lines {
         let ids: Vec<KeyId> = keys.iter().map(|(id, _)| *id).collect();
         let begun = self.note_begin(errand.key).await?;
         metrics::counter!("portolan_cluster_connects_total").increment(1);
-        let opening = opening::open(Plan {
+        let opening = login::start_login(LoginRequest {
             folder: self.folder(errand.key, errand.purpose),
             route: errand.route.clone(),
             keys: keys.into_iter().map(|(_, key)| key).collect(),
-            program: self.0.program.clone(),
-            patience: errand
+            askpass_program: self.0.program.clone(),
+            timeout: errand
                 .known
                 .site
                 .login
                 .grace_s
                 .map_or(PATIENCE, |s| Duration::from_secs(u64::from(s))),
-            attended: errand.attended,
+            attendance: errand.attended,
         });
         let opened = self.follow(opening, errand).await;
         let (outcome, used) = match &opened {
             Ok(opened) => {
                 let word = if errand.purpose == Purpose::Connect { "up" } else { "tested" };
-                (word, opened.signed.and_then(|index| ids.get(index).copied()))
+                (word, opened.signing_key_index.and_then(|index| ids.get(index).copied()))
             }
-            Err(trouble) => (trouble.failure.word(), None),
+            Err(trouble) => (trouble.failure.code(), None),
         };
         self.note_end(begun, outcome, used).await?;
         self.settle(errand, opened?).await
@@ -211,8 +211,12 @@ impl Lines {
     }
 
     /// Passes each step on to the page until the end.
-    async fn follow(&self, opening: Opening, errand: &Errand) -> Result<Opened, Trouble> {
-        let Opening { answers, mut stage, mut end } = opening;
+    async fn follow(
+        &self,
+        opening: LoginProcess,
+        errand: &Errand,
+    ) -> Result<CompletedLogin, Trouble> {
+        let LoginProcess { answers, mut stage, mut end } = opening;
         errand.attempt.take_answers(answers);
         loop {
             let now = stage.borrow_and_update().clone();
@@ -233,9 +237,9 @@ impl Lines {
     }
 
     /// The connection stands: looks around, unless it was only a test.
-    async fn settle(&self, errand: &Errand, opened: Opened) -> Result<Up, Trouble> {
-        let Opened { master, questions, notices, .. } = opened;
-        let line = errand.known.line_on(master, Dialect::Bare);
+    async fn settle(&self, errand: &Errand, opened: CompletedLogin) -> Result<Up, Trouble> {
+        let CompletedLogin { master, questions, notices, .. } = opened;
+        let line = errand.known.line_on(master, CommandDialect::Bare);
         let now = self.0.clock.now();
         if errand.purpose == Purpose::Connect {
             errand.attempt.set(Progress::Learning);
@@ -250,7 +254,7 @@ impl Lines {
             };
             if let Some(why) = look.useless {
                 line.master().close().await;
-                return Err(Trouble { failure: Failure::NoUse(why), notices });
+                return Err(Trouble { failure: LoginError::Unusable(why), notices });
             }
             if let Err(trouble) = self.note_up(errand, &look.learnt, questions > 0, now).await {
                 line.master().close().await;
@@ -296,7 +300,7 @@ impl Lines {
     }
 
     /// Notices the end of a connection that nobody here closed.
-    pub(super) fn watch_end(&self, key: LineKey, line: Arc<Line>) {
+    pub(super) fn watch_end(&self, key: LineKey, line: Arc<ClusterConnection>) {
         let this = self.clone();
         tokio::spawn(async move {
             line.master().ended().cancelled().await;
@@ -312,7 +316,7 @@ impl Lines {
                 ours
             };
             if ours {
-                let words = lost(&line.master().last_words());
+                let words = lost(&line.master().last_log_line());
                 line.master().folder().remove();
                 if let Err(error) = this.note_problem(key, words, true).await {
                     tracing::warn!(%error, "The end of a connection could not be noted");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::queue::nonce;
 use crate::slurm::test_only::{self, Answer};
-use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 /// Each question is answered within this time, or counts as not answered.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -25,22 +25,22 @@ const ASK: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; scr
 /// Asks for a script with each of these lists of options, which count more than those in the script. Answers come in
 /// their order; beyond [`MOST`] nothing is asked.
 pub async fn estimate(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     script: &str,
     variants: &[Vec<String>],
-) -> Result<Vec<Answer>, RunError> {
+) -> Result<Vec<Answer>, RunCommandError> {
     let variants = &variants[..variants.len().min(MOST)];
     if variants.is_empty() {
         return Ok(Vec::new());
     }
     let marks = nonce()?;
-    let output = line.run(command(&marks, script, variants), Urgency::Interactive).await?;
+    let output = line.run(command(&marks, script, variants), CallUrgency::Interactive).await?;
     let mut answers: Vec<Answer> = output
-        .parts(&marks)
+        .split_batch(&marks)
         .into_iter()
         .map(|part| {
             let part = part?;
-            Some(test_only::read(&part.complaint(), part.code))
+            Some(test_only::read(&part.stderr_text(), part.code))
         })
         .map(|answer| answer.unwrap_or(Answer::Unclear))
         .collect();
@@ -60,8 +60,8 @@ fn command(marks: &str, script: &str, variants: &[Vec<String>]) -> RemoteCommand
     RemoteCommand::new("/bin/sh")
         .args(words)
         .input(script.as_bytes().to_vec())
-        .within(all)
-        .printing_at_most(MOST_OUTPUT)
+        .with_deadline(all)
+        .with_max_output(MOST_OUTPUT)
 }
 
 #[cfg(test)]
@@ -70,10 +70,10 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::ssh::{Dialect, Output};
+    use crate::ssh::{CommandDialect, CommandOutput};
 
     /// Carried out by a shell of this machine, with a program in place of `sbatch` that tells what it got.
-    fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<Output> {
+    fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<CommandOutput> {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("sbatch");
         std::fs::write(
@@ -83,7 +83,8 @@ mod tests {
         .unwrap();
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
-        let line = command("k3j9x0ab", script, variants).line(&Dialect::Bare).unwrap();
+        let line =
+            command("k3j9x0ab", script, variants).to_command_line(&CommandDialect::Bare).unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
@@ -94,8 +95,8 @@ mod tests {
             .unwrap();
         child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         let done = child.wait_with_output().unwrap();
-        let output = Output { code: 0, stdout: done.stdout, stderr: done.stderr };
-        output.parts("k3j9x0ab").into_iter().map(Option::unwrap).collect()
+        let output = CommandOutput { code: 0, stdout: done.stdout, stderr: done.stderr };
+        output.split_batch("k3j9x0ab").into_iter().map(Option::unwrap).collect()
     }
 
     #[test]
@@ -111,15 +112,15 @@ mod tests {
             let all = [&["--test-only"], words].concat().join("><");
             format!("<{all}>[%s]{script}")
         };
-        assert_eq!(parts[0].text(), expected(&[]));
-        assert_eq!(parts[1].text(), expected(&odd));
-        assert_eq!(parts[2].text(), expected(&["--time=5", "--mem=1G"]));
-        assert_eq!((parts[1].code, parts[1].complaint()), (6, "oh\n".to_owned()));
+        assert_eq!(parts[0].stdout_text(), expected(&[]));
+        assert_eq!(parts[1].stdout_text(), expected(&odd));
+        assert_eq!(parts[2].stdout_text(), expected(&["--time=5", "--mem=1G"]));
+        assert_eq!((parts[1].code, parts[1].stderr_text()), (6, "oh\n".to_owned()));
     }
 
     #[test]
     fn what_cannot_be_said_is_refused() {
         let bad = vec![vec!["--job-name=a\nb".to_owned()]];
-        assert!(command("k3j9x0ab", "", &bad).line(&Dialect::Bare).is_err());
+        assert!(command("k3j9x0ab", "", &bad).to_command_line(&CommandDialect::Bare).is_err());
     }
 }

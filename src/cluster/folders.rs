@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::clock::UnixTime;
 use crate::domain::is_trick;
 use crate::ssh::sftp::{self, SftpError};
-use crate::ssh::{Line, RunError};
+use crate::ssh::{ClusterConnection, RunCommandError};
 
 pub use self::names::Names;
 
@@ -93,10 +93,10 @@ pub enum Problem {
     Other(String),
 }
 
-impl From<RunError> for Problem {
-    fn from(error: RunError) -> Self {
+impl From<RunCommandError> for Problem {
+    fn from(error: RunCommandError) -> Self {
         match error {
-            RunError::NotConnected | RunError::Lost => Self::NotConnected,
+            RunCommandError::NotConnected | RunCommandError::ConnectionLost => Self::NotConnected,
             error => Self::Other(error.to_string()),
         }
     }
@@ -106,10 +106,10 @@ impl From<SftpError> for Problem {
     fn from(error: SftpError) -> Self {
         match error {
             SftpError::Run(error) => error.into(),
-            SftpError::NotThere => Self::NotThere,
+            SftpError::NotFound => Self::NotThere,
             SftpError::NotAllowed => Self::NotAllowed,
             SftpError::NotAFolder => Self::NotAFolder,
-            SftpError::AlreadyThere => Self::AlreadyThere,
+            SftpError::AlreadyExists => Self::AlreadyThere,
             error @ (SftpError::NoService | SftpError::Refused(_)) => {
                 Self::Other(error.to_string())
             }
@@ -118,16 +118,20 @@ impl From<SftpError> for Problem {
 }
 
 /// Looks into a folder.
-pub async fn list(line: &Arc<Line>, path: &str) -> Result<Listing, Problem> {
+pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<Listing, Problem> {
     let path = plain_path(path)?;
     let contents = sftp::list(line, &path, MOST_NAMES).await?;
-    let mut entries: Vec<Entry> = contents.named.iter().map(entry).collect();
+    let mut entries: Vec<Entry> = contents.entries.iter().map(entry).collect();
     entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase(), entry.name.clone()));
-    Ok(Listing { parent: parent(&path), path, entries, is_cut: contents.is_cut })
+    Ok(Listing { parent: parent(&path), path, entries, is_cut: contents.is_truncated })
 }
 
 /// Makes a folder inside another one, and gives its path.
-pub async fn make(line: &Arc<Line>, inside: &str, name: &str) -> Result<String, Problem> {
+pub async fn make(
+    line: &Arc<ClusterConnection>,
+    inside: &str,
+    name: &str,
+) -> Result<String, Problem> {
     let inside = plain_path(inside)?;
     let path = join(&inside, new_name(name)?);
     match sftp::make_folder(line, &path).await {
@@ -178,11 +182,11 @@ fn new_name(name: &str) -> Result<&str, Problem> {
     Err(Problem::BadName(problem))
 }
 
-fn entry(found: &sftp::Named) -> Entry {
-    let kind = match found.facts.kind {
-        sftp::Kind::Folder => Kind::Folder,
-        sftp::Kind::File => Kind::File,
-        sftp::Kind::Link | sftp::Kind::Other => Kind::Other,
+fn entry(found: &sftp::RemoteDirEntry) -> Entry {
+    let kind = match found.attrs.kind {
+        sftp::RemoteFileKind::Folder => Kind::Folder,
+        sftp::RemoteFileKind::File => Kind::File,
+        sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => Kind::Other,
     };
     let is_seen = |c: char| !is_trick(c) && c != '/';
     let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
@@ -193,8 +197,8 @@ fn entry(found: &sftp::Named) -> Entry {
     Entry {
         name: found.name.chars().map(shown).collect(),
         kind,
-        size: found.facts.size,
-        modified: found.facts.modified,
+        size: found.attrs.size,
+        modified: found.attrs.modified,
         is_hidden: found.name.starts_with('.'),
         is_choosable: is_plain && kind != Kind::Other,
     }
@@ -245,14 +249,14 @@ mod tests {
         assert!(new_name(&"x".repeat(256)).is_err());
     }
 
-    fn named(name: &str, is_exact: bool, kind: sftp::Kind) -> sftp::Named {
-        let facts = sftp::Facts { kind, size: 1, modified: None };
-        sftp::Named { name: name.to_owned(), is_exact, facts }
+    fn named(name: &str, is_exact: bool, kind: sftp::RemoteFileKind) -> sftp::RemoteDirEntry {
+        let facts = sftp::RemoteFileAttrs { kind, size: 1, modified: None };
+        sftp::RemoteDirEntry { name: name.to_owned(), is_exact, attrs: facts }
     }
 
     #[test]
     fn only_names_that_are_what_they_look_like_can_be_chosen() {
-        use sftp::Kind::{File, Folder, Link, Other};
+        use sftp::RemoteFileKind::{File, Folder, Link, Other};
         for (name, is_exact, kind, shown, choosable) in [
             ("set.tar", true, File, "set.tar", true),
             ("<img src=x>", true, Folder, "<img src=x>", true),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::learnt::Learnt;
 use crate::clock::UnixTime;
 use crate::domain::is_trick;
-use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 use crate::store::lines::LineKey;
 
 /// The search is ended after this many seconds; what it has found until then counts.
@@ -88,11 +88,11 @@ impl FoundBoards {
     /// What can be shown on someone's cluster; asked if that was not done within the last minutes.
     pub async fn look(
         &self,
-        line: &Arc<Line>,
+        line: &Arc<ClusterConnection>,
         key: LineKey,
         learnt: &Learnt,
         sort: Sort,
-    ) -> Result<Arc<Found>, RunError> {
+    ) -> Result<Arc<Found>, RunCommandError> {
         let now = Instant::now();
         if let Some(kept) = self.lock().get(&(key, sort)).filter(|kept| kept.until > now) {
             return Ok(kept.found.clone());
@@ -133,15 +133,19 @@ fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn search(line: &Arc<Line>, starts: &[String], sort: Sort) -> Result<Found, RunError> {
+async fn search(
+    line: &Arc<ClusterConnection>,
+    starts: &[String],
+    sort: Sort,
+) -> Result<Found, RunCommandError> {
     if starts.is_empty() {
         return Ok(Found::default());
     }
     let command = RemoteCommand::new("timeout")
         .args(args(starts, sort))
-        .within(WITHIN)
-        .printing_at_most(MOST_OUTPUT);
-    let output = line.read(command, Urgency::Interactive).await?;
+        .with_deadline(WITHIN)
+        .with_max_output(MOST_OUTPUT);
+    let output = line.run_shared(command, CallUrgency::Interactive).await?;
     // Folders that may not be read make it end with an error: what it found counts all the same.
     let was_ended = output.code == 124;
     Ok(read(&output.stdout, starts, sort, was_ended))

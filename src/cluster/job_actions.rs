@@ -7,7 +7,7 @@ use super::queue::nonce;
 use crate::slurm::job::JobId;
 use crate::slurm::tasks::TaskSet;
 use crate::slurm::text::plain;
-use crate::ssh::{Line, Output, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 
 /// One job needs a moment; a controller that is busy needs more.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -48,19 +48,19 @@ impl Target {
 
 /// Carries it out for each target, with one command; gives for each what Slurm said against it.
 pub async fn carry_out(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     verb: Verb,
     targets: &[Target],
-) -> Result<Vec<Result<(), String>>, RunError> {
+) -> Result<Vec<Result<(), String>>, RunCommandError> {
     let marks = nonce()?;
     let commands: Vec<RemoteCommand> =
-        targets.iter().map(|target| command(verb, target).within(WITHIN)).collect();
-    let batch = RemoteCommand::batch(&marks, &commands)?.within(WITHIN * 3);
-    let output = line.run(batch, Urgency::Interactive).await?;
-    let mut parts = output.parts(&marks).into_iter();
+        targets.iter().map(|target| command(verb, target).with_deadline(WITHIN)).collect();
+    let batch = RemoteCommand::batch(&marks, &commands)?.with_deadline(WITHIN * 3);
+    let output = line.run(batch, CallUrgency::Interactive).await?;
+    let mut parts = output.split_batch(&marks).into_iter();
     let mut results = Vec::new();
     for _ in targets {
-        let part = parts.next().flatten().ok_or(RunError::Lost)?;
+        let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
         results.push(result(&part));
     }
     Ok(results)
@@ -79,8 +79,8 @@ fn command(verb: Verb, target: &Target) -> RemoteCommand {
 }
 
 /// Some versions complain and still say that all is well.
-fn result(part: &Output) -> Result<(), String> {
-    let complaint = part.complaint();
+fn result(part: &CommandOutput) -> Result<(), String> {
+    let complaint = part.stderr_text();
     let telling = complaint.lines().filter(|line| !line.starts_with("scancel: Terminating"));
     let said = plain(&telling.collect::<Vec<_>>().join(" "), 300);
     // For some tasks of an array it may be too late while the others took it.

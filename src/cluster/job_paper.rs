@@ -9,7 +9,7 @@ use crate::slurm::job::JobId;
 use crate::slurm::text::plain;
 use crate::slurm::usage::Usage;
 use crate::slurm::{accounting, live_usage};
-use crate::ssh::{Line, Output, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 
 /// Each of Slurm's programs answers within a few seconds, or not at all.
 const WITHIN: Duration = Duration::from_secs(12);
@@ -50,12 +50,12 @@ pub struct Told {
 }
 
 /// Reads it.
-pub async fn read(line: &Arc<Line>, wanted: Wanted) -> Result<Told, RunError> {
+pub async fn read(line: &Arc<ClusterConnection>, wanted: Wanted) -> Result<Told, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let id = wanted.id.to_string();
     let raw = if wanted.raw == 0 { wanted.id.number } else { wanted.raw };
     let command = |program, args: Vec<String>| {
-        RemoteCommand::new(program).args(args).within(WITHIN).printing_at_most(MOST_OUTPUT)
+        RemoteCommand::new(program).args(args).with_deadline(WITHIN).with_max_output(MOST_OUTPUT)
     };
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let steps = accounting::steps_args(&fields, wanted.id).unwrap_or_default();
@@ -72,18 +72,24 @@ pub async fn read(line: &Arc<Line>, wanted: Wanted) -> Result<Told, RunError> {
         commands.push(command(live_usage::PROGRAM, live_usage::args(raw)));
     }
     let batch = RemoteCommand::batch(&marks, &commands)?;
-    let output = line.run(batch, Urgency::Interactive).await?;
-    let mut parts = output.parts(&marks).into_iter();
-    let mut next = || parts.next().flatten().ok_or(RunError::Lost);
+    let output = line.run(batch, CallUrgency::Interactive).await?;
+    let mut parts = output.split_batch(&marks).into_iter();
+    let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     let (show, script, submit, steps, own) = (next()?, next()?, next()?, next()?, next()?);
     let last = if commands.len() > 5 { Some(next()?) } else { None };
     let mut told = Told {
-        details: details::read(&show.text())
+        details: details::read(&show.stdout_text())
             .into_iter()
             .find(|one| one.id == wanted.id || one.raw == raw),
-        submit_line: plain(submit.text().lines().next().unwrap_or_default(), LONGEST_LINE),
+        submit_line: plain(submit.stdout_text().lines().next().unwrap_or_default(), LONGEST_LINE),
         usage: accounting::read_steps(&steps.stdout, &fields),
-        own_number: own.text().trim().chars().filter(char::is_ascii_digit).take(20).collect(),
+        own_number: own
+            .stdout_text()
+            .trim()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .take(20)
+            .collect(),
         ..Told::default()
     };
     // Some versions say that all is well and print nothing.
@@ -93,7 +99,7 @@ pub async fn read(line: &Arc<Line>, wanted: Wanted) -> Result<Told, RunError> {
             (told.script, told.is_cut) = bounded(from_accounting(&last));
         }
         Some(last) if !wanted.is_over => {
-            let so_far = live_usage::read(&last.text(), wanted.running_s.unwrap_or(0));
+            let so_far = live_usage::read(&last.stdout_text(), wanted.running_s.unwrap_or(0));
             told.usage = so_far.or(told.usage);
         }
         _ => {}
@@ -102,7 +108,7 @@ pub async fn read(line: &Arc<Line>, wanted: Wanted) -> Result<Told, RunError> {
 }
 
 /// The script below the heading that `sacct` puts over it.
-fn from_accounting(part: &Output) -> &[u8] {
+fn from_accounting(part: &CommandOutput) -> &[u8] {
     let text = &part.stdout;
     if !text.starts_with(b"Batch Script for ") {
         return &[];
@@ -133,8 +139,8 @@ fn bounded(bytes: &[u8]) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn printed(text: &str) -> Output {
-        Output { code: 0, stdout: text.as_bytes().to_vec(), stderr: Vec::new() }
+    fn printed(text: &str) -> CommandOutput {
+        CommandOutput { code: 0, stdout: text.as_bytes().to_vec(), stderr: Vec::new() }
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::auth::Ended;
 use crate::auth::activity::Actor;
 use crate::domain::LineRole;
 use crate::entropy;
-use crate::ssh::opening::Attended;
-use crate::ssh::route::Folder;
-use crate::ssh::{Dialect, Failure, Master, master};
+use crate::ssh::login::LoginAttendance;
+use crate::ssh::route::ConnectionFolder;
+use crate::ssh::{CommandDialect, ControlMaster, LoginError, control_master};
 use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
 
@@ -49,17 +49,17 @@ impl Lines {
             tracing::warn!(name, "Something in the run folder is none of ours and was left alone");
             return false;
         }
-        let folder = Folder::new(&self.0.run, name);
+        let folder = ConnectionFolder::new(&self.0.run, name);
         let known = match key_of_folder(name) {
             Some(key) => self.wanted_line(key).await.ok().flatten().map(|found| (key, found)),
             None => None,
         };
         if let Some((key, (line, cluster))) = known
-            && let Some(master) = Master::find(&folder).await
+            && let Some(master) = ControlMaster::find(&folder).await
         {
             let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
             let dialect = if key.role == LineRole::Robot {
-                Dialect::Robot
+                CommandDialect::Automation
             } else {
                 look::dialect_of(&learnt)
             };
@@ -71,7 +71,7 @@ impl Lines {
             self.tell(key);
             return true;
         }
-        master::clear(&folder).await;
+        control_master::close_stale_master(&folder).await;
         false
     }
 
@@ -158,7 +158,7 @@ impl Lines {
         if line.asks || !known.is_open() || !self.may_try(key) {
             return Ok(());
         }
-        if let Err(error) = self.connect(key, portal(), Attended::No).await {
+        if let Err(error) = self.connect(key, portal(), LoginAttendance::Unattended).await {
             tracing::debug!(%error, "A connection cannot be opened again by itself");
         }
         Ok(())
@@ -172,8 +172,8 @@ impl Lines {
     fn idle(&self, key: LineKey) -> Option<Duration> {
         match self.spots().get(&key).map(|spot| &spot.state) {
             Some(State::Up(up)) => {
-                up.line.forgive();
-                Some(up.line.tally().figures(Instant::now()).idle)
+                up.line.raise_session_limit();
+                Some(up.line.call_budget().stats(Instant::now()).idle)
             }
             _ => None,
         }
@@ -188,7 +188,7 @@ impl Lines {
     }
 
     /// After a failure the next unattended try waits, longer each time, and never all at the same moment.
-    pub(super) fn be_patient(&self, key: LineKey, failure: &Failure) {
+    pub(super) fn be_patient(&self, key: LineKey, failure: &LoginError) {
         let now = self.0.clock.now();
         let mut spots = self.spots();
         let patience = &mut spots.entry(key).or_default().patience;
@@ -197,7 +197,7 @@ impl Lines {
             .saturating_mul(3_i64.saturating_pow(patience.failures.min(10) - 1))
             .min(LONGEST_PAUSE);
         let jitter = entropy::bytes::<1>().map_or(0, |[byte]| i64::from(byte) * pause / 1024);
-        let pause = if failure.is_passing() { pause + jitter } else { LONGEST_PAUSE };
+        let pause = if failure.is_transient() { pause + jitter } else { LONGEST_PAUSE };
         patience.not_before = Some(now.plus(pause));
     }
 }

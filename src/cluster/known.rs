@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::domain::{HostName, LineRole, RemoteUser, Slug};
-use crate::sites::{Proof, Site};
+use crate::sites::{AuthFactor, Site};
 use crate::ssh::host_keys::HostKey;
-use crate::ssh::route::{Route, Stop};
-use crate::ssh::{Dialect, Line, Master};
+use crate::ssh::route::{RouteHost, SshRoute};
+use crate::ssh::{ClusterConnection, CommandDialect, ControlMaster};
 use crate::store::{self, clusters::Cluster};
 
 /// A cluster with its description.
@@ -56,7 +56,7 @@ impl Known {
     }
 
     /// The way to one of its hosts. None if the description does not tell.
-    pub fn route(&self, role: LineRole, user: RemoteUser) -> Option<Route> {
+    pub fn route(&self, role: LineRole, user: RemoteUser) -> Option<SshRoute> {
         let (host, port, hop) = match role {
             LineRole::Login => (self.row.host.parse().ok()?, self.row.port, hops::LOGIN),
             LineRole::Robot => {
@@ -65,25 +65,38 @@ impl Known {
             }
         };
         let jump = self.site.login.jump.as_ref().filter(|_| role == LineRole::Login).map(|jump| {
-            Stop { host: jump.host.0.clone(), port: jump.port, host_keys: self.keys_of(hops::JUMP) }
+            RouteHost {
+                host: jump.host.0.clone(),
+                port: jump.port,
+                host_keys: self.keys_of(hops::JUMP),
+            }
         });
-        let target = Stop { host, port, host_keys: self.keys_of(hop) };
+        let target = RouteHost { host, port, host_keys: self.keys_of(hop) };
         let ways = &self.site.login.accepts;
         let takes_password = role == LineRole::Login
-            && (ways.is_empty() || ways.iter().any(|way| way.contains(&Proof::Password)));
-        Some(Route { name: self.slug().clone(), user, target, jump, takes_password })
+            && (ways.is_empty() || ways.iter().any(|way| way.contains(&AuthFactor::Password)));
+        Some(SshRoute { name: self.slug().clone(), user, target, jump, takes_password })
     }
 
     /// The automation host, if the site has one.
     pub fn robot_host(&self) -> Option<(HostName, u16)> {
-        let robot = self.site.robot.as_ref()?;
+        let robot = self.site.automation.as_ref()?;
         Some((robot.hosts.first()?.0.clone(), robot.port))
     }
 
     /// A connection over a master, within this site's limits.
-    pub fn line_on(&self, master: Master, dialect: Dialect) -> Arc<Line> {
+    pub fn line_on(
+        &self,
+        master: ControlMaster,
+        dialect: CommandDialect,
+    ) -> Arc<ClusterConnection> {
         let limits = &self.site.limits;
-        Line::new(master, dialect, usize::from(limits.sessions), u32::from(limits.calls_per_minute))
+        ClusterConnection::new(
+            master,
+            dialect,
+            usize::from(limits.sessions),
+            u32::from(limits.calls_per_minute),
+        )
     }
 
     /// Its short name.
@@ -99,12 +112,12 @@ impl Known {
 
 /// What a row says of its cluster. Name, host and port have columns of their own, which count.
 fn description(row: &Cluster, slug: Slug) -> Site {
-    let name = crate::sites::Name(slug);
-    let mut site =
-        Site::from_json(&row.site).unwrap_or_else(|_| Site::plain(name.clone(), &row.title));
+    let name = crate::sites::SiteName(slug);
+    let mut site = Site::from_json(&row.site)
+        .unwrap_or_else(|_| Site::with_defaults(name.clone(), &row.title));
     site.name = name;
     site.title.clone_from(&row.title);
-    site.login.host = row.host.parse().ok().map(crate::sites::Host);
+    site.login.host = row.host.parse().ok().map(crate::sites::SiteHost);
     site.login.port = row.port;
     site
 }

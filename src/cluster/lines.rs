@@ -14,8 +14,8 @@ use crate::auth::activity::{About, Actor, Event, record};
 use crate::auth::{Auth, AuthError};
 use crate::clock::{Clock, UnixTime};
 use crate::domain::{ClusterId, PersonId};
-use crate::ssh::route::Folder;
-use crate::ssh::{Figures, Line, RunError};
+use crate::ssh::route::ConnectionFolder;
+use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
 use crate::store::lines::LineKey;
 use crate::store::{self, Store, StoreError};
 
@@ -65,7 +65,7 @@ pub struct UpStatus {
     /// Since when.
     pub since: UnixTime,
     /// What went over it.
-    pub figures: Figures,
+    pub figures: ConnectionStats,
     /// Sessions that the server allows at once, as far as known.
     pub sessions: usize,
     /// What the server said when it was opened.
@@ -73,7 +73,7 @@ pub struct UpStatus {
 }
 
 pub(super) struct Up {
-    pub(super) line: Arc<Line>,
+    pub(super) line: Arc<ClusterConnection>,
     pub(super) since: UnixTime,
     pub(super) notices: String,
 }
@@ -163,8 +163,8 @@ impl Lines {
             Some(State::Opening(attempt)) => Status::Opening(attempt.clone()),
             Some(State::Up(up)) => Status::Up(UpStatus {
                 since: up.since,
-                figures: up.line.tally().figures(Instant::now()),
-                sessions: up.line.sessions(),
+                figures: up.line.call_budget().stats(Instant::now()),
+                sessions: up.line.session_limit(),
                 notices: up.notices.clone(),
             }),
         }
@@ -181,13 +181,13 @@ impl Lines {
     }
 
     /// The connection itself, to run commands on. Not while the cluster's host key is in doubt.
-    pub fn line(&self, key: LineKey) -> Result<Arc<Line>, RunError> {
+    pub fn line(&self, key: LineKey) -> Result<Arc<ClusterConnection>, RunCommandError> {
         if self.is_alarmed(key.cluster) {
-            return Err(RunError::Stopped);
+            return Err(RunCommandError::HostKeyInDoubt);
         }
         match self.spots().get(&key).map(|spot| &spot.state) {
             Some(State::Up(up)) => Ok(up.line.clone()),
-            _ => Err(RunError::NotConnected),
+            _ => Err(RunCommandError::NotConnected),
         }
     }
 
@@ -316,8 +316,8 @@ impl Lines {
         let _ = self.0.changes.send(key);
     }
 
-    pub(super) fn folder(&self, key: LineKey, purpose: Purpose) -> Folder {
-        Folder::new(&self.0.run, &folder_name(key, purpose))
+    pub(super) fn folder(&self, key: LineKey, purpose: Purpose) -> ConnectionFolder {
+        ConnectionFolder::new(&self.0.run, &folder_name(key, purpose))
     }
 }
 

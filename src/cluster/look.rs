@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::learnt::{LOOK_AROUND, Learnt};
 use crate::domain::LineRole;
 use crate::sites::Site;
-use crate::sites::robot::{Outcome, explain};
+use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::slurm;
-use crate::ssh::{Dialect, Line, Output, RemoteCommand, RunError, Urgency};
+use crate::ssh::{
+    CallUrgency, ClusterConnection, CommandDialect, CommandOutput, RemoteCommand, RunCommandError,
+};
 
 /// A login with all its start-up files may take its time.
 const LOOK_WITHIN: Duration = Duration::from_secs(40);
@@ -22,22 +24,27 @@ pub struct Look {
 }
 
 /// Looks around.
-pub async fn around(line: &Arc<Line>, site: &Site, role: LineRole, user: &str) -> Look {
+pub async fn around(
+    line: &Arc<ClusterConnection>,
+    site: &Site,
+    role: LineRole,
+    user: &str,
+) -> Look {
     match role {
         LineRole::Login => at_login(line, site, user).await,
         LineRole::Robot => at_robot(line, site, user).await,
     }
 }
 
-async fn at_login(line: &Arc<Line>, site: &Site, user: &str) -> Look {
+async fn at_login(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> Look {
     let command =
-        RemoteCommand::new("bash").args(["-l", "-c"]).arg(script(site)).within(LOOK_WITHIN);
-    let looked = match line.run(command, Urgency::Interactive).await {
-        Ok(output) => output.text(),
+        RemoteCommand::new("bash").args(["-l", "-c"]).arg(script(site)).with_deadline(LOOK_WITHIN);
+    let looked = match line.run(command, CallUrgency::Interactive).await {
+        Ok(output) => output.stdout_text(),
         Err(error) => return Look { learnt: Learnt::default(), useless: Some(error.to_string()) },
     };
     let learnt = Learnt::from_parts(Some(&looked), None, None, None, &[]);
-    line.speak(dialect_of(&learnt));
+    line.set_dialect(dialect_of(&learnt));
     let (config, sinfo, assoc) = ask_slurm(line, user).await;
     let parts = [&config, &sinfo, &assoc].map(said);
     let [config, sinfo, assoc] = parts.each_ref().map(Option::as_deref);
@@ -49,11 +56,16 @@ async fn at_login(line: &Arc<Line>, site: &Site, user: &str) -> Look {
 }
 
 /// An automation host lets a few commands through; which ones is found out by trying.
-async fn at_robot(line: &Arc<Line>, site: &Site, user: &str) -> Look {
-    line.speak(Dialect::Robot);
+async fn at_robot(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> Look {
+    line.set_dialect(CommandDialect::Automation);
     let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
-    let queue = line.run(queue, Urgency::Interactive).await;
-    if let Err(error @ (RunError::NotConnected | RunError::Lost | RunError::Late)) = &queue {
+    let queue = line.run(queue, CallUrgency::Interactive).await;
+    if let Err(
+        error @ (RunCommandError::NotConnected
+        | RunCommandError::ConnectionLost
+        | RunCommandError::TimedOut),
+    ) = &queue
+    {
         return Look { learnt: Learnt::default(), useless: Some(error.to_string()) };
     }
     let (config, sinfo, assoc) = ask_slurm(line, user).await;
@@ -66,8 +78,8 @@ async fn at_robot(line: &Arc<Line>, site: &Site, user: &str) -> Look {
         [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)]
     {
         match outcome(program, result) {
-            Outcome::Works => learnt.tools.push(program.to_owned()),
-            other => learnt.missing.extend(explain(&other)),
+            AutomationTestOutcome::Works => learnt.tools.push(program.to_owned()),
+            other => learnt.missing.extend(explain_outcome(&other)),
         }
     }
     learnt.missing.dedup();
@@ -84,26 +96,29 @@ const NO_WRAPPER: &str = "The program that your key is bound to was not found on
 /// A shell that does not find the program of the key names that program, not the command that was asked for.
 fn is_wrapper_missing(answer: &Answer) -> bool {
     answer.as_ref().is_ok_and(|output| {
-        let said = output.complaint();
+        let said = output.stderr_text();
         output.code >= 126 && !said.contains("squeue") && !said.contains("scontrol")
     })
 }
 
-fn outcome(program: &str, result: &Result<Output, RunError>) -> Outcome {
+fn outcome(
+    program: &str,
+    result: &Result<CommandOutput, RunCommandError>,
+) -> AutomationTestOutcome {
     match result {
-        Ok(output) if output.code == 127 || output.complaint().contains("not found") => {
-            Outcome::NoSlurm
+        Ok(output) if output.code == 127 || output.stderr_text().contains("not found") => {
+            AutomationTestOutcome::NoSlurm
         }
-        Ok(_) => Outcome::Works,
-        Err(_) => Outcome::CommandRefused(program.to_owned()),
+        Ok(_) => AutomationTestOutcome::Works,
+        Err(_) => AutomationTestOutcome::CommandRefused(program.to_owned()),
     }
 }
 
-type Answer = Result<Output, RunError>;
+type Answer = Result<CommandOutput, RunCommandError>;
 
-async fn ask_slurm(line: &Arc<Line>, user: &str) -> (Answer, Answer, Answer) {
+async fn ask_slurm(line: &Arc<ClusterConnection>, user: &str) -> (Answer, Answer, Answer) {
     let ask = async |program, args: Vec<String>| {
-        line.run(RemoteCommand::new(program).args(args), Urgency::Interactive).await
+        line.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
     };
     let words = |args: &[&str]| args.iter().map(|word| (*word).to_owned()).collect();
     tokio::join!(
@@ -115,11 +130,13 @@ async fn ask_slurm(line: &Arc<Line>, user: &str) -> (Answer, Answer, Answer) {
 }
 
 /// How commands are put at a place that was looked at before.
-pub fn dialect_of(learnt: &Learnt) -> Dialect {
+pub fn dialect_of(learnt: &Learnt) -> CommandDialect {
     if learnt.env.is_empty() {
-        return Dialect::Bare;
+        return CommandDialect::Bare;
     }
-    Dialect::Shell(learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    CommandDialect::Shell(
+        learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    )
 }
 
 /// The look around, after what the site needs first.
@@ -137,5 +154,5 @@ fn script(site: &Site) -> String {
 /// What a command said, or complained about: both tell something.
 fn said(result: &Answer) -> Option<String> {
     let output = result.as_ref().ok()?;
-    Some(if output.code == 0 { output.text() } else { output.complaint() })
+    Some(if output.code == 0 { output.stdout_text() } else { output.stderr_text() })
 }

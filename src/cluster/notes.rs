@@ -7,10 +7,10 @@ use super::lines::Lines;
 use crate::auth::activity::{About, Event, record};
 use crate::clock::UnixTime;
 use crate::domain::{KeyId, LineRole};
+use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::sites::prompts::clean_text;
-use crate::sites::robot::{Outcome, explain};
-use crate::ssh::opening::Failed;
-use crate::ssh::{Failure, Hop};
+use crate::ssh::login::FailedLogin;
+use crate::ssh::{LoginError, RouteHop};
 use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
 
@@ -19,23 +19,23 @@ pub(super) const MOST_NOTICES: usize = 4000;
 
 /// Why a try failed, with what the server said.
 pub(super) struct Trouble {
-    pub(super) failure: Failure,
+    pub(super) failure: LoginError,
     pub(super) notices: String,
 }
 
-impl From<Failed> for Trouble {
-    fn from(failed: Failed) -> Self {
-        Self { failure: failed.failure, notices: failed.notices }
+impl From<FailedLogin> for Trouble {
+    fn from(failed: FailedLogin) -> Self {
+        Self { failure: failed.error, notices: failed.notices }
     }
 }
 
 impl Trouble {
     pub(super) fn here(error: &dyn std::fmt::Display) -> Self {
-        Self { failure: Failure::Here(error.to_string()), notices: String::new() }
+        Self { failure: LoginError::LocalFault(error.to_string()), notices: String::new() }
     }
 
     pub(super) const fn gave_up() -> Self {
-        Self { failure: Failure::GivenUp, notices: String::new() }
+        Self { failure: LoginError::Cancelled, notices: String::new() }
     }
 }
 
@@ -46,13 +46,13 @@ impl Lines {
         trouble: &Trouble,
     ) -> Result<(), StoreError> {
         let failure = &trouble.failure;
-        if let Failure::HostKeyChanged(hop, offered) = failure {
+        if let LoginError::HostKeyChanged(hop, offered) = failure {
             self.sound_alarm(errand, *hop, offered.as_deref()).await?;
         }
-        let reason = failure.word();
+        let reason = failure.code();
         metrics::counter!("portolan_cluster_connect_failures_total", "reason" => reason)
             .increment(1);
-        if *failure == Failure::GivenUp {
+        if *failure == LoginError::Cancelled {
             return Ok(());
         }
         // What a test shows says nothing about the connection beside it.
@@ -62,22 +62,22 @@ impl Lines {
         }
         let mut words = words(failure, errand.key.role);
         let said = clean_text(&trouble.notices, MOST_NOTICES);
-        if !said.trim().is_empty() && !matches!(failure, Failure::NeedsPerson) {
+        if !said.trim().is_empty() && !matches!(failure, LoginError::NeedsPerson) {
             words.push_str("\n\n");
             words.push_str(said.trim());
         }
         let mut tx = self.0.store.write().await?;
-        let keep = failure.is_passing() || *failure == Failure::NeedsPerson;
+        let keep = failure.is_transient() || *failure == LoginError::NeedsPerson;
         if !is_test {
             store::lines::note_problem(&mut tx, errand.key, &words, keep).await?;
         }
-        if *failure == Failure::NeedsPerson {
+        if *failure == LoginError::NeedsPerson {
             store::lines::note_asks(&mut tx, errand.key).await?;
         } else {
             let about = About {
                 person: Some(errand.key.person),
                 subject: &errand.known.row.title,
-                detail: failure.brief(),
+                detail: failure.short_reason(),
             };
             record(&mut tx, &errand.actor, Event::ConnectFailed, about, self.0.clock.now()).await?;
         }
@@ -88,12 +88,12 @@ impl Lines {
     async fn sound_alarm(
         &self,
         errand: &Errand,
-        hop: Hop,
+        hop: RouteHop,
         offered: Option<&str>,
     ) -> Result<(), StoreError> {
         let now = self.0.clock.now();
         let host = match (hop, &errand.route.jump) {
-            (Hop::Jump, Some(jump)) => jump.host.as_str(),
+            (RouteHop::Jump, Some(jump)) => jump.host.as_str(),
             _ => errand.route.target.host.as_str(),
         };
         let words = format!("{host} showed {}", offered.unwrap_or("a key of another kind"));
@@ -173,14 +173,16 @@ impl Lines {
 }
 
 /// What happened and what to do. Automation hosts fail in ways of their own.
-fn words(failure: &Failure, role: LineRole) -> String {
+fn words(failure: &LoginError, role: LineRole) -> String {
     let outcome = match failure {
         _ if role == LineRole::Login => None,
-        Failure::NeedsPerson => Some(Outcome::AsksForSecondFactor),
-        Failure::KeyRefused => Some(Outcome::KeyNotAccepted),
-        Failure::SignInRefused { after_key: true, .. } => Some(Outcome::NotEnrolled),
-        Failure::HungUp { .. } => Some(Outcome::Closed),
+        LoginError::NeedsPerson => Some(AutomationTestOutcome::AsksForSecondFactor),
+        LoginError::KeyRefused => Some(AutomationTestOutcome::KeyNotAccepted),
+        LoginError::SignInRefused { after_key: true, .. } => {
+            Some(AutomationTestOutcome::NotEnrolled)
+        }
+        LoginError::Disconnected { .. } => Some(AutomationTestOutcome::Closed),
         _ => None,
     };
-    outcome.map_or_else(|| failure.to_string(), |outcome| explain(&outcome).join("\n"))
+    outcome.map_or_else(|| failure.to_string(), |outcome| explain_outcome(&outcome).join("\n"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::UnixTime;
-use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 /// The end of a file is where its index says, so this is quick unless the disks are slow.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -90,24 +90,24 @@ impl Piece {
 
 /// Reads a piece.
 pub async fn read(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     path: &str,
     from: From,
     most: u32,
-    urgency: Urgency,
-) -> Result<Found, RunError> {
+    urgency: CallUrgency,
+) -> Result<Found, RunCommandError> {
     let (place, inode) = match from {
         From::End => ("end".to_owned(), 0),
         From::Place { offset, inode } => (offset.to_string(), inode),
     };
-    let within = if urgency == Urgency::Bulk { PIECE_WITHIN } else { WITHIN };
+    let within = if urgency == CallUrgency::Bulk { PIECE_WITHIN } else { WITHIN };
     let room = usize::try_from(most).unwrap_or(usize::MAX).saturating_add(4096);
     let command = RemoteCommand::new("/bin/sh")
         .args(["-c", READ, "sh", path, &place, &most.to_string(), &inode.to_string()])
-        .within(within)
-        .printing_at_most(room);
+        .with_deadline(within)
+        .with_max_output(room);
     let output = line.run(command, urgency).await?;
-    take(output.stdout).ok_or(RunError::Lost)
+    take(output.stdout).ok_or(RunCommandError::ConnectionLost)
 }
 
 fn take(mut printed: Vec<u8>) -> Option<Found> {
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn a_name_with_a_line_break_cannot_be_asked_for() {
         let command = RemoteCommand::new("/bin/sh").args(["-c", READ, "sh", "/tmp/a\nb"]);
-        assert!(command.line(&crate::ssh::Dialect::Bare).is_err());
+        assert!(command.to_command_line(&crate::ssh::CommandDialect::Bare).is_err());
         let command = RemoteCommand::new("/bin/sh").args(["-c", READ, "sh", "/tmp/a"]);
-        assert!(command.line(&crate::ssh::Dialect::Bare).is_ok());
+        assert!(command.to_command_line(&crate::ssh::CommandDialect::Bare).is_ok());
     }
 
     #[test]

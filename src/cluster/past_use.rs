@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::queue::nonce;
 use crate::slurm::accounting::{self, PastRun};
-use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 /// The accounting may take its time.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -13,13 +13,21 @@ const WITHIN: Duration = Duration::from_secs(20);
 pub const MOST: usize = 10;
 
 /// Reads them; jobs that the accounting does not know are left out, and nothing beyond [`MOST`] is asked.
-pub async fn past_use(line: &Arc<Line>, numbers: &[u64]) -> Result<Vec<PastRun>, RunError> {
+pub async fn past_use(
+    line: &Arc<ClusterConnection>,
+    numbers: &[u64],
+) -> Result<Vec<PastRun>, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let numbers = &numbers[..numbers.len().min(MOST)];
     let Some(args) = accounting::past_args(&fields, numbers) else { return Ok(Vec::new()) };
-    let command = RemoteCommand::new(accounting::PROGRAM).args(args).within(WITHIN);
+    let command = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(WITHIN);
     let batch = RemoteCommand::batch(&marks, &[command])?;
-    let output = line.run(batch, Urgency::Background).await?;
-    let part = output.parts(&marks).into_iter().next().flatten().ok_or(RunError::Lost)?;
+    let output = line.run(batch, CallUrgency::Background).await?;
+    let part = output
+        .split_batch(&marks)
+        .into_iter()
+        .next()
+        .flatten()
+        .ok_or(RunCommandError::ConnectionLost)?;
     Ok(accounting::read_past(&part.stdout, &fields))
 }

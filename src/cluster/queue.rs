@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::clock::UnixTime;
 use crate::entropy;
-use crate::sites::cost::{self, Cost};
-use crate::sites::per_user::{self, UserPlace};
-use crate::sites::quota::{self, Place};
+use crate::sites::cost::{self, CostReport};
+use crate::sites::quota::{self, StorageQuota};
+use crate::sites::storage_per_user::{self, UserStorageUse};
 use crate::sites::{CostTool, QuotaTool};
 use crate::slurm::accounting::{self, Extra};
 use crate::slurm::ahead::{self, Waiting};
@@ -15,7 +15,7 @@ use crate::slurm::factors::{self, Factors};
 use crate::slurm::job::{Job, JobId};
 use crate::slurm::queue::{self, Whose};
 use crate::slurm::shares::{self, Share};
-use crate::ssh::{Line, Output, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 
 /// Slurm's own programs answer within a second or two, or not at all.
 const SLURM_WITHIN: Duration = Duration::from_secs(20);
@@ -65,11 +65,11 @@ pub struct Told {
     /// Fair-share.
     pub shares: Option<Vec<Share>>,
     /// How full the folders are.
-    pub places: Option<Vec<Place>>,
+    pub places: Option<Vec<StorageQuota>>,
     /// Who has how much in the projects' folders.
-    pub per_user: Option<Vec<UserPlace>>,
+    pub per_user: Option<Vec<UserStorageUse>>,
     /// What is left.
-    pub cost: Option<Cost>,
+    pub cost: Option<CostReport>,
 }
 
 /// A thing that was asked.
@@ -89,37 +89,38 @@ enum Ask {
 
 /// Looks, with one command.
 pub async fn look(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     user: &str,
     wishes: &Wishes,
-    urgency: Urgency,
-) -> Result<Told, RunError> {
+    urgency: CallUrgency,
+) -> Result<Told, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let asks = asks(user, wishes, &fields);
     let commands: Vec<RemoteCommand> = asks.iter().map(|(_, command)| command.clone()).collect();
-    let batch = RemoteCommand::batch(&marks, &commands)?.printing_at_most(MOST_OUTPUT);
+    let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MOST_OUTPUT);
     let output = line.run(batch, urgency).await?;
     let mut told = Told::default();
-    let mut parts = output.parts(&marks).into_iter();
+    let mut parts = output.split_batch(&marks).into_iter();
     for (ask, _) in asks {
         // A part that is not there was cut off with the rest.
-        let part = parts.next().flatten().ok_or(RunError::Lost)?;
+        let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
         told.take(ask, &part, &fields, wishes);
     }
     Ok(told)
 }
 
 /// A word that nobody can know beforehand.
-pub(super) fn nonce() -> Result<String, RunError> {
+pub(super) fn nonce() -> Result<String, RunCommandError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let bytes = entropy::bytes::<12>().map_err(|_| RunError::Busy)?;
+    let bytes = entropy::bytes::<12>().map_err(|_| RunCommandError::Busy)?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
 fn asks(user: &str, wishes: &Wishes, fields: &str) -> Vec<(Ask, RemoteCommand)> {
-    let slurm =
-        |program, args: Vec<String>| RemoteCommand::new(program).args(args).within(SLURM_WITHIN);
-    let site = |program| RemoteCommand::new(program).within(SITE_WITHIN);
+    let slurm = |program, args: Vec<String>| {
+        RemoteCommand::new(program).args(args).with_deadline(SLURM_WITHIN)
+    };
+    let site = |program| RemoteCommand::new(program).with_deadline(SITE_WITHIN);
     let mut asks = Vec::new();
     let mut ask = |what, program, args: Option<Vec<String>>| {
         asks.extend(args.map(|args| (what, slurm(program, args))));
@@ -156,7 +157,7 @@ fn asks(user: &str, wishes: &Wishes, fields: &str) -> Vec<(Ask, RemoteCommand)> 
 }
 
 impl Told {
-    fn take(&mut self, ask: Ask, part: &Output, fields: &str, wishes: &Wishes) {
+    fn take(&mut self, ask: Ask, part: &CommandOutput, fields: &str, wishes: &Wishes) {
         let well = part.code == 0;
         let said = || if well { Ok(()) } else { Err(complaint(part)) };
         match ask {
@@ -168,20 +169,23 @@ impl Told {
             Ask::Ended => {
                 self.ended = Some(said().map(|()| accounting::read(&part.stdout, fields)));
             }
-            Ask::Ahead if well => self.ahead = Some(ahead::read(&part.text())),
-            Ask::Factors if well => self.factors = Some(factors::read(&part.text())),
-            Ask::Shares if well => self.shares = Some(shares::read(&part.text())),
+            Ask::Ahead if well => self.ahead = Some(ahead::read(&part.stdout_text())),
+            Ask::Factors if well => self.factors = Some(factors::read(&part.stdout_text())),
+            Ask::Shares if well => self.shares = Some(shares::read(&part.stdout_text())),
             Ask::Places if well => {
                 self.places = Some(match wishes.quota {
-                    QuotaTool::Dusage => quota::read_dusage(&part.text()),
-                    _ => quota::read_diskusage_report(&part.text()),
+                    QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
+                    _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
             // Not every site's program knows the option: then there is nothing to tell.
-            Ask::PerUser if well => self.per_user = Some(per_user::read(&part.text())),
+            Ask::PerUser if well => {
+                self.per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()))
+            }
             Ask::PerUser => self.per_user = Some(Vec::new()),
             Ask::Cost if well => {
-                self.cost = Some(cost::read(&part.text())).filter(|cost| !cost.accounts.is_empty());
+                self.cost = Some(cost::parse_cost(&part.stdout_text()))
+                    .filter(|cost| !cost.accounts.is_empty());
             }
             Ask::Ahead | Ask::Factors | Ask::Shares | Ask::Places | Ask::Cost => {}
         }
@@ -189,8 +193,8 @@ impl Told {
 }
 
 /// What a program said instead of its answer, bounded.
-pub(super) fn complaint(part: &Output) -> String {
-    let said = part.complaint();
-    let said = if said.trim().is_empty() { part.text() } else { said };
+pub(super) fn complaint(part: &CommandOutput) -> String {
+    let said = part.stderr_text();
+    let said = if said.trim().is_empty() { part.stdout_text() } else { said };
     crate::slurm::text::plain(&said.replace('\n', " "), 400)
 }

@@ -13,7 +13,9 @@ use super::queue::nonce;
 use crate::clock::UnixTime;
 use crate::slurm::submit::{self, Answer, Carrier};
 use crate::slurm::{accounting, queue};
-use crate::ssh::{Given, Line, Output, RemoteCommand, RunError, Urgency};
+use crate::ssh::{
+    CallUrgency, ClusterConnection, CommandOutput, HeldInputFlag, RemoteCommand, RunCommandError,
+};
 
 /// Reading the script and making the folders may take this long.
 const PREPARE_WITHIN: Duration = Duration::from_secs(30);
@@ -77,17 +79,17 @@ pub enum Outcome {
 }
 
 /// Hands it over.
-pub async fn submit(line: &Arc<Line>, parcel: Parcel<'_>) -> Outcome {
+pub async fn submit(line: &Arc<ClusterConnection>, parcel: Parcel<'_>) -> Outcome {
     let mark = match nonce() {
         Ok(mark) => mark,
         Err(error) => return Outcome::NotNow(error.to_string()),
     };
     let (command, given) = command(&mark, parcel);
-    let result = line.run(command, Urgency::Interactive).await;
-    outcome(&mark, given.was(), result)
+    let result = line.run(command, CallUrgency::Interactive).await;
+    outcome(&mark, given.is_sent(), result)
 }
 
-fn command(mark: &str, parcel: Parcel<'_>) -> (RemoteCommand, Given) {
+fn command(mark: &str, parcel: Parcel<'_>) -> (RemoteCommand, HeldInputFlag) {
     let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
     RemoteCommand::new("/bin/sh")
         .args(["-c", SCRIPT, "sh", mark, &parcel.script.len().to_string()])
@@ -96,21 +98,21 @@ fn command(mark: &str, parcel: Parcel<'_>) -> (RemoteCommand, Given) {
         .args(parcel.folders.iter().cloned())
         .args(submit::args(parcel.carrier, parcel.token, parcel.job_name))
         .input(parcel.script.as_bytes().to_vec())
-        .within(PREPARE_WITHIN + parcel.go_within + parcel.deadline)
-        .printing_at_most(MOST_SAID)
-        .holding_back(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
+        .with_deadline(PREPARE_WITHIN + parcel.go_within + parcel.deadline)
+        .with_max_output(MOST_SAID)
+        .hold_back_input(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
 }
 
-fn outcome(mark: &str, given: bool, result: Result<Output, RunError>) -> Outcome {
+fn outcome(mark: &str, given: bool, result: Result<CommandOutput, RunCommandError>) -> Outcome {
     let output = match result {
         Err(error) if given => return Outcome::Unsure(error.to_string()),
-        Err(error @ (RunError::Unspeakable(_) | RunError::Rejected(_))) => {
+        Err(error @ (RunCommandError::InvalidCommand(_) | RunCommandError::Rejected(_))) => {
             return Outcome::Never(error.to_string());
         }
         Err(error) => return Outcome::NotNow(error.to_string()),
         Ok(output) => output,
     };
-    let (printed, complained) = (output.text(), output.complaint());
+    let (printed, complained) = (output.stdout_text(), output.stderr_text());
     let has = |word: &str| printed.contains(&format!("{mark} {word}\n"));
     if has("folder") {
         return Outcome::Said(Answer::Refused(submit::words("", &complained)));
@@ -143,17 +145,17 @@ pub enum Seen {
 #[derive(Debug)]
 pub struct Look {
     fields: String,
-    queue: Output,
-    history: Output,
+    queue: CommandOutput,
+    history: CommandOutput,
 }
 
 /// Looks at all jobs of a person since a moment, with one command.
 pub async fn look(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     user: &str,
     since: UnixTime,
     within: Duration,
-) -> Result<Look, RunError> {
+) -> Result<Look, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let since = since.plus(-SINCE_BEFORE);
     let asks = [
@@ -162,12 +164,12 @@ pub async fn look(
     ];
     // Names of people were checked when they were entered, so there are always arguments.
     let asks = asks.map(|(program, args)| {
-        RemoteCommand::new(program).args(args.unwrap_or_default()).within(within)
+        RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within)
     });
-    let batch = RemoteCommand::batch(&marks, &asks)?.printing_at_most(MOST_LISTED);
-    let output = line.run(batch, Urgency::Background).await?;
-    let mut parts = output.parts(&marks).into_iter();
-    let mut part = || parts.next().flatten().ok_or(RunError::Lost);
+    let batch = RemoteCommand::batch(&marks, &asks)?.with_max_output(MOST_LISTED);
+    let output = line.run(batch, CallUrgency::Background).await?;
+    let mut parts = output.split_batch(&marks).into_iter();
+    let mut part = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     Ok(Look { fields, queue: part()?, history: part()? })
 }
 
@@ -186,17 +188,17 @@ impl Look {
     /// What was said instead of a proper answer, bounded.
     pub fn complaint(&self) -> String {
         let bad = [&self.queue, &self.history].into_iter().find(|part| !is_proper(part));
-        bad.map(|part| submit::words("", &part.complaint())).unwrap_or_default()
+        bad.map(|part| submit::words("", &part.stderr_text())).unwrap_or_default()
     }
 }
 
-fn is_proper(part: &Output) -> bool {
-    part.code == 0 && !part.complaint().to_lowercase().contains("error")
+fn is_proper(part: &CommandOutput) -> bool {
+    part.code == 0 && !part.stderr_text().to_lowercase().contains("error")
 }
 
 /// A cluster without accounting knows its jobs from the queue alone.
-fn is_proper_history(part: &Output) -> bool {
-    is_proper(part) || part.complaint().contains("accounting storage is disabled")
+fn is_proper_history(part: &CommandOutput) -> bool {
+    is_proper(part) || part.stderr_text().contains("accounting storage is disabled")
 }
 
 #[cfg(test)]

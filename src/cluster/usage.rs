@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::queue::{complaint, nonce};
 use crate::clock::{Day, UnixTime};
 use crate::slurm::accounting::{self, spent};
-use crate::ssh::{Line, RemoteCommand, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 pub use crate::slurm::accounting::spent::Spent;
 
@@ -38,7 +38,7 @@ pub struct DaySpent {
 pub enum NotTold {
     /// The command did not come back.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] RunCommandError),
     /// Slurm's accounting did not answer; what it said.
     #[error("Slurm's accounting did not answer.")]
     Accounting(String),
@@ -52,12 +52,12 @@ pub enum NotTold {
 
 /// Asks for a day.
 pub async fn day_spent(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     accounts: &[String],
     day: Day,
 ) -> Result<DaySpent, NotTold> {
     let whole = stretch(line, accounts, day, 0, 24).await;
-    if !matches!(whole, Err(NotTold::Run(RunError::TooMuch))) {
+    if !matches!(whole, Err(NotTold::Run(RunCommandError::OutputTooLong))) {
         return whole;
     }
     // More than is read at once: piece by piece. A run that is in several pieces is told in each.
@@ -67,11 +67,11 @@ pub async fn day_spent(
     while from < 24 {
         hours = hours.min(24 - from);
         match stretch(line, accounts, day, from, from + hours).await {
-            Err(NotTold::Run(RunError::TooMuch)) if hours > SHORTEST_HOURS => {
+            Err(NotTold::Run(RunCommandError::OutputTooLong)) if hours > SHORTEST_HOURS => {
                 hours = (hours / 2).max(SHORTEST_HOURS);
                 continue;
             }
-            Err(NotTold::Run(RunError::TooMuch)) => {
+            Err(NotTold::Run(RunCommandError::OutputTooLong)) => {
                 if let Some(all) = &mut all {
                     all.is_cut = true;
                 }
@@ -88,7 +88,7 @@ pub async fn day_spent(
         }
         from += hours;
     }
-    let mut all = all.ok_or(NotTold::Run(RunError::TooMuch))?;
+    let mut all = all.ok_or(NotTold::Run(RunCommandError::OutputTooLong))?;
     // The latest word on each run is kept.
     all.runs.reverse();
     let mut seen = std::collections::HashSet::new();
@@ -98,7 +98,7 @@ pub async fn day_spent(
 
 /// Asks for the hours of a day from one to another.
 async fn stretch(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     accounts: &[String],
     day: Day,
     from: u32,
@@ -109,18 +109,20 @@ async fn stretch(
     let end =
         if until < 24 { spent::clock_time(day, until) } else { spent::clock_time(day.plus(1), 0) };
     let args = spent::args(&fields, accounts, &begin, &end).ok_or(NotTold::Accounts)?;
-    let moment =
-        |text: &str| RemoteCommand::new("date").args(["-d", text, "+%s"]).within(CLOCK_WITHIN);
-    let sacct = RemoteCommand::new(accounting::PROGRAM).args(args).within(WITHIN);
+    let moment = |text: &str| {
+        RemoteCommand::new("date").args(["-d", text, "+%s"]).with_deadline(CLOCK_WITHIN)
+    };
+    let sacct = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(WITHIN);
     let batch = RemoteCommand::batch(&marks, &[moment(&begin), moment(&end), sacct])
-        .map_err(RunError::from)?
-        .printing_at_most(MOST_OUTPUT);
-    let output = line.run(batch, Urgency::Background).await?;
-    let mut parts = output.parts(&marks).into_iter();
-    let mut next = || parts.next().flatten().ok_or(RunError::Lost);
+        .map_err(RunCommandError::from)?
+        .with_max_output(MOST_OUTPUT);
+    let output = line.run(batch, CallUrgency::Background).await?;
+    let mut parts = output.split_batch(&marks).into_iter();
+    let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     let (from, until, told) = (next()?, next()?, next()?);
     let seconds = |text: String| text.trim().parse().ok().map(UnixTime);
-    let (from, until) = seconds(from.text()).zip(seconds(until.text())).ok_or(NotTold::Clock)?;
+    let (from, until) =
+        seconds(from.stdout_text()).zip(seconds(until.stdout_text())).ok_or(NotTold::Clock)?;
     if told.code != 0 {
         return Err(NotTold::Accounting(complaint(&told)));
     }

@@ -9,7 +9,7 @@ use super::sizes::{count, duration, minutes};
 use crate::clock::UnixTime;
 use crate::recipes::place::{Gpu, Place};
 use crate::recipes::request::{Directive, Request, Sets};
-use crate::sites::{JobType, Say};
+use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::test_only::Answer;
 
 /// No more than this are tried: each costs the scheduler a look through its plan.
@@ -75,7 +75,7 @@ fn times(request: &Request) -> Vec<Changed> {
 fn gpus(request: &Request, place: &Place) -> Vec<Changed> {
     let Some(asked) = &request.gpus else { return Vec::new() };
     // Where jobs name no models, the sort of job decides: see below.
-    if place.site.jobs.gpu_model == Say::Never {
+    if place.site.jobs.gpu_model == JobOptionRule::Never {
         return Vec::new();
     }
     let is_other = |gpu: &&Gpu| {
@@ -100,14 +100,15 @@ fn gpus(request: &Request, place: &Place) -> Vec<Changed> {
 
 /// The name of a partition's sort of job, which forms show instead.
 fn form_value(place: &Place, partition: &str) -> String {
-    let fits = |one: &&JobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
+    let fits =
+        |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
     let sort = place.site.jobs.types.iter().find(fits);
     sort.map_or(partition, |one| one.name.as_str()).to_owned()
 }
 
 fn sorts(request: &Request, place: &Place) -> Vec<Changed> {
     let jobs = &place.site.jobs;
-    if jobs.partition == Say::Never {
+    if jobs.partition == JobOptionRule::Never {
         return Vec::new();
     }
     let wants_gpus = request.gpus.is_some();
@@ -130,8 +131,9 @@ fn sorts(request: &Request, place: &Place) -> Vec<Changed> {
             .filter_map(|one| change(&one.name, Some(one.name.clone()), request.qos.clone()))
             .collect();
     }
-    let fits =
-        |one: &&JobType| one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none());
+    let fits = |one: &&SiteJobType| {
+        one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none())
+    };
     jobs.types
         .iter()
         .filter(fits)

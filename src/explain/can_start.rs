@@ -10,7 +10,7 @@ use super::sizes::{count, minutes};
 use super::sorts::{partitions, sorts, tasks};
 use crate::recipes::place::Place;
 use crate::recipes::request::{Request, Sets};
-use crate::sites::{AreaKind, Family, Say, SubmitFrom};
+use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
 
 /// Something that stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn partition(request: &Request, found: &mut Found<'_>) {
     let place = found.place;
     let asked = request.partition.as_deref().filter(|name| *name != "default");
     let Some(names) = asked else {
-        if place.site.jobs.partition == Say::Required {
+        if place.site.jobs.partition == JobOptionRule::Required {
             found.by_rule(
                 "jobs.partition",
                 Sets::Partition,
@@ -92,7 +92,7 @@ fn partition(request: &Request, found: &mut Found<'_>) {
         }
         return;
     };
-    if place.site.jobs.partition == Say::Never {
+    if place.site.jobs.partition == JobOptionRule::Never {
         found.warning(
             Sets::Partition,
             "This cluster chooses the partition itself, by time and size. Leave it out.",
@@ -171,12 +171,12 @@ fn said_or_not(request: &Request, found: &mut Found<'_>) {
     let of_sort = sorts(request, found.place).into_iter().find_map(|one| one.memory);
     let note = jobs.memory_note.clone().map(|note| format!(" {note}")).unwrap_or_default();
     match (of_sort.unwrap_or(jobs.memory), request.memory) {
-        (Say::Required, None) => found.by_rule(
+        (JobOptionRule::Required, None) => found.by_rule(
             "jobs.memory",
             Sets::Memory,
             format!("Say how much memory it needs: this cluster refuses jobs that do not.{note}"),
         ),
-        (Say::Never, Some(_)) => found.by_rule(
+        (JobOptionRule::Never, Some(_)) => found.by_rule(
             "jobs.memory",
             Sets::Memory,
             format!(
@@ -187,12 +187,12 @@ fn said_or_not(request: &Request, found: &mut Found<'_>) {
     }
     match &request.gpus {
         Some(gpus) => match (jobs.gpu_model, &gpus.model) {
-            (Say::Required, None) => found.by_rule(
+            (JobOptionRule::Required, None) => found.by_rule(
                 "jobs.gpu_model",
                 Sets::GpuModel,
                 "Say which GPU it needs: this cluster refuses jobs that do not.",
             ),
-            (Say::Never, Some(model)) => found.warning(
+            (JobOptionRule::Never, Some(model)) => found.warning(
                 Sets::GpuModel,
                 format!("Leave out which GPU ({model}): here, the sort of job decides that."),
             ),
@@ -267,14 +267,14 @@ fn folders(request: &Request, found: &mut Found<'_>) {
             .and_then(|path| path.strip_prefix(home.as_str()))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    if place.site.jobs.submit_from == SubmitFrom::Scratch && in_home(&request.folder) {
-        let some = if place.site.family == Family::Alliance { "Some" } else { "These" };
+    if place.site.jobs.submit_from == SubmitFolderRule::Scratch && in_home(&request.folder) {
+        let some = if place.site.family == SiteFamily::Alliance { "Some" } else { "These" };
         found.warning(
             Sets::Folder,
             format!("{some} clusters refuse jobs that start in a home folder. Let it start in a folder on scratch."),
         );
     }
-    let area = place.site.storage.area(AreaKind::Home);
+    let area = place.site.storage.area(StorageAreaKind::Home);
     if area.is_some_and(|area| area.read_only_in_jobs) && in_home(&request.output) {
         found.refused(
             Sets::Output,

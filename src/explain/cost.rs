@@ -12,7 +12,7 @@ use super::sizes::{self, count};
 use super::sorts;
 use crate::recipes::place::Place;
 use crate::recipes::request::{Request, Sets};
-use crate::sites::{Family, Period};
+use crate::sites::{SiteAllocationPeriod, SiteFamily};
 
 /// What a job costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,7 @@ pub struct Cheaper {
 }
 
 /// What the tool of the site says is left for an account; nothing if it does not say.
-pub fn left(told: &crate::sites::cost::Cost, account: &str) -> Option<f64> {
+pub fn left(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
     told.accounts.iter().find(|one| one.account == account)?.available()
 }
 
@@ -180,14 +180,16 @@ fn in_years(cost: &Cost, place: &Place) -> Option<String> {
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
-    let told = place.site.units.period == Period::AprilMarch && unit != "node" && years >= 0.001;
+    let told = place.site.units.period == SiteAllocationPeriod::AprilMarch
+        && unit != "node"
+        && years >= 0.001;
     told.then(|| format!("Shares are given in years: this is {} {unit} years.", amount(years)))
 }
 
-fn of_left(total: f64, left: f64, unit: &str, family: Family) -> String {
+fn of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
     let has = amount(left.max(0.0));
     if total > left {
-        let aside = if family == Family::Nris { "sets aside" } else { "may use" };
+        let aside = if family == SiteFamily::Nris { "sets aside" } else { "may use" };
         return format!(
             "Your group has {has} {unit} left, and this {aside} {}. It would be refused, or wait until there is more.",
             amount(total)

@@ -2,20 +2,20 @@
 
 use crate::recipes::place::{Partition, Place};
 use crate::recipes::request::{Array, Request};
-use crate::sites::{JobType, Say};
+use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::tasks::TaskSet;
 
 /// The sorts of job whose rules hold for a request: the one that it is exactly, or that of its partition and that of
 /// its quality of service.
-pub fn sorts<'a>(request: &Request, place: &'a Place) -> Vec<&'a JobType> {
+pub fn sorts<'a>(request: &Request, place: &'a Place) -> Vec<&'a SiteJobType> {
     let types = &place.site.jobs.types;
     let partition = partition_name(request, place);
-    let same_partition = |one: &JobType| one.partition.as_deref() == partition;
-    let exact = |one: &&JobType| same_partition(one) && one.qos == request.qos;
+    let same_partition = |one: &SiteJobType| one.partition.as_deref() == partition;
+    let exact = |one: &&SiteJobType| same_partition(one) && one.qos == request.qos;
     if let Some(exact) = types.iter().find(exact) {
         return vec![exact];
     }
-    let either = |one: &&JobType| match (&one.partition, &one.qos) {
+    let either = |one: &&SiteJobType| match (&one.partition, &one.qos) {
         (_, None) => same_partition(one),
         (None, Some(_)) => one.qos == request.qos,
         (Some(_), Some(_)) => false,
@@ -29,7 +29,7 @@ fn partition_name<'a>(request: &'a Request, place: &'a Place) -> Option<&'a str>
     if let Some(named) = request.partition.as_deref() {
         return named.split(',').next();
     }
-    let usual = |one: &JobType| one.partition.is_none() && one.qos.is_none();
+    let usual = |one: &SiteJobType| one.partition.is_none() && one.qos.is_none();
     if place.site.jobs.types.iter().any(usual) {
         return None;
     }
@@ -64,7 +64,8 @@ pub fn partitions<'a>(request: &Request, place: &'a Place) -> Vec<&'a Partition>
     if let Some(names) = named {
         return names.split(',').filter_map(|name| place.partition(name)).collect();
     }
-    let usual = place.default_partition().filter(|_| place.site.jobs.partition != Say::Never);
+    let usual =
+        place.default_partition().filter(|_| place.site.jobs.partition != JobOptionRule::Never);
     match usual {
         Some(usual) => vec![usual],
         None => place.partitions.iter().collect(),
@@ -83,7 +84,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::recipes::place::Gpu;
-    use crate::sites::{Lookup, Site, lookup};
+    use crate::sites::{Site, SiteLookup, find_site};
     use crate::slurm::partitions;
 
     const DEMO: &str = include_str!("../../tests/fixtures/slurm/sinfo-22.05.txt");
@@ -91,7 +92,7 @@ pub(super) mod tests {
 
     /// One of the sites that come with the program, with the partitions that were recorded there, if any.
     pub fn place(name: &str) -> Place {
-        let Lookup::Site(site) = lookup(name) else { panic!("{name}") };
+        let SiteLookup::Site(site) = find_site(name) else { panic!("{name}") };
         let partitions = match name {
             "demo" => partitions::read(DEMO),
             "trillium" => partitions::read(TRILLIUM),

@@ -5,7 +5,7 @@ use crate::auth::activity::{About, Actor, Event, record};
 use crate::cluster::job_actions::carry_out;
 pub use crate::cluster::job_actions::{Target, Verb};
 use crate::explain::refusals;
-use crate::ssh::RunError;
+use crate::ssh::RunCommandError;
 use crate::store::{self, StoreError};
 
 /// More jobs than this are not acted on at once; an array counts as one.
@@ -23,7 +23,7 @@ pub struct Done {
 pub enum Undone {
     /// The connection: nothing was sent, or it is not known whether it arrived.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] RunCommandError),
     /// The database; nothing was sent.
     #[error(transparent)]
     Store(#[from] StoreError),

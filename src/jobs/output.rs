@@ -14,7 +14,7 @@ use crate::cluster::output::{self, Found, From};
 use crate::entropy;
 use crate::logs::findings::{self, Findings};
 use crate::logs::terminal::{self, Rendered};
-use crate::ssh::{Line, RunError, Urgency};
+use crate::ssh::{CallUrgency, ClusterConnection, RunCommandError};
 
 /// So much of a file is read at a time.
 pub const CHUNK: u32 = 256 * 1024;
@@ -157,7 +157,7 @@ impl Outputs {
             }
         };
         let now = Instant::now();
-        line.tally().note_use(now);
+        line.call_budget().record_use(now);
         let every = polite(&line, active);
         // Of a job that is over, the last words are fetched without long pauses.
         let pause = if stage == Life::GoesOn || kept.shown.trouble.is_some() {
@@ -172,7 +172,8 @@ impl Outputs {
         if kept.shown.is_final || !due {
             return kept.shown.clone();
         }
-        let urgency = if kept.asked.is_none() { Urgency::Interactive } else { Urgency::Background };
+        let urgency =
+            if kept.asked.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
         kept.asked = Some(now);
         let from = match kept.shown.kind {
             Kind::Text | Kind::Binary
@@ -220,12 +221,12 @@ impl Outputs {
         &self,
         key: &OutputKey,
         end: u64,
-    ) -> Result<Option<(Piece, Rendered)>, RunError> {
+    ) -> Result<Option<(Piece, Rendered)>, RunCommandError> {
         let line = self.0.lines.line(key.queue.line())?;
         let offset = end.saturating_sub(u64::from(CHUNK));
         let most = u32::try_from(end - offset).unwrap_or(CHUNK);
         let from = From::Place { offset, inode: 0 };
-        let found = output::read(&line, &key.path, from, most, Urgency::Interactive).await?;
+        let found = output::read(&line, &key.path, from, most, CallUrgency::Interactive).await?;
         let Found::Piece(mut piece) = found else { return Ok(None) };
         if piece.start != offset {
             return Ok(None);
@@ -243,25 +244,25 @@ impl Outputs {
         offset: u64,
         inode: u64,
         most: u32,
-    ) -> Result<Option<Piece>, RunError> {
+    ) -> Result<Option<Piece>, RunCommandError> {
         /// A minute later the budget is there again.
         const TRIES: u32 = 40;
         for _ in 0..TRIES {
             let line = self.0.lines.line(key.queue.line())?;
-            let figures = line.tally().figures(Instant::now());
-            line.tally().note_use(Instant::now());
+            let figures = line.call_budget().stats(Instant::now());
+            line.call_budget().record_use(Instant::now());
             // Half of the polite number of calls stays for everything else.
             if figures.calls_last_minute * 2 > figures.budget {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 continue;
             }
             let from = From::Place { offset, inode };
-            return match output::read(&line, &key.path, from, most, Urgency::Bulk).await? {
+            return match output::read(&line, &key.path, from, most, CallUrgency::Bulk).await? {
                 Found::Piece(piece) if piece.start == offset => Ok(Some(piece)),
                 _ => Ok(None),
             };
         }
-        Err(RunError::OverBudget)
+        Err(RunCommandError::OverBudget)
     }
 
     /// Takes in what was found. Says whether anything new came.
@@ -377,9 +378,9 @@ fn as_u64(length: usize) -> u64 {
 }
 
 /// How often a file may be read, so that all files that someone follows take half of the polite number of calls.
-fn polite(line: &Line, active: u32) -> Duration {
+fn polite(line: &ClusterConnection, active: u32) -> Duration {
     let budget =
-        u32::try_from(line.tally().figures(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
+        u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
     let every = Duration::from_mins(2) * active / budget;
     every.clamp(FASTEST, Duration::from_mins(1))
 }

@@ -10,9 +10,9 @@ use super::entry::{Entry, entries};
 use super::merge::Known;
 use super::record::Record;
 use crate::clock::UnixTime;
-use crate::sites::cost::Cost;
-use crate::sites::per_user::UserPlace;
-use crate::sites::quota::Place;
+use crate::sites::cost::CostReport;
+use crate::sites::quota::StorageQuota;
+use crate::sites::storage_per_user::UserStorageUse;
 use crate::slurm::ahead::Waiting;
 use crate::slurm::factors::Factors;
 use crate::slurm::job::{Job, Stage};
@@ -102,15 +102,15 @@ pub struct Standing {
     /// When.
     pub shares_at: Option<i64>,
     /// How full their folders are.
-    pub places: Vec<Place>,
+    pub places: Vec<StorageQuota>,
     /// When.
     pub places_at: Option<i64>,
     /// Who has how much in the folders of projects: for those who lead a group.
-    pub per_user: Vec<UserPlace>,
+    pub per_user: Vec<UserStorageUse>,
     /// When.
     pub per_user_at: Option<i64>,
     /// What is left of their quota of computing time.
-    pub cost: Option<Cost>,
+    pub cost: Option<CostReport>,
     /// When.
     pub cost_at: Option<i64>,
 }

@@ -15,7 +15,7 @@ use crate::cluster::{Known, Learnt};
 use crate::domain::Role;
 use crate::sites::Site;
 use crate::slurm::job::{JobId, Stage};
-use crate::ssh::{RunError, Urgency};
+use crate::ssh::{CallUrgency, RunCommandError};
 use crate::store::lines::Line;
 use crate::store::{self, StoreError};
 
@@ -74,11 +74,12 @@ impl Queues {
         let is_looked_at =
             self.spots().get(&key).is_some_and(|spot| spot.is_looked_at(Instant::now()));
         if is_looked_at {
-            connection.tally().note_use(Instant::now());
+            connection.call_budget().record_use(Instant::now());
         }
-        let told = queue::look(&connection, &ground.line.remote_user, &wishes, Urgency::Background)
-            .await
-            .map_err(|error| trouble(&error))?;
+        let told =
+            queue::look(&connection, &ground.line.remote_user, &wishes, CallUrgency::Background)
+                .await
+                .map_err(|error| trouble(&error))?;
         self.take(key, &before, told, &wishes).await
     }
 
@@ -349,10 +350,10 @@ fn rests_that_began(missing: &[Arc<Record>], changes: &[Change]) -> Vec<Arc<Reco
         .collect()
 }
 
-fn trouble(error: &RunError) -> Trouble {
+fn trouble(error: &RunCommandError) -> Trouble {
     match error {
-        RunError::NotConnected | RunError::Lost => Trouble::NotConnected,
-        RunError::Stopped => Trouble::Stopped,
+        RunCommandError::NotConnected | RunCommandError::ConnectionLost => Trouble::NotConnected,
+        RunCommandError::HostKeyInDoubt => Trouble::Stopped,
         other => Trouble::Other(other.to_string()),
     }
 }

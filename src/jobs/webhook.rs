@@ -18,7 +18,7 @@ use crate::domain::{NoticeId, PersonId};
 use crate::entropy;
 use crate::store::webhooks::Webhook;
 use crate::store::{self, Store};
-use crate::vault::{VaultPurpose, Vault};
+use crate::vault::{Vault, VaultPurpose};
 
 mod address;
 mod message;
@@ -248,7 +248,12 @@ impl Inner {
         Ok((self.seal(VaultPurpose::WebhookSecret, person, &secret)?, secret))
     }
 
-    fn seal(&self, purpose: VaultPurpose, person: PersonId, text: &str) -> Result<Vec<u8>, SetError> {
+    fn seal(
+        &self,
+        purpose: VaultPurpose,
+        person: PersonId,
+        text: &str,
+    ) -> Result<Vec<u8>, SetError> {
         Ok(self.vault.seal(purpose, &auth::place_of(person), text.as_bytes())?)
     }
 

@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderValue};
 
 /// What a message's headers say of its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Length {
+pub(super) enum DeclaredLength {
     /// Nothing: no body in a request, up to the connection's end in an answer.
-    Untold,
+    Undeclared,
     /// So many bytes.
     Bytes(u64),
     /// In chunks, up to the last one.
@@ -16,23 +16,24 @@ pub(super) enum Length {
 }
 
 /// Reads the length; nothing if it is told twice, differently, or in a way that others may read differently.
-pub(super) fn length(headers: &HeaderMap) -> Option<Length> {
-    let mut told = Length::Untold;
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<DeclaredLength> {
+    let mut told = DeclaredLength::Undeclared;
     for value in headers.get_all(CONTENT_LENGTH) {
-        let bytes = Length::Bytes(digits(value.as_bytes())?);
-        if told != Length::Untold && told != bytes {
+        let bytes = DeclaredLength::Bytes(parse_digits(value.as_bytes())?);
+        if told != DeclaredLength::Undeclared && told != bytes {
             return None;
         }
         told = bytes;
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(encoding) = encodings.next() else { return Some(told) };
-    let alone = told == Length::Untold && encodings.next().is_none();
-    (alone && encoding.as_bytes().eq_ignore_ascii_case(b"chunked")).then_some(Length::Chunked)
+    let alone = told == DeclaredLength::Undeclared && encodings.next().is_none();
+    (alone && encoding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        .then_some(DeclaredLength::Chunked)
 }
 
 /// A number of nothing but digits; `u64::from_str` would take a sign.
-fn digits(text: &[u8]) -> Option<u64> {
+fn parse_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -63,7 +64,7 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
 }
 
 /// Headers that are for one hop only, in either direction.
-pub(super) fn hop_by_hop(name: &str) -> bool {
+pub(super) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
         "connection"

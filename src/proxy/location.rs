@@ -4,42 +4,45 @@ use std::fmt::Write as _;
 
 use http::HeaderValue;
 
-use super::Passage;
+use super::ProxyContext;
 use super::path::clean_path;
 
 /// The upstream's `Location` as a path below the public prefix; nothing if it leads elsewhere.
-pub(super) fn confine(location: &HeaderValue, passage: &Passage) -> Option<HeaderValue> {
-    let text = visible(location.as_bytes())?;
+pub(super) fn confine_location(
+    location: &HeaderValue,
+    passage: &ProxyContext,
+) -> Option<HeaderValue> {
+    let text = encode_visible(location.as_bytes())?;
     let (target, fragment) = match text.find('#') {
         Some(at) => text.split_at(at),
         None => (text.as_str(), ""),
     };
-    let place = place(target, passage)?;
+    let place = resolve_target(target, passage)?;
     let (path, query) = match place.find('?') {
         Some(at) => place.split_at(at),
         None => (place.as_str(), ""),
     };
-    let inside = format!("{}{query}", without_dots(path));
+    let inside = format!("{}{query}", resolve_dots(path));
     let inside = clean_path(&inside)?;
     let prefix = passage.prefix.trim_end_matches('/');
     HeaderValue::try_from(format!("{prefix}{inside}{fragment}")).ok()
 }
 
 /// The target as a path and query at the upstream.
-fn place(target: &str, passage: &Passage) -> Option<String> {
+fn resolve_target(target: &str, passage: &ProxyContext) -> Option<String> {
     let here = passage.path_and_query.as_str();
     let here_path = here.split('?').next().unwrap_or_default();
-    if let Some((host, rest)) = host_and_rest(target)? {
+    if let Some((host, rest)) = split_host(target)? {
         let ours = passage.origin.split_once("://").map_or("", |(_, ours)| ours);
-        if !same_host(host, &passage.host) && !same_host(host, ours) {
+        if !is_same_host(host, &passage.host) && !is_same_host(host, ours) {
             return None;
         }
         let root = if rest.starts_with('/') { "" } else { "/" };
-        return Some(inside_prefix(&format!("{root}{rest}"), &passage.prefix));
+        return Some(strip_prefix_path(&format!("{root}{rest}"), &passage.prefix));
     }
     Some(match target.as_bytes().first() {
         None => here.to_owned(),
-        Some(b'/') => inside_prefix(target, &passage.prefix),
+        Some(b'/') => strip_prefix_path(target, &passage.prefix),
         Some(b'?') => format!("{here_path}{target}"),
         Some(_) => {
             let folder = here_path.rfind('/').map_or("/", |at| &here_path[..=at]);
@@ -51,7 +54,7 @@ fn place(target: &str, passage: &Passage) -> Option<String> {
 /// Splits `http://host/rest` and `//host/rest`. The outer nothing is for other schemes and broken addresses, the inner
 /// one for addresses without a host.
 #[expect(clippy::option_option, reason = "refused and absent are different answers here")]
-fn host_and_rest(target: &str) -> Option<Option<(&str, &str)>> {
+fn split_host(target: &str) -> Option<Option<(&str, &str)>> {
     let after = match target.find([':', '/', '?']) {
         Some(at) if target[at..].starts_with(':') => {
             let scheme = &target[..at];
@@ -70,7 +73,7 @@ fn host_and_rest(target: &str) -> Option<Option<(&str, &str)>> {
     Some(Some(after.split_at(end)))
 }
 
-fn same_host(one: &str, other: &str) -> bool {
+fn is_same_host(one: &str, other: &str) -> bool {
     let bare = |host: &str| {
         host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host).to_owned()
     };
@@ -78,7 +81,7 @@ fn same_host(one: &str, other: &str) -> bool {
 }
 
 /// An upstream that knows of `X-Forwarded-Prefix` writes it itself.
-fn inside_prefix(path: &str, prefix: &str) -> String {
+fn strip_prefix_path(path: &str, prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
     match path.strip_prefix(prefix) {
         Some("") => "/".into(),
@@ -89,7 +92,7 @@ fn inside_prefix(path: &str, prefix: &str) -> String {
 }
 
 /// The path with `.` and `..` resolved as a browser would, which stops at the root.
-fn without_dots(path: &str) -> String {
+fn resolve_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(part) = parts.next() {
@@ -114,7 +117,7 @@ fn without_dots(path: &str) -> String {
 
 /// The header's text with everything beyond plain characters encoded; nothing if it holds what browsers skip or turn
 /// into slashes.
-fn visible(bytes: &[u8]) -> Option<String> {
+fn encode_visible(bytes: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {

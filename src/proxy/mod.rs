@@ -2,12 +2,12 @@
 //! they stream, drops what an upstream should not learn or may not say, and refuses what could be read in two ways.
 //! It knows nothing of boards, and not who may ask: its caller has decided that.
 
-mod answer;
-mod flow;
+mod body;
 mod framing;
 mod location;
 mod path;
 mod request;
+mod response;
 mod upstream;
 mod websocket;
 
@@ -27,22 +27,22 @@ use hyper::upgrade::OnUpgrade;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use flow::{Download, EndOfUpload, Held, Pulse, Upload};
-use request::{Kind, Known};
+use body::{CutUploadOnDrop, CuttableBody, DownloadBody, ExchangeActivity, UploadBody};
+use request::{BodySize, ProxyRequestKind};
 
-pub use flow::Cut;
+pub use body::BodyCutError;
 pub use path::clean_path;
-pub use upstream::{Dial, Limits, Upstream};
+pub use upstream::{DialUpstream, ProxyLimits, Upstream};
 
 /// Any error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer, as it streams.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// How one request passes.
 #[derive(Debug, Clone)]
-pub struct Passage {
+pub struct ProxyContext {
     /// What to ask of the upstream, as [`clean_path`] gives it: begins with `/`.
     pub path_and_query: String,
     /// Sent as `Host`: `localhost`.
@@ -54,23 +54,23 @@ pub struct Passage {
     /// Who asks.
     pub client: IpAddr,
     /// When this is cancelled, bodies and upgraded connections are cut at once.
-    pub until: CancellationToken,
+    pub cancel: CancellationToken,
     /// Kept for as long as the answer's body or the WebSocket is under way.
-    pub held: Option<Arc<dyn Any + Send + Sync>>,
+    pub keep_alive: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Why there is no answer to pass on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum ProxyError {
     /// No connection came about, or it ended without an answer. For a status 502.
     #[error("nothing answers there")]
     Unreachable,
     /// The connection or the answer's head took too long. For a status 504.
     #[error("it took too long to answer")]
-    Late,
+    TimedOut,
     /// The answer was no HTTP, was too large in its head or contradicted itself, or led elsewhere. For a status 502.
     #[error("what came back is not an answer that can be shown")]
-    Broken,
+    BadResponse,
     /// The request is malformed, can be read in two ways, or asks for what is never passed on. For a status 400.
     #[error("the request can not be passed on: {0}")]
     Refused(&'static str),
@@ -79,103 +79,104 @@ pub enum Failure {
     Busy,
     /// Who asked went away in the middle, or may not go on: `until` was cancelled. The status hardly matters.
     #[error("whoever asked is gone")]
-    Gone,
+    ClientGone,
 }
 
 /// Passes a request on to the upstream and its answer back. The answer's body streams while it is read; dropping it, or
 /// this future, drops the request at the upstream. For a WebSocket the answer is the 101 to send, and the bytes are
 /// carried by a task of their own until either side ends or `until` is cancelled.
-pub async fn pass<B>(
+pub async fn forward_request<B>(
     upstream: &Upstream,
-    passage: Passage,
+    passage: ProxyContext,
     request: Request<B>,
-) -> Result<Response<Body>, Failure>
+) -> Result<Response<ProxyBody>, ProxyError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     let (mut parts, body) = request.into_parts();
     let client = parts.extensions.get::<OnUpgrade>().cloned();
-    let known = known(&body);
-    let kind = request::outgoing(&mut parts, known, &passage)?;
+    let known = body_size(&body);
+    let kind = request::prepare_request(&mut parts, known, &passage)?;
 
-    let held = (known != Known::Empty)
-        .then(|| Held::new(UnsyncBoxBody::new(body.map_err(Into::<BoxError>::into))));
-    let pulse = Pulse::new(held.is_some());
-    let end_of_upload = EndOfUpload(held.clone());
-    let again = (held.is_none() && kind == Kind::Plain && repeatable(&parts.method))
-        .then(|| Request::from_parts(parts.clone(), Upload::new(None, Arc::clone(&pulse))));
-    let request = Request::from_parts(parts, Upload::new(held, Arc::clone(&pulse)));
+    let held = (known != BodySize::Empty)
+        .then(|| CuttableBody::new(UnsyncBoxBody::new(body.map_err(Into::<BoxError>::into))));
+    let pulse = ExchangeActivity::new(held.is_some());
+    let end_of_upload = CutUploadOnDrop(held.clone());
+    let again = (held.is_none() && kind == ProxyRequestKind::Plain && is_repeatable(&parts.method))
+        .then(|| Request::from_parts(parts.clone(), UploadBody::new(None, Arc::clone(&pulse))));
+    let request = Request::from_parts(parts, UploadBody::new(held, Arc::clone(&pulse)));
     let answer = tokio::select! {
         biased;
-        () = passage.until.cancelled() => return Err(Failure::Gone),
-        answer = ask(upstream, request, again, &pulse) => answer?,
+        () = passage.cancel.cancelled() => return Err(ProxyError::ClientGone),
+        answer = await_response(upstream, request, again, &pulse) => answer?,
     };
 
     let (parts, body) = answer.into_parts();
     let switching = parts.extensions.get::<OnUpgrade>().cloned();
-    let parts = answer::incoming(parts, kind, &passage)?;
+    let parts = response::prepare_response(parts, kind, &passage)?;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         let (Some(client), Some(switching)) = (client, switching) else {
-            return Err(Failure::Broken);
+            return Err(ProxyError::BadResponse);
         };
         tokio::spawn(async move {
-            websocket::join(client, switching, passage.until).await;
-            drop(passage.held);
+            websocket::relay(client, switching, passage.cancel).await;
+            drop(passage.keep_alive);
         });
-        return Ok(Response::from_parts(parts, Body::default()));
+        return Ok(Response::from_parts(parts, ProxyBody::default()));
     }
     if http_body::Body::is_end_stream(&body) {
-        return Ok(Response::from_parts(parts, Body::default()));
+        return Ok(Response::from_parts(parts, ProxyBody::default()));
     }
-    let idle = upstream.limits.idle;
-    let body = Download::new(body, pulse, end_of_upload, idle, passage.until, passage.held);
+    let idle = upstream.limits.body_idle;
+    let body =
+        DownloadBody::new(body, pulse, end_of_upload, idle, passage.cancel, passage.keep_alive);
     Ok(Response::from_parts(parts, UnsyncBoxBody::new(body)))
 }
 
-fn known(body: &impl http_body::Body) -> Known {
+fn body_size(body: &impl http_body::Body) -> BodySize {
     if body.is_end_stream() {
-        return Known::Empty;
+        return BodySize::Empty;
     }
     match body.size_hint().exact() {
-        Some(0) => Known::Empty,
-        Some(bytes) => Known::Bytes(bytes),
-        None => Known::Unknown,
+        Some(0) => BodySize::Empty,
+        Some(bytes) => BodySize::Bytes(bytes),
+        None => BodySize::Unknown,
     }
 }
 
 /// May a request of this method be asked twice without harm?
-fn repeatable(method: &Method) -> bool {
+fn is_repeatable(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
 /// Waits for the answer's head: as long as the request's body moves, and then for a while.
-async fn ask(
+async fn await_response(
     upstream: &Upstream,
-    request: Request<Upload>,
-    again: Option<Request<Upload>>,
-    pulse: &Pulse,
-) -> Result<Response<Incoming>, Failure> {
+    request: Request<UploadBody>,
+    again: Option<Request<UploadBody>>,
+    pulse: &ExchangeActivity,
+) -> Result<Response<Incoming>, ProxyError> {
     let limits = upstream.limits;
     let asking = async {
         let answer = match (upstream.client.request(request).await, again) {
-            (Err(error), Some(again)) if upstream::was_stale(&error) => {
+            (Err(error), Some(again)) if upstream::is_stale_connection(&error) => {
                 upstream.client.request(again).await
             }
             (answer, _) => answer,
         };
         answer.map_err(|error| {
             tracing::debug!(error = &error as &dyn std::error::Error, "A request was not answered");
-            upstream::meaning(&error)
+            upstream::classify_error(&error)
         })
     };
     tokio::pin!(asking);
     let answer = loop {
         let now = Instant::now();
-        let patience = if pulse.sending() { limits.idle } else { limits.head };
-        let deadline = pulse.last() + patience;
+        let patience = if pulse.is_sending() { limits.body_idle } else { limits.head };
+        let deadline = pulse.last_activity() + patience;
         if deadline <= now {
-            return Err(Failure::Late);
+            return Err(ProxyError::TimedOut);
         }
         tokio::select! {
             answer = &mut asking => break answer?,
@@ -183,8 +184,8 @@ async fn ask(
             () = sleep_until(deadline.min(now + limits.head)) => {}
         }
     };
-    if let Some(answered) = answer.extensions().get::<upstream::Answered>() {
-        answered.mark();
+    if let Some(answered) = answer.extensions().get::<upstream::AnsweredFlag>() {
+        answered.set();
     }
     Ok(answer)
 }

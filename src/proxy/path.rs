@@ -20,7 +20,7 @@ pub fn clean_path(raw: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     let path = raw.split('?').next().unwrap_or_default();
-    if path.len() > MAX_PATH || path.contains('`') || !escapes_are_whole(path.as_bytes()) {
+    if path.len() > MAX_PATH || path.contains('`') || !has_whole_escapes(path.as_bytes()) {
         return None;
     }
     if path.is_empty() {
@@ -31,10 +31,10 @@ pub fn clean_path(raw: &str) -> Option<Cow<'_, str>> {
     }
     let mut level = Cow::Borrowed(path.as_bytes());
     for _ in 0..MAX_DECODINGS {
-        if !harmless(&level) {
+        if !is_harmless(&level) {
             return None;
         }
-        match decoded(&level) {
+        match decode_once(&level) {
             Some(next) => level = Cow::Owned(next),
             None => return Some(Cow::Borrowed(raw)),
         }
@@ -43,24 +43,24 @@ pub fn clean_path(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Is every `%` followed by two digits?
-fn escapes_are_whole(path: &[u8]) -> bool {
-    path.iter().enumerate().all(|(at, byte)| *byte != b'%' || escape(&path[at..]).is_some())
+fn has_whole_escapes(path: &[u8]) -> bool {
+    path.iter().enumerate().all(|(at, byte)| *byte != b'%' || parse_escape(&path[at..]).is_some())
 }
 
 /// The byte that an escape at the beginning of `text` stands for.
-fn escape(text: &[u8]) -> Option<u8> {
+fn parse_escape(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
 /// The path with its escapes resolved once; nothing if it has none.
-fn decoded(path: &[u8]) -> Option<Vec<u8>> {
+fn decode_once(path: &[u8]) -> Option<Vec<u8>> {
     let mut found = false;
     let mut out = Vec::with_capacity(path.len());
     let mut at = 0;
     while let Some(byte) = path.get(at) {
-        if let Some(meant) = escape(&path[at..]) {
+        if let Some(meant) = parse_escape(&path[at..]) {
             found = true;
             out.push(meant);
             at += 3;
@@ -73,7 +73,7 @@ fn decoded(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Is there nothing in this reading of the path by which it could leave its place?
-fn harmless(path: &[u8]) -> bool {
+fn is_harmless(path: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(path) else { return false };
     !text.starts_with("//")
         && !text.contains(|c: char| c == '\\' || c.is_control())

@@ -6,13 +6,13 @@ use http::header::{
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Uri, Version, request};
 
-use super::framing::{Length, hop_by_hop, length, named_by_connection};
+use super::framing::{DeclaredLength, declared_length, is_hop_by_hop, named_by_connection};
 use super::path::clean_path;
-use super::{Failure, Passage, websocket};
+use super::{ProxyContext, ProxyError, websocket};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProxyRequestKind {
     /// A request and its answer.
     Plain,
     /// To speak WebSocket from here on.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 
 /// What the body itself says of its length, which must agree with what the headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum BodySize {
     /// There is none.
     Empty,
     /// So many bytes.
@@ -31,50 +31,51 @@ pub(super) enum Known {
 }
 
 /// Makes the head that the upstream gets out of the one that came.
-pub(super) fn outgoing(
+pub(super) fn prepare_request(
     parts: &mut request::Parts,
-    known: Known,
-    passage: &Passage,
-) -> Result<Kind, Failure> {
-    check(parts)?;
-    let told = length(&parts.headers).ok_or(Failure::Refused("its length is told twice"))?;
-    let kind = websocket::wanted(parts, told)?;
-    let mut headers = kept(&mut parts.headers, kind);
-    frame(&mut headers, &parts.method, told, known)?;
-    ours(&mut headers, passage)?;
-    if kind == Kind::WebSocket {
+    known: BodySize,
+    passage: &ProxyContext,
+) -> Result<ProxyRequestKind, ProxyError> {
+    check_request(parts)?;
+    let told =
+        declared_length(&parts.headers).ok_or(ProxyError::Refused("its length is told twice"))?;
+    let kind = websocket::requested_kind(parts, told)?;
+    let mut headers = kept_headers(&mut parts.headers, kind);
+    set_body_length(&mut headers, &parts.method, told, known)?;
+    set_forwarding_headers(&mut headers, passage)?;
+    if kind == ProxyRequestKind::WebSocket {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     }
     parts.headers = headers;
     parts.version = Version::HTTP_11;
-    parts.uri = target(&passage.path_and_query)?;
+    parts.uri = upstream_uri(&passage.path_and_query)?;
     parts.extensions.clear();
     Ok(kind)
 }
 
-fn check(parts: &request::Parts) -> Result<(), Failure> {
+fn check_request(parts: &request::Parts) -> Result<(), ProxyError> {
     if parts.version < Version::HTTP_2 && parts.uri.authority().is_some() {
-        return Err(Failure::Refused("its address names a host"));
+        return Err(ProxyError::Refused("its address names a host"));
     }
     if parts.method == Method::CONNECT || parts.method == Method::TRACE {
-        return Err(Failure::Refused("its method is never passed on"));
+        return Err(ProxyError::Refused("its method is never passed on"));
     }
     let worker = parts.headers.contains_key("service-worker")
         || parts.headers.get("sec-fetch-dest").is_some_and(|dest| dest == "serviceworker");
     if worker {
-        return Err(Failure::Refused("service workers are not allowed here"));
+        return Err(ProxyError::Refused("service workers are not allowed here"));
     }
     // The server in front of us answers this expectation when the body is first read, so the upstream need not know.
     let known = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if !parts.headers.get_all(EXPECT).iter().all(known) {
-        return Err(Failure::Refused("it expects something unknown"));
+        return Err(ProxyError::Refused("it expects something unknown"));
     }
     Ok(())
 }
 
 /// The headers that pass.
-fn kept(from: &mut HeaderMap, kind: Kind) -> HeaderMap {
+fn kept_headers(from: &mut HeaderMap, kind: ProxyRequestKind) -> HeaderMap {
     let named = named_by_connection(from);
     // Four forwarding headers, a host, a length, two for an upgrade.
     let mut headers = HeaderMap::with_capacity(from.len() + 8);
@@ -84,7 +85,7 @@ fn kept(from: &mut HeaderMap, kind: Kind) -> HeaderMap {
             last = name;
         }
         let Some(name) = &last else { continue };
-        if passes(name.as_str(), kind) && !named.iter().any(|it| it == name.as_str()) {
+        if is_passed_header(name.as_str(), kind) && !named.iter().any(|it| it == name.as_str()) {
             headers.append(name.clone(), value);
         }
     }
@@ -92,8 +93,8 @@ fn kept(from: &mut HeaderMap, kind: Kind) -> HeaderMap {
 }
 
 /// May a header of this name, in lower case, reach the upstream as the client sent it?
-fn passes(name: &str, kind: Kind) -> bool {
-    let dropped = hop_by_hop(name)
+fn is_passed_header(name: &str, kind: ProxyRequestKind) -> bool {
+    let dropped = is_hop_by_hop(name)
         || matches!(
             name,
             "host" | "content-length" | "expect"
@@ -108,31 +109,33 @@ fn passes(name: &str, kind: Kind) -> bool {
         || name.starts_with("x-forwarded-")
         // Servers of the CGI family can not tell `X_Forwarded_For` from `X-Forwarded-For`.
         || name.contains('_')
-        || (kind == Kind::Plain && name.starts_with("sec-websocket-"));
+        || (kind == ProxyRequestKind::Plain && name.starts_with("sec-websocket-"));
     !dropped
 }
 
 /// Says how long the body is, in one way only.
-fn frame(
+fn set_body_length(
     headers: &mut HeaderMap,
     method: &Method,
-    told: Length,
-    known: Known,
-) -> Result<(), Failure> {
+    told: DeclaredLength,
+    known: BodySize,
+) -> Result<(), ProxyError> {
     let bytes = match (told, known) {
-        (Length::Untold | Length::Chunked, Known::Empty) => {
+        (DeclaredLength::Undeclared | DeclaredLength::Chunked, BodySize::Empty) => {
             let usual = [Method::POST, Method::PUT, Method::PATCH].contains(method);
             if !usual {
                 return Ok(());
             }
             0
         }
-        (Length::Bytes(0), Known::Empty) => 0,
-        (Length::Untold | Length::Chunked, Known::Bytes(bytes))
-        | (Length::Bytes(bytes), Known::Unknown) => bytes,
-        (Length::Bytes(bytes), Known::Bytes(really)) if bytes == really => bytes,
-        (Length::Bytes(_), _) => return Err(Failure::Refused("its body has another length")),
-        (Length::Untold | Length::Chunked, Known::Unknown) => {
+        (DeclaredLength::Bytes(0), BodySize::Empty) => 0,
+        (DeclaredLength::Undeclared | DeclaredLength::Chunked, BodySize::Bytes(bytes))
+        | (DeclaredLength::Bytes(bytes), BodySize::Unknown) => bytes,
+        (DeclaredLength::Bytes(bytes), BodySize::Bytes(really)) if bytes == really => bytes,
+        (DeclaredLength::Bytes(_), _) => {
+            return Err(ProxyError::Refused("its body has another length"));
+        }
+        (DeclaredLength::Undeclared | DeclaredLength::Chunked, BodySize::Unknown) => {
             headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
             return Ok(());
         }
@@ -142,11 +145,14 @@ fn frame(
 }
 
 /// Whom it is for and on whose behalf.
-fn ours(headers: &mut HeaderMap, passage: &Passage) -> Result<(), Failure> {
+fn set_forwarding_headers(
+    headers: &mut HeaderMap,
+    passage: &ProxyContext,
+) -> Result<(), ProxyError> {
     let (proto, host) =
-        passage.origin.split_once("://").ok_or(Failure::Refused("its origin is no address"))?;
+        passage.origin.split_once("://").ok_or(ProxyError::Refused("its origin is no address"))?;
     let value = |text: &str| {
-        HeaderValue::from_str(text).map_err(|_| Failure::Refused("its way in is no text"))
+        HeaderValue::from_str(text).map_err(|_| ProxyError::Refused("its way in is no text"))
     };
     headers.insert(HOST, value(&passage.host)?);
     headers.insert(X_FORWARDED_FOR, value(&passage.client.to_string())?);
@@ -162,8 +168,8 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// The address as the client library wants it; the host in it is a name for the pool and is not sent.
-fn target(path_and_query: &str) -> Result<Uri, Failure> {
-    let refused = Failure::Refused("its path is not allowed");
+fn upstream_uri(path_and_query: &str) -> Result<Uri, ProxyError> {
+    let refused = ProxyError::Refused("its path is not allowed");
     if !path_and_query.starts_with('/') || clean_path(path_and_query).is_none() {
         return Err(refused);
     }

@@ -17,42 +17,42 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::Failure;
-use super::flow::Upload;
+use super::ProxyError;
+use super::body::UploadBody;
 
 /// The head of an answer may be this large; it is also the most that is read ahead on a connection.
-const READ_AHEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Opens one connection to the upstream, ready for HTTP (any handshake of the caller's own is already done).
-pub type Dial =
+pub type DialUpstream =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send>> + Send + Sync>;
 
 /// How long and how much.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Until a connection stands, the wait for a free place among `connections` included.
     pub connect: Duration,
     /// Until the answer's head is there, counted from when the request was sent whole.
     pub head: Duration,
     /// Without a byte of either body, whoever of the two sides it is that does not move. Not for upgrades.
-    pub idle: Duration,
+    pub body_idle: Duration,
     /// Connections at a time, the idle ones included.
     pub connections: usize,
     /// Connections that are kept for the next request.
-    pub kept: usize,
+    pub max_idle_connections: usize,
     /// How long they are kept.
-    pub kept_for: Duration,
+    pub keep_idle_for: Duration,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
             head: Duration::from_mins(1),
-            idle: Duration::from_mins(2),
+            body_idle: Duration::from_mins(2),
             connections: 128,
-            kept: 32,
-            kept_for: Duration::from_secs(20),
+            max_idle_connections: 32,
+            keep_idle_for: Duration::from_secs(20),
         }
     }
 }
@@ -60,59 +60,60 @@ impl Default for Limits {
 /// One upstream with the connections that are kept to it. Cheap to clone; they are closed with the last clone.
 #[derive(Clone)]
 pub struct Upstream {
-    pub(super) client: Client<Dialler, Upload>,
-    pub(super) limits: Limits,
+    pub(super) client: Client<UpstreamConnector, UploadBody>,
+    pub(super) limits: ProxyLimits,
 }
 
 impl Upstream {
     /// An upstream to which no connection stands yet.
-    pub fn new(dial: Dial, limits: Limits) -> Self {
+    pub fn new(dial: DialUpstream, limits: ProxyLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.connections));
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(limits.kept_for)
-            .pool_max_idle_per_host(limits.kept)
-            .http1_max_buf_size(READ_AHEAD)
+            .pool_idle_timeout(limits.keep_idle_for)
+            .pool_max_idle_per_host(limits.max_idle_connections)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             // A request of which nothing was sent yet is sent over another connection.
             .retry_canceled_requests(true)
             .set_host(false)
-            .build(Dialler { dial, places, within: limits.connect });
+            .build(UpstreamConnector { dial, places, timeout: limits.connect });
         Self { client, limits }
     }
 }
 
 /// Opens connections for the client library, so many at a time.
 #[derive(Clone)]
-pub(super) struct Dialler {
-    dial: Dial,
+pub(super) struct UpstreamConnector {
+    dial: DialUpstream,
     places: Arc<Semaphore>,
-    within: Duration,
+    timeout: Duration,
 }
 
-impl tower::Service<Uri> for Dialler {
-    type Response = Wire;
-    type Error = NoConnection;
-    type Future = Pin<Box<dyn Future<Output = Result<Wire, NoConnection>> + Send>>;
+impl tower::Service<Uri> for UpstreamConnector {
+    type Response = UpstreamConnection;
+    type Error = UpstreamConnectError;
+    type Future =
+        Pin<Box<dyn Future<Output = Result<UpstreamConnection, UpstreamConnectError>> + Send>>;
 
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), NoConnection>> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), UpstreamConnectError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _uri: Uri) -> Self::Future {
-        let Self { dial, places, within } = self.clone();
+        let Self { dial, places, timeout: within } = self.clone();
         Box::pin(async move {
             let deadline = Instant::now() + within;
             let Ok(Ok(place)) = timeout_at(deadline, places.acquire_owned()).await else {
-                return Err(NoConnection::Busy);
+                return Err(UpstreamConnectError::Busy);
             };
             match timeout_at(deadline, dial()).await {
-                Ok(Ok(stream)) => Ok(Wire {
+                Ok(Ok(stream)) => Ok(UpstreamConnection {
                     stream: TokioIo::new(stream),
-                    answered: Answered(Arc::default()),
+                    answered: AnsweredFlag(Arc::default()),
                     _place: place,
                 }),
-                Ok(Err(error)) => Err(NoConnection::Failed(error)),
-                Err(_) => Err(NoConnection::Late),
+                Ok(Err(error)) => Err(UpstreamConnectError::Failed(error)),
+                Err(_) => Err(UpstreamConnectError::TimedOut),
             }
         })
     }
@@ -120,39 +121,39 @@ impl tower::Service<Uri> for Dialler {
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoConnection {
+pub(super) enum UpstreamConnectError {
     #[error("all places are taken")]
     Busy,
     #[error("it took too long")]
-    Late,
+    TimedOut,
     #[error(transparent)]
     Failed(io::Error),
 }
 
 /// Has this connection brought an answer before? Then its end may just mean that it had been idle for too long.
 #[derive(Clone)]
-pub(super) struct Answered(Arc<AtomicBool>);
+pub(super) struct AnsweredFlag(Arc<AtomicBool>);
 
-impl Answered {
-    pub(super) fn mark(&self) {
+impl AnsweredFlag {
+    pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// One connection and its place among those that are allowed.
-pub(super) struct Wire {
+pub(super) struct UpstreamConnection {
     stream: TokioIo<UnixStream>,
-    answered: Answered,
+    answered: AnsweredFlag,
     _place: OwnedSemaphorePermit,
 }
 
-impl Connection for Wire {
+impl Connection for UpstreamConnection {
     fn connected(&self) -> Connected {
         Connected::new().extra(self.answered.clone())
     }
 }
 
-impl Read for Wire {
+impl Read for UpstreamConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -162,7 +163,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for UpstreamConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -193,35 +194,35 @@ impl Write for Wire {
 }
 
 /// Did a connection end that had been kept from before, with no word about this request?
-pub(super) fn was_stale(error: &Error) -> bool {
+pub(super) fn is_stale_connection(error: &Error) -> bool {
     let mut extras = http::Extensions::new();
     if let Some(connected) = error.connect_info() {
         connected.get_extras(&mut extras);
     }
-    let kept = extras.get::<Answered>().is_some_and(|it| it.0.load(Ordering::Relaxed));
-    kept && matches!(meaning(error), Failure::Unreachable)
+    let kept = extras.get::<AnsweredFlag>().is_some_and(|it| it.0.load(Ordering::Relaxed));
+    kept && matches!(classify_error(error), ProxyError::Unreachable)
 }
 
 /// What an error of the client library means.
-pub(super) fn meaning(error: &Error) -> Failure {
+pub(super) fn classify_error(error: &Error) -> ProxyError {
     let mut next = error.source();
     while let Some(cause) = next {
-        match cause.downcast_ref::<NoConnection>() {
-            Some(NoConnection::Busy) => return Failure::Busy,
-            Some(NoConnection::Late) => return Failure::Late,
-            Some(NoConnection::Failed(_)) => return Failure::Unreachable,
+        match cause.downcast_ref::<UpstreamConnectError>() {
+            Some(UpstreamConnectError::Busy) => return ProxyError::Busy,
+            Some(UpstreamConnectError::TimedOut) => return ProxyError::TimedOut,
+            Some(UpstreamConnectError::Failed(_)) => return ProxyError::Unreachable,
             None => {}
         }
         if let Some(error) = cause.downcast_ref::<hyper::Error>() {
             if error.is_parse() {
-                return Failure::Broken;
+                return ProxyError::BadResponse;
             }
             if error.is_user() {
                 // The request's own body failed or ended too soon.
-                return Failure::Gone;
+                return ProxyError::ClientGone;
             }
         }
         next = cause.source();
     }
-    Failure::Unreachable
+    ProxyError::Unreachable
 }

@@ -9,19 +9,22 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-use super::Failure;
-use super::framing::{Length, has_token};
-use super::request::Kind;
+use super::ProxyError;
+use super::framing::{DeclaredLength, has_token};
+use super::request::ProxyRequestKind;
 
 /// A key is 16 random bytes.
 const KEY_BYTES: usize = 16;
 
 /// Does this request ask for a WebSocket? One that asks wrongly is refused; other upgrades count as not asked for, and
 /// their headers are dropped with all others of one hop.
-pub(super) fn wanted(parts: &request::Parts, told: Length) -> Result<Kind, Failure> {
+pub(super) fn requested_kind(
+    parts: &request::Parts,
+    told: DeclaredLength,
+) -> Result<ProxyRequestKind, ProxyError> {
     let headers = &parts.headers;
     if !has_token(headers, UPGRADE, "websocket") {
-        return Ok(Kind::Plain);
+        return Ok(ProxyRequestKind::Plain);
     }
     let only = |name| {
         let mut values = headers.get_all(name).iter();
@@ -30,24 +33,28 @@ pub(super) fn wanted(parts: &request::Parts, told: Length) -> Result<Kind, Failu
     let key = only(SEC_WEBSOCKET_KEY).and_then(|key| STANDARD.decode(key).ok());
     let fine = parts.method == Method::GET
         && parts.version == Version::HTTP_11
-        && matches!(told, Length::Untold | Length::Bytes(0))
+        && matches!(told, DeclaredLength::Undeclared | DeclaredLength::Bytes(0))
         && has_token(headers, CONNECTION, "upgrade")
         && only(UPGRADE).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
         && only(SEC_WEBSOCKET_VERSION).is_some_and(|it| it == "13")
         && key.is_some_and(|key| key.len() == KEY_BYTES)
         && parts.extensions.get::<OnUpgrade>().is_some();
-    if fine { Ok(Kind::WebSocket) } else { Err(Failure::Refused("it is no proper WebSocket")) }
+    if fine {
+        Ok(ProxyRequestKind::WebSocket)
+    } else {
+        Err(ProxyError::Refused("it is no proper WebSocket"))
+    }
 }
 
 /// Carries bytes both ways until either side ends or `until` is cancelled; then both are closed.
-pub(super) async fn join(client: OnUpgrade, upstream: OnUpgrade, until: CancellationToken) {
+pub(super) async fn relay(client: OnUpgrade, upstream: OnUpgrade, until: CancellationToken) {
     let carried = async {
         let (client, upstream) = tokio::try_join!(client, upstream)?;
         let (from_client, to_client) = tokio::io::split(TokioIo::new(client));
         let (from_upstream, to_upstream) = tokio::io::split(TokioIo::new(upstream));
         tokio::select! {
-            _ = carry(from_client, to_upstream) => {}
-            _ = carry(from_upstream, to_client) => {}
+            _ = copy_and_shutdown(from_client, to_upstream) => {}
+            _ = copy_and_shutdown(from_upstream, to_client) => {}
         }
         Ok::<_, hyper::Error>(())
     };
@@ -59,7 +66,7 @@ pub(super) async fn join(client: OnUpgrade, upstream: OnUpgrade, until: Cancella
     }
 }
 
-async fn carry(
+async fn copy_and_shutdown(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
 ) -> std::io::Result<()> {

@@ -3,14 +3,14 @@
 use super::place::Place;
 use super::question::Need;
 use super::recipe::Recipe;
-use crate::sites::Internet;
+use crate::sites::InternetAccess;
 
 /// Whether a site has something. What is not known is taken to be there: the cluster says so itself if it is not.
 pub fn has(need: Need, place: &Place) -> bool {
     let jobs = &place.site.jobs;
     match need {
         Need::Pip => !jobs.containers_only,
-        Need::Internet => jobs.internet != Internet::No,
+        Need::Internet => jobs.internet != InternetAccess::No,
         Need::Gpus => !place.gpus.is_empty(),
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     /// A site as someone finds it who has heard of nothing but its preset.
     fn place(name: &str) -> Place {
         let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
-        let gpu = |gpu: &sites::Gpu| Gpu { model: Some(gpu.name.clone()), ..Gpu::default() };
+        let gpu = |gpu: &sites::SiteGpu| Gpu { model: Some(gpu.name.clone()), ..Gpu::default() };
         Place {
             gpus: preset.jobs.gpus.iter().map(gpu).collect(),
             site: Arc::new(preset.clone()),
@@ -92,7 +92,7 @@ mod tests {
             if site.jobs.gpus.is_empty() {
                 expected.extend(gpus);
             }
-            if site.jobs.internet == Internet::No {
+            if site.jobs.internet == InternetAccess::No {
                 expected.extend(internet);
             }
             if site.jobs.containers_only {

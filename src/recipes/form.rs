@@ -8,7 +8,7 @@ use super::question::{Choice, Given, Kind, Question};
 use super::recipe::{Block, Recipe};
 use super::request::Sets;
 use super::{sweep, template};
-use crate::sites::Say;
+use crate::sites::JobOptionRule;
 
 /// What people typed, by the keys of questions. What a sweep is made of is in it under names of its own: see
 /// [`sweep_key`].
@@ -250,12 +250,13 @@ fn adapt(question: &mut Question, recipe: &Recipe) {
 fn applies(question: &Question, place: &Place) -> bool {
     let jobs = &place.site.jobs;
     match question.sets {
-        Some(Sets::Memory | Sets::MemoryPerCore) => jobs.memory != Say::Never,
+        Some(Sets::Memory | Sets::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
         Some(Sets::Gpus) => !place.gpus.is_empty(),
         Some(Sets::GpuModel) => {
-            jobs.gpu_model != Say::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
+            jobs.gpu_model != JobOptionRule::Never
+                && place.gpus.iter().any(|gpu| gpu.model.is_some())
         }
-        Some(Sets::Partition) => jobs.partition != Say::Never && !jobs.types.is_empty(),
+        Some(Sets::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
         Some(Sets::Mail) => jobs.mail,
         _ => true,
     }

@@ -8,17 +8,17 @@ pub const MAX_LINES: usize = 60;
 
 /// Text that is fit to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanedText {
     /// What is left: line breaks are its only control characters.
     pub text: String,
     /// Whether the end was cut off.
-    pub cut: bool,
+    pub is_truncated: bool,
 }
 
 /// Text of a server (a greeting, a notice), fit to be shown, at most `max` characters and 60 lines long.
 /// Where the end was cut off, it ends in an ellipsis.
 pub fn clean_text(raw: &str, max: usize) -> String {
-    let Cleaned { mut text, cut } = clean(raw, max, MAX_LINES);
+    let CleanedText { mut text, is_truncated: cut } = clean_bounded(raw, max, MAX_LINES);
     if cut && max > 0 {
         if text.chars().count() == max {
             text.pop();
@@ -29,8 +29,8 @@ pub fn clean_text(raw: &str, max: usize) -> String {
 }
 
 /// Cleans at most so many characters and lines; blank lines around the text are dropped.
-pub fn clean(raw: &str, max: usize, max_lines: usize) -> Cleaned {
-    let plain = without_escapes(raw);
+pub fn clean_bounded(raw: &str, max: usize, max_lines: usize) -> CleanedText {
+    let plain = strip_escapes(raw);
     let mut lines: Vec<&str> = plain.split('\n').map(str::trim_end).collect();
     let first = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
     let last = lines.iter().rposition(|line| !line.is_empty()).map_or(first, |at| at + 1);
@@ -39,7 +39,7 @@ pub fn clean(raw: &str, max: usize, max_lines: usize) -> Cleaned {
     let whole = lines.join("\n");
     let text: String = whole.chars().take(max).collect();
     cut |= text.len() < whole.len();
-    Cleaned { text: text.trim_end().to_owned(), cut }
+    CleanedText { text: text.trim_end().to_owned(), is_truncated: cut }
 }
 
 /// Whether a character cannot be seen, breaks the line, or makes text look like other text.
@@ -54,7 +54,7 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Drops what steers a terminal and what is hidden; every kind of line end becomes one line break.
-fn without_escapes(raw: &str) -> String {
+fn strip_escapes(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut chars = raw.chars().peekable();
     while let Some(c) = chars.next() {

@@ -3,19 +3,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::clean::clean;
+use super::clean::clean_bounded;
 
 /// No more accounts, rows and people than this are kept.
-const MOST_ACCOUNTS: usize = 200;
-const MOST_ROWS: usize = 50;
-const MOST_PEOPLE: usize = 2000;
-const MOST_LINES: usize = 20_000;
-const LONGEST_TEXT: usize = 200;
+const MAX_ACCOUNTS: usize = 200;
+const MAX_ROWS: usize = 50;
+const MAX_PEOPLE: usize = 2000;
+const MAX_LINES: usize = 20_000;
+const MAX_TEXT_CHARS: usize = 200;
 
 /// What was granted and used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cost {
+pub struct CostReport {
     /// The period: `2023.2 (2023-10-01 - 2024-04-01)`; empty if none is named.
     pub period: String,
     /// When it was last counted, in the program's own words; empty if it does not say.
@@ -74,40 +74,40 @@ impl AccountCost {
 }
 
 /// Reads the answer.
-pub fn read(answer: &str) -> Cost {
-    let mut found = Cost::default();
+pub fn parse_cost(answer: &str) -> CostReport {
+    let mut found = CostReport::default();
     let mut of_people = false;
-    for line in answer.lines().take(MOST_LINES) {
+    for line in answer.lines().take(MAX_LINES) {
         let line = line.trim();
         if let Some(period) = line.strip_prefix("Allocation period") {
-            found.period = one_line(period, LONGEST_TEXT);
+            found.period = one_line(period, MAX_TEXT_CHARS);
         } else if let Some(updated) = line.strip_prefix("Accounting updated") {
-            found.updated = one_line(updated, LONGEST_TEXT);
+            found.updated = one_line(updated, MAX_TEXT_CHARS);
         } else if let Some(header) = line.strip_prefix("Account ") {
             of_people = header.trim_start().starts_with("User");
             if !of_people && found.unit.is_empty() {
                 found.unit =
-                    one_line(header.trim().split("  ").next().unwrap_or_default(), LONGEST_TEXT);
+                    one_line(header.trim().split("  ").next().unwrap_or_default(), MAX_TEXT_CHARS);
             }
         } else {
-            found.row(line, of_people);
+            found.add_row(line, of_people);
         }
     }
     found
 }
 
-impl Cost {
-    fn row(&mut self, line: &str, of_people: bool) {
+impl CostReport {
+    fn add_row(&mut self, line: &str, of_people: bool) {
         let mut cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
         let (Some(account), Some(label), Some(amount)) = (cells.next(), cells.next(), cells.next())
         else {
             return;
         };
-        let account = one_line(account, LONGEST_TEXT);
-        let label = one_line(label, LONGEST_TEXT);
-        let amount = number(amount);
+        let account = one_line(account, MAX_TEXT_CHARS);
+        let label = one_line(label, MAX_TEXT_CHARS);
+        let amount = parse_number(amount);
         if of_people {
-            if let (Some(used), true) = (amount, self.people.len() < MOST_PEOPLE) {
+            if let (Some(used), true) = (amount, self.people.len() < MAX_PEOPLE) {
                 self.people.push(PersonCost { account, user: label, used });
             }
             return;
@@ -115,27 +115,27 @@ impl Cost {
         let known = self.accounts.iter().position(|known| known.account == account);
         let place = match known {
             Some(place) => place,
-            None if self.accounts.len() < MOST_ACCOUNTS => {
+            None if self.accounts.len() < MAX_ACCOUNTS => {
                 self.accounts.push(AccountCost { account, rows: Vec::new() });
                 self.accounts.len() - 1
             }
             None => return,
         };
         if let Some(known) =
-            self.accounts.get_mut(place).filter(|known| known.rows.len() < MOST_ROWS)
+            self.accounts.get_mut(place).filter(|known| known.rows.len() < MAX_ROWS)
         {
             known.rows.push((label, amount));
         }
     }
 }
 
-fn number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     text.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// Fit to be shown, on one line.
 fn one_line(text: &str, most: usize) -> String {
-    clean(text, most, 1).text.trim().to_owned()
+    clean_bounded(text, most, 1).text.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn notes_of_users() {
-        let found = read(V2022);
+        let found = parse_cost(V2022);
         assert_eq!(found.period, "2022.1 (2022-04-01 - 2022-10-01)");
         assert_eq!(found.updated, "2022-04-29 17:33:20");
         assert_eq!(found.unit, "Cpu hours");
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn people_of_an_account() {
-        let found = read(DETAILS);
+        let found = parse_cost(DETAILS);
         assert_eq!((found.accounts.len(), found.people.len()), (1, 2));
         assert_eq!(found.people[0].user, "someone1");
         assert_eq!(found.unit, "Cpu hours", "the header of people does not change it");
@@ -174,19 +174,19 @@ mod tests {
         let text = "Account           Billing hours  % of limit\nnn1k  Used (finished)     12.00   10.0\n\
                     nn1k  Available      -3.50    1.0\nnn1k  Limit   20.00  100\nnn1k  GPU spare   NA\n\
                     nn2o  avail   5\n";
-        let found = read(text);
+        let found = parse_cost(text);
         assert_eq!(found.unit, "Billing hours");
         let first = &found.accounts[0];
         assert_eq!((first.available(), first.granted()), (Some(-3.5), Some(20.0)));
         assert_eq!(first.rows[3], ("GPU spare".to_owned(), None));
         assert_eq!(found.accounts[1].available(), Some(5.0));
-        assert_eq!(read("cost: no such account\n"), Cost::default());
+        assert_eq!(parse_cost("cost: no such account\n"), CostReport::default());
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}|(Account|  |[a-zé]{1,4}|-?[0-9.]{1,5}|\n){0,40}") {
-            let found = read(&text);
+            let found = parse_cost(&text);
             let _: Vec<_> = found.accounts.iter().map(|a| (a.available(), a.granted())).collect();
         }
     }

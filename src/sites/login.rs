@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{Fingerprint, Host, Link};
+use super::identifiers::{HostKeyFingerprint, SiteHost, SiteLink};
 use super::{is_default, is_true};
 
 /// The port of every ssh server that does not say otherwise.
@@ -11,22 +11,22 @@ const SSH_PORT: u16 = 22;
 /// The sign-in server of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Login {
+pub struct SiteLogin {
     /// The host that people sign in to. Missing only in a file that an administrator still completes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<Host>,
+    pub host: Option<SiteHost>,
     /// Its port.
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
     /// Other published names of the same servers.
     #[serde(skip_serializing_if = "is_default")]
-    pub also: Vec<Host>,
+    pub also: Vec<SiteHost>,
     /// The ways in, the preferred one first; each is what the server asks for, in its order.
     #[serde(skip_serializing_if = "is_default")]
-    pub accepts: Vec<Vec<Proof>>,
+    pub accepts: Vec<Vec<AuthFactor>>,
     /// Fingerprints of the host keys, as the centre publishes them.
     #[serde(skip_serializing_if = "is_default")]
-    pub fingerprints: Vec<Fingerprint>,
+    pub fingerprints: Vec<HostKeyFingerprint>,
     /// From where in the world one may connect, as a sentence; nothing if from everywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
@@ -35,10 +35,10 @@ pub struct Login {
     pub grace_s: Option<u16>,
     /// A host to pass through first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jump: Option<Jump>,
+    pub jump: Option<SiteJumpHost>,
 }
 
-impl Default for Login {
+impl Default for SiteLogin {
     fn default() -> Self {
         Self {
             host: None,
@@ -53,24 +53,24 @@ impl Default for Login {
     }
 }
 
-impl Login {
+impl SiteLogin {
     /// What the server asks for on the preferred way. Where nothing is said, a key.
-    pub fn way(&self) -> &[Proof] {
-        self.accepts.first().map_or(&[Proof::Key], Vec::as_slice)
+    pub fn preferred_factors(&self) -> &[AuthFactor] {
+        self.accepts.first().map_or(&[AuthFactor::Key], Vec::as_slice)
     }
 
     /// Whether someone must be there to answer, so that the portal never connects by itself.
     pub fn needs_person(&self) -> bool {
-        self.way().iter().any(|proof| *proof != Proof::Key)
+        self.preferred_factors().iter().any(|proof| *proof != AuthFactor::Key)
     }
 }
 
 /// A host that stands before the site. The person has the same user name there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Jump {
+pub struct SiteJumpHost {
     /// Its name.
-    pub host: Host,
+    pub host: SiteHost,
     /// Its port.
     #[serde(default = "ssh_port", skip_serializing_if = "is_ssh_port")]
     pub port: u16,
@@ -79,7 +79,7 @@ pub struct Jump {
 /// One thing by which a person shows who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Proof {
+pub enum AuthFactor {
     /// A key that was uploaded before.
     Key,
     /// The password of the account at the site.
@@ -93,7 +93,7 @@ pub enum Proof {
 /// How a person tells the site about their key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Keys {
+pub struct SiteKeyRules {
     /// Whether a key opens the way in at all. If not, the portal asks for no key and says why.
     #[serde(skip_serializing_if = "is_true")]
     pub opens: bool,
@@ -102,7 +102,7 @@ pub struct Keys {
     pub why_not: Option<String>,
     /// The page on which a public key is uploaded; where keys open nothing, the one where codes are set up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub page: Option<Link>,
+    pub page: Option<SiteLink>,
     /// What that page is called there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_name: Option<String>,
@@ -114,16 +114,16 @@ pub struct Keys {
     pub delay: Option<String>,
     /// The page on which a person first asks to be let onto this cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub access: Option<Link>,
+    pub access: Option<SiteLink>,
     /// What the user name is called there: "Alliance user name".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
     /// What the site makes of a key that was put into `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
-    pub authorized_keys: KeyFile,
+    pub authorized_keys: AuthorizedKeysPolicy,
 }
 
-impl Default for Keys {
+impl Default for SiteKeyRules {
     fn default() -> Self {
         Self {
             opens: true,
@@ -134,7 +134,7 @@ impl Default for Keys {
             delay: None,
             access: None,
             user_name: None,
-            authorized_keys: KeyFile::Unknown,
+            authorized_keys: AuthorizedKeysPolicy::Unknown,
         }
     }
 }
@@ -142,7 +142,7 @@ impl Default for Keys {
 /// What a site makes of the key file in a person's home.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum KeyFile {
+pub enum AuthorizedKeysPolicy {
     /// Not known.
     #[default]
     Unknown,
@@ -155,24 +155,24 @@ pub enum KeyFile {
 /// The way in for programs, without a second proof; given on request. Some centres call it an automation node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Robot {
+pub struct SiteAutomation {
     /// Its hosts, the preferred one first.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<SiteHost>,
     /// Their port.
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
     /// Fingerprints of their host keys, where published.
     #[serde(skip_serializing_if = "is_default")]
-    pub fingerprints: Vec<Fingerprint>,
+    pub fingerprints: Vec<HostKeyFingerprint>,
     /// Where to ask for it: a mail address or a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
     /// The page on which its key is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub page: Option<Link>,
+    pub page: Option<SiteLink>,
     /// The centre's own description of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub docs: Option<Link>,
+    pub docs: Option<SiteLink>,
     /// What cannot be done through it, one sentence each.
     #[serde(skip_serializing_if = "is_default")]
     pub forbids: Vec<String>,
@@ -181,10 +181,10 @@ pub struct Robot {
     pub notes: Vec<String>,
     /// Programs of the site that may be named as a key's only command.
     #[serde(skip_serializing_if = "is_default")]
-    pub wrappers: Vec<Wrapper>,
+    pub wrappers: Vec<SiteForcedCommand>,
 }
 
-impl Default for Robot {
+impl Default for SiteAutomation {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
@@ -203,7 +203,7 @@ impl Default for Robot {
 /// A program of the site that lets a few commands through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wrapper {
+pub struct SiteForcedCommand {
     /// Where it lies.
     pub path: String,
     /// What it lets through, as a sentence.

@@ -4,29 +4,35 @@
 //! function. `prompts` reads what a server asks during sign-in, `robot` knows the ways in for programs.
 //! Pure: no files, no network, no clock. What is not certain about a site is said in its file, under `uncertain`.
 
-mod boards;
+pub mod automation;
 mod check;
 pub mod clean;
 pub mod cost;
-mod jobs;
+mod dashboards;
+mod environment;
+mod identifiers;
+mod job_rules;
 mod login;
-pub mod per_user;
-mod place;
 mod presets;
 pub mod prompts;
 pub mod quota;
-pub mod robot;
-mod words;
+pub mod storage_per_user;
 
-pub use boards::Boards;
-pub use jobs::{AccountPrefix, Gpu, GpuOption, Internet, JobType, Jobs, Say, Slice, SubmitFrom};
-pub use login::{Jump, KeyFile, Keys, Login, Proof, Robot, Wrapper};
-pub use place::{
-    Area, AreaKind, CostTool, Factor, Limits, Per, Period, Prepare, QuotaTool, Shell, Storage,
-    Units,
+pub use dashboards::SiteDashboardJob;
+pub use environment::{
+    BillingBasis, BillingFactor, CostTool, QuotaTool, SiteAllocationPeriod, SiteLimits, SiteShell,
+    SiteShellSetup, SiteStorage, SiteUsageUnits, StorageArea, StorageAreaKind,
 };
-pub use presets::{Lookup, Retired, lookup, presets, retired};
-pub use words::{Fingerprint, Host, Link, Name};
+pub use identifiers::{HostKeyFingerprint, SiteHost, SiteLink, SiteName};
+pub use job_rules::{
+    AccountPrefix, GpuOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice, SiteJobRules,
+    SiteJobType, SubmitFolderRule,
+};
+pub use login::{
+    AuthFactor, AuthorizedKeysPolicy, SiteAutomation, SiteForcedCommand, SiteJumpHost,
+    SiteKeyRules, SiteLogin,
+};
+pub use presets::{RetiredSite, SiteLookup, find_site, presets, retired_sites};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,57 +41,59 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Site {
     /// Short name, used in addresses and commands.
-    pub name: Name,
+    pub name: SiteName,
     /// As people call it.
     pub title: String,
     /// Whose habits and tools it has.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub family: Family,
+    pub family: SiteFamily,
     /// Who runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// The centre's own description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub docs: Option<Link>,
+    pub docs: Option<SiteLink>,
     /// What people should know before they start, one short sentence each.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
     /// How one gets in.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub login: Login,
+    pub login: SiteLogin,
     /// How a key is made known.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub keys: Keys,
+    pub keys: SiteKeyRules,
     /// The way in for programs, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub robot: Option<Robot>,
+    #[serde(rename = "robot")]
+    pub automation: Option<SiteAutomation>,
     /// How much of the site's attention the portal takes.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub limits: Limits,
+    pub limits: SiteLimits,
     /// How commands find their programs.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub shell: Shell,
+    pub shell: SiteShell,
     /// Where files live.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub storage: Storage,
+    pub storage: SiteStorage,
     /// The rules for jobs.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub jobs: Jobs,
+    pub jobs: SiteJobRules,
     /// The shape of boards' jobs.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub boards: Boards,
+    #[serde(rename = "boards")]
+    pub dashboards: SiteDashboardJob,
     /// How use is counted.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub units: Units,
+    pub units: SiteUsageUnits,
     /// What is not certain: shown to the administrator, and looked at when the first connection is made.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub uncertain: Vec<Uncertain>,
+    pub uncertain: Vec<UncertainField>,
 }
 
 /// Whose habits and tools a site has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Family {
+pub enum SiteFamily {
     /// The Digital Research Alliance of Canada.
     Alliance,
     /// Sigma2 and NRIS in Norway.
@@ -99,7 +107,7 @@ pub enum Family {
     Other,
 }
 
-impl Family {
+impl SiteFamily {
     /// Whether it has the Alliance's tools and the Alliance's names of folders and projects.
     pub const fn has_alliance_tools(self) -> bool {
         matches!(self, Self::Alliance | Self::AllianceLike)
@@ -109,7 +117,7 @@ impl Family {
 /// Something in the file that is not certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Uncertain {
+pub struct UncertainField {
     /// Which part of the file: `jobs.max_hours`.
     pub field: String,
     /// Why, as a sentence.
@@ -121,7 +129,7 @@ pub struct Uncertain {
 pub enum SiteError {
     /// It cannot be read: not TOML or JSON, an unknown key, a value of the wrong kind.
     #[error("The description of the site cannot be read{place}: {problem}")]
-    Shape {
+    Malformed {
         /// Where, as far as that is known: the line, the field.
         place: String,
         /// What is wrong there.
@@ -129,7 +137,7 @@ pub enum SiteError {
     },
     /// A value is not possible.
     #[error("In the description of the site, `{field}` cannot stay as it is: {advice}")]
-    Value {
+    InvalidValue {
         /// Which one.
         field: String,
         /// What to do.
@@ -140,7 +148,7 @@ pub enum SiteError {
 impl Site {
     /// Reads a site's file and checks it.
     pub fn from_toml(text: &str) -> Result<Self, SiteError> {
-        let site: Self = toml::from_str(text).map_err(|error| shape(&error, text))?;
+        let site: Self = toml::from_str(text).map_err(|error| malformed(&error, text))?;
         site.check()?;
         Ok(site)
     }
@@ -153,11 +161,10 @@ impl Site {
     /// Reads a site as the database keeps it, and checks it.
     pub fn from_json(text: &str) -> Result<Self, SiteError> {
         // By way of TOML's values, because their errors name the field.
-        let value: toml::Value = serde_json::from_str(text).map_err(|error| SiteError::Shape {
-            place: String::new(),
-            problem: error.to_string(),
+        let value: toml::Value = serde_json::from_str(text).map_err(|error| {
+            SiteError::Malformed { place: String::new(), problem: error.to_string() }
         })?;
-        let site = Self::deserialize(value).map_err(|error| shape(&error, ""))?;
+        let site = Self::deserialize(value).map_err(|error| malformed(&error, ""))?;
         site.check()?;
         Ok(site)
     }
@@ -169,44 +176,44 @@ impl Site {
 
     /// Checks everything that its types do not: sizes, lengths, and what must fit together.
     pub fn check(&self) -> Result<(), SiteError> {
-        check::site(self)
+        check::check_site(self)
     }
 
     /// A cluster of which nothing is known but its name.
-    pub fn plain(name: Name, title: &str) -> Self {
+    pub fn with_defaults(name: SiteName, title: &str) -> Self {
         Self {
             name,
             title: title.to_owned(),
-            family: Family::default(),
+            family: SiteFamily::default(),
             operator: None,
             docs: None,
             notes: Vec::new(),
-            login: Login::default(),
-            keys: Keys::default(),
-            robot: None,
-            limits: Limits::default(),
-            shell: Shell::default(),
-            storage: Storage::default(),
-            jobs: Jobs::default(),
-            boards: Boards::default(),
-            units: Units::default(),
+            login: SiteLogin::default(),
+            keys: SiteKeyRules::default(),
+            automation: None,
+            limits: SiteLimits::default(),
+            shell: SiteShell::default(),
+            storage: SiteStorage::default(),
+            jobs: SiteJobRules::default(),
+            dashboards: SiteDashboardJob::default(),
+            units: SiteUsageUnits::default(),
             uncertain: Vec::new(),
         }
     }
 
     /// Who runs it, as a sentence; empty if that is not known.
-    pub fn operator_words(&self) -> String {
+    pub fn operator_sentence(&self) -> String {
         self.operator.as_ref().map(|who| format!("Run by {who}.")).unwrap_or_default()
     }
 
     /// What the user name is called there.
-    pub fn user_name_words(&self) -> &str {
+    pub fn user_name_label(&self) -> &str {
         self.keys.user_name.as_deref().unwrap_or("User name")
     }
 
     /// The host to connect to, or what to do about a file that does not say.
-    pub fn host(&self) -> Result<&Host, SiteError> {
-        self.login.host.as_ref().ok_or_else(|| SiteError::Value {
+    pub fn host(&self) -> Result<&SiteHost, SiteError> {
+        self.login.host.as_ref().ok_or_else(|| SiteError::InvalidValue {
             field: "login.host".to_owned(),
             advice: "Give the host that people sign in to, such as login.example.org.".to_owned(),
         })
@@ -214,7 +221,7 @@ impl Site {
 }
 
 /// An error of the reader, as a place and a sentence.
-fn shape(error: &toml::de::Error, text: &str) -> SiteError {
+fn malformed(error: &toml::de::Error, text: &str) -> SiteError {
     let mut place = String::new();
     if let Some(before) = error.span().and_then(|span| text.get(..span.start)) {
         place = format!(" at line {}", before.matches('\n').count() + 1);
@@ -228,11 +235,14 @@ fn shape(error: &toml::de::Error, text: &str) -> SiteError {
         place = format!("{place}{comma} in `{}", keys.trim_end());
     }
     let problem = error.message().trim_end_matches('.');
-    SiteError::Shape { place, problem: format!("{problem}.") }
+    SiteError::Malformed { place, problem: format!("{problem}.") }
 }
 
 fn unwritable(error: &impl std::fmt::Display) -> SiteError {
-    SiteError::Shape { place: String::new(), problem: format!("it cannot be written ({error}).") }
+    SiteError::Malformed {
+        place: String::new(),
+        problem: format!("it cannot be written ({error})."),
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

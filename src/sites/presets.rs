@@ -5,31 +5,31 @@ use std::sync::LazyLock;
 use rust_embed::Embed;
 use serde::Deserialize;
 
-use super::{Name, Site, SiteError};
+use super::{Site, SiteError, SiteName};
 
 #[derive(Embed)]
 #[folder = "sites/"]
 #[include = "*.toml"]
-struct Files;
+struct PresetFiles;
 
 /// The file that names what is gone.
-const RETIRED: &str = "retired.toml";
+const RETIRED_FILE: &str = "retired.toml";
 /// Names less alike than this are not suggested.
-const ALIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// A cluster that was switched off.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retired {
+pub struct RetiredSite {
     /// Its short name.
-    pub name: Name,
+    pub name: SiteName,
     /// As people called it.
     pub title: String,
     /// The day it ended, as in `2025-09-12`, where that is known.
     #[serde(default)]
     pub ended: Option<String>,
     /// The sites to use now.
-    pub instead: Vec<Name>,
+    pub instead: Vec<SiteName>,
     /// What happened and what to do, in one or two sentences.
     pub sentence: String,
     /// Its hosts, so that whoever pastes one is told.
@@ -39,11 +39,11 @@ pub struct Retired {
 
 /// What is known under a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Lookup {
+pub enum SiteLookup {
     /// A site.
     Site(&'static Site),
     /// A site that is gone.
-    Retired(&'static Retired),
+    Retired(&'static RetiredSite),
     /// Nothing.
     Unknown {
         /// The name most like it, where one is alike enough to be meant.
@@ -53,27 +53,27 @@ pub enum Lookup {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RetiredFile {
-    retired: Vec<Retired>,
+struct RetiredSitesFile {
+    retired: Vec<RetiredSite>,
 }
 
 static PRESETS: LazyLock<Vec<Site>> = LazyLock::new(|| {
     // A file that cannot be read is left out here; a test makes sure that there is none.
-    let mut sites: Vec<Site> = parsed().filter_map(|(_, site)| site.ok()).collect();
+    let mut sites: Vec<Site> = parse_preset_files().filter_map(|(_, site)| site.ok()).collect();
     sites.sort_by(|a, b| (a.family, a.name.as_str()).cmp(&(b.family, b.name.as_str())));
     sites
 });
 
-static GONE: LazyLock<Vec<Retired>> = LazyLock::new(|| {
-    let file = Files::get(RETIRED).map(|file| file.data);
+static RETIRED_SITES: LazyLock<Vec<RetiredSite>> = LazyLock::new(|| {
+    let file = PresetFiles::get(RETIRED_FILE).map(|file| file.data);
     let text = file.as_deref().and_then(|data| str::from_utf8(data).ok()).unwrap_or_default();
-    toml::from_str::<RetiredFile>(text).map(|file| file.retired).unwrap_or_default()
+    toml::from_str::<RetiredSitesFile>(text).map(|file| file.retired).unwrap_or_default()
 });
 
 /// Every file of a site, by its name, with what became of it.
-fn parsed() -> impl Iterator<Item = (String, Result<Site, SiteError>)> {
-    Files::iter().filter(|path| path != RETIRED).filter_map(|path| {
-        let file = Files::get(&path)?;
+fn parse_preset_files() -> impl Iterator<Item = (String, Result<Site, SiteError>)> {
+    PresetFiles::iter().filter(|path| path != RETIRED_FILE).filter_map(|path| {
+        let file = PresetFiles::get(&path)?;
         Some((path.into_owned(), Site::from_toml(str::from_utf8(&file.data).unwrap_or_default())))
     })
 }
@@ -84,33 +84,33 @@ pub fn presets() -> &'static [Site] {
 }
 
 /// The clusters that are gone.
-pub fn retired() -> &'static [Retired] {
-    &GONE
+pub fn retired_sites() -> &'static [RetiredSite] {
+    &RETIRED_SITES
 }
 
 /// Finds a site by its name or by one of its hosts, as typed by a person.
-pub fn lookup(text: &str) -> Lookup {
+pub fn find_site(text: &str) -> SiteLookup {
     let wanted = text.trim().trim_end_matches('.').to_lowercase();
     let is_host = |site: &&Site| {
-        let robots = site.robot.iter().flat_map(|robot| &robot.hosts);
+        let robots = site.automation.iter().flat_map(|robot| &robot.hosts);
         site.login.host.iter().chain(&site.login.also).chain(robots).any(|h| h.as_str() == wanted)
     };
     let site = presets().iter().find(|site| site.name.as_str() == wanted);
     if let Some(site) = site.or_else(|| presets().iter().find(is_host)) {
-        return Lookup::Site(site);
+        return SiteLookup::Site(site);
     }
-    let is_gone = |old: &&Retired| old.name.as_str() == wanted || old.hosts.contains(&wanted);
-    if let Some(old) = retired().iter().find(is_gone) {
-        return Lookup::Retired(old);
+    let is_gone = |old: &&RetiredSite| old.name.as_str() == wanted || old.hosts.contains(&wanted);
+    if let Some(old) = retired_sites().iter().find(is_gone) {
+        return SiteLookup::Retired(old);
     }
     let names =
-        presets().iter().map(|site| &site.name).chain(retired().iter().map(|old| &old.name));
+        presets().iter().map(|site| &site.name).chain(retired_sites().iter().map(|old| &old.name));
     let nearest = names
         .map(|name| (strsim::jaro_winkler(name.as_str(), &wanted), name.as_str()))
-        .filter(|(alike, _)| *alike >= ALIKE)
+        .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name);
-    Lookup::Unknown { nearest }
+    SiteLookup::Unknown { nearest }
 }
 
 #[cfg(test)]

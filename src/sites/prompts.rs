@@ -3,88 +3,94 @@
 //! The text comes from the server and may hold anything: it is cleaned and bounded here, and never trusted. What is
 //! recognised only decides on words and on the shape of the field; the answer always goes to the server as typed.
 
-use super::clean::{self, Cleaned};
+use super::clean::{self, CleanedText};
 
 mod kinds;
 
 pub use super::clean::clean_text;
-pub use kinds::{Choice, Kind};
+pub use kinds::{PromptChoice, PromptKind};
 
 /// Most characters of a question that are shown.
-pub const MAX_CHARS: usize = 4000;
+pub const MAX_PROMPT_CHARS: usize = 4000;
 
 /// One question of a server, fit to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct LoginPrompt {
     /// The host that asks, where `ssh` says so: it tells the hops apart on a way through another host.
     pub hop: Option<String>,
     /// The question with the lines before it; line breaks are its only control characters.
     pub text: String,
     /// Whether it was too long and its end was cut off.
-    pub cut: bool,
+    pub is_truncated: bool,
     /// What is asked for.
-    pub kind: Kind,
+    pub kind: PromptKind,
 }
 
-impl Prompt {
+impl LoginPrompt {
     /// Reads the text that `ssh` hands to the program that asks for answers.
-    pub fn read(raw: &str) -> Self {
+    pub fn parse(raw: &str) -> Self {
         // Room for the prefix, which is taken off afterwards.
-        let Cleaned { text, cut: too_long } =
-            clean::clean(raw, MAX_CHARS + PREFIX_MAX, clean::MAX_LINES);
+        let CleanedText { text, is_truncated: too_long } =
+            clean::clean_bounded(raw, MAX_PROMPT_CHARS + PREFIX_MAX, clean::MAX_LINES);
         let (hop, question) = split_prefix(&text);
-        let Cleaned { text, cut } = clean::clean(question, MAX_CHARS, clean::MAX_LINES);
+        let CleanedText { text, is_truncated: cut } =
+            clean::clean_bounded(question, MAX_PROMPT_CHARS, clean::MAX_LINES);
         let kind = kinds::classify(&text);
-        Self { hop: hop.or_else(|| password_host(&text)), text, cut: cut || too_long, kind }
+        Self {
+            hop: hop.or_else(|| password_host(&text)),
+            text,
+            is_truncated: cut || too_long,
+            kind,
+        }
     }
 
     /// A heading for the form.
     pub const fn title(&self) -> &'static str {
         match self.kind {
-            Kind::OneTimeCode => "Enter your one-time code",
-            Kind::DuoMenu { .. } => "Confirm that it is you",
-            Kind::Password => "Enter your password for the cluster",
-            Kind::CurrentPassword => "Your password has run out: enter the old one",
-            Kind::NewPassword => "Choose a new password for the cluster",
-            Kind::RetypePassword => "Enter the new password once more",
-            Kind::Passphrase => "Enter the passphrase of the key",
-            Kind::YesNo => "The cluster asks for a yes or a no",
-            Kind::Other => "The cluster asks a question",
+            PromptKind::OneTimeCode => "Enter your one-time code",
+            PromptKind::DuoMenu { .. } => "Confirm that it is you",
+            PromptKind::Password => "Enter your password for the cluster",
+            PromptKind::CurrentPassword => "Your password has run out: enter the old one",
+            PromptKind::NewPassword => "Choose a new password for the cluster",
+            PromptKind::RetypePassword => "Enter the new password once more",
+            PromptKind::Passphrase => "Enter the passphrase of the key",
+            PromptKind::YesNo => "The cluster asks for a yes or a no",
+            PromptKind::Other => "The cluster asks a question",
         }
     }
 
     /// What to do, in a few sentences.
     pub const fn help(&self) -> &'static str {
         match self.kind {
-            Kind::OneTimeCode => {
+            PromptKind::OneTimeCode => {
                 "Open the app on your phone that shows codes for this cluster, and type the code it shows now. \
                  A code is valid for about half a minute and works once; if it is about to change, wait for the next."
             }
-            Kind::DuoMenu { .. } => {
+            PromptKind::DuoMenu { .. } => {
                 "Choose what your phone should do, then confirm there. Or type a passcode from the Duo app, or \
                  touch your security key while the cursor is in the field."
             }
-            Kind::Password => {
+            PromptKind::Password => {
                 "This is the password of your account at the cluster, not the one of this portal. It goes straight \
                  to the cluster and is not kept."
             }
-            Kind::CurrentPassword => {
+            PromptKind::CurrentPassword => {
                 "The cluster wants you to change your password there before it lets you in. First it asks for the \
                  password that you have used so far."
             }
-            Kind::NewPassword => {
+            PromptKind::NewPassword => {
                 "The cluster wants a new password for your account there. Choose one that you use nowhere else, and \
                  note it where you keep passwords: this portal does not keep it."
             }
-            Kind::RetypePassword => {
+            PromptKind::RetypePassword => {
                 "Type the same new password again, so that a slip of the finger does not lock you out."
             }
-            Kind::Passphrase => {
+            PromptKind::Passphrase => {
                 "The key is protected by a passphrase, which was chosen when the key was made. It is used now and \
                  not kept."
             }
-            Kind::YesNo => "Read what the cluster says below, then answer yes or no.",
-            Kind::Other => {
+            PromptKind::YesNo => "Read what the cluster says below, then answer yes or no.",
+            PromptKind::Other => {
                 "The words below come from the cluster itself. If they make no sense to you, cancel and ask the \
                  people who run this portal."
             }
@@ -92,40 +98,40 @@ impl Prompt {
     }
 
     /// What to do when the last answer was not accepted and the same is asked again.
-    pub const fn again_words(&self) -> &'static str {
+    pub const fn retry_help(&self) -> &'static str {
         match self.kind {
-            Kind::OneTimeCode => {
+            PromptKind::OneTimeCode => {
                 "The last answer was not accepted. A code works only once: if you have used it, wait for the next."
             }
-            Kind::DuoMenu { .. } => {
+            PromptKind::DuoMenu { .. } => {
                 "The last try was not confirmed. Choose again; if you chose the phone, approve the request there."
             }
-            Kind::Password | Kind::CurrentPassword | Kind::Passphrase => {
+            PromptKind::Password | PromptKind::CurrentPassword | PromptKind::Passphrase => {
                 "The last answer was not accepted. Type it again, and mind capital letters."
             }
-            Kind::NewPassword | Kind::RetypePassword => {
+            PromptKind::NewPassword | PromptKind::RetypePassword => {
                 "The cluster did not take the new password. Read below why, and choose another."
             }
-            Kind::YesNo | Kind::Other => "The last answer was not accepted.",
+            PromptKind::YesNo | PromptKind::Other => "The last answer was not accepted.",
         }
     }
 
     /// The name of the field.
     pub const fn label(&self) -> &'static str {
         match self.kind {
-            Kind::OneTimeCode => "Code",
-            Kind::DuoMenu { .. } => "Or a passcode",
-            Kind::Password | Kind::CurrentPassword => "Password",
-            Kind::NewPassword | Kind::RetypePassword => "New password",
-            Kind::Passphrase => "Passphrase",
-            Kind::YesNo | Kind::Other => "Answer",
+            PromptKind::OneTimeCode => "Code",
+            PromptKind::DuoMenu { .. } => "Or a passcode",
+            PromptKind::Password | PromptKind::CurrentPassword => "Password",
+            PromptKind::NewPassword | PromptKind::RetypePassword => "New password",
+            PromptKind::Passphrase => "Passphrase",
+            PromptKind::YesNo | PromptKind::Other => "Answer",
         }
     }
 
     /// What can be chosen with a button.
-    pub fn choices(&self) -> &[Choice] {
+    pub fn choices(&self) -> &[PromptChoice] {
         match &self.kind {
-            Kind::DuoMenu { choices } => choices,
+            PromptKind::DuoMenu { choices } => choices,
             _ => &[],
         }
     }
@@ -138,18 +144,21 @@ impl Prompt {
 
     /// Whether the answer is a code of a few digits.
     pub const fn is_code(&self) -> bool {
-        matches!(self.kind, Kind::OneTimeCode | Kind::DuoMenu { .. })
+        matches!(self.kind, PromptKind::OneTimeCode | PromptKind::DuoMenu { .. })
     }
 
     /// Whether the answer is hidden while it is typed.
-    pub const fn secret(&self) -> bool {
-        !matches!(self.kind, Kind::OneTimeCode | Kind::DuoMenu { .. } | Kind::YesNo)
+    pub const fn is_secret(&self) -> bool {
+        !matches!(
+            self.kind,
+            PromptKind::OneTimeCode | PromptKind::DuoMenu { .. } | PromptKind::YesNo
+        )
     }
 
     /// Which keyboard a phone shows.
     pub fn input_mode(&self) -> &'static str {
         match self.kind {
-            Kind::OneTimeCode if !kinds::mentions_security_key(&self.text) => "numeric",
+            PromptKind::OneTimeCode if !kinds::mentions_security_key(&self.text) => "numeric",
             _ => "text",
         }
     }
@@ -175,7 +184,7 @@ fn split_prefix(text: &str) -> (Option<String>, &str) {
 
 /// The host in `user@host's password:`, which is how `ssh` itself asks.
 fn password_host(text: &str) -> Option<String> {
-    let who = kinds::asks_by_name(text)?;
+    let who = kinds::find_ssh_password_user(text)?;
     who.rsplit_once('@').map(|(_, host)| host.to_owned())
 }
 

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::clean::clean;
+use super::clean::clean_bounded;
 
 /// No more places than this are kept.
-const MOST_PLACES: usize = 500;
-const MOST_LINES: usize = 20_000;
-const LONGEST_LINE: usize = 1000;
+const MAX_QUOTAS: usize = 500;
+const MAX_LINES: usize = 20_000;
+const MAX_LINE_BYTES: usize = 1000;
 
 /// One place for files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct StorageQuota {
     /// As the program calls it: `/project (project def-x)`, `/cluster/home/x`.
     pub label: String,
     /// Space used. Programs round: it is near to that.
@@ -26,53 +26,53 @@ pub struct Place {
 }
 
 /// Reads what `diskusage_report` prints, of any age. Places that it could not ask about are left out.
-pub fn read_diskusage_report(answer: &str) -> Vec<Place> {
-    lines(answer).filter_map(report_row).take(MOST_PLACES).collect()
+pub fn parse_diskusage_report(answer: &str) -> Vec<StorageQuota> {
+    bounded_lines(answer).filter_map(parse_report_row).take(MAX_QUOTAS).collect()
 }
 
 /// `/home (user x)   88GiB/ 100GiB   767K/1000K`, `Home (x)   280 kB/47 GB   25/500k`.
-fn report_row(line: &str) -> Option<Place> {
+fn parse_report_row(line: &str) -> Option<StorageQuota> {
     let end = line.rfind(')')? + 1;
     let (label, figures) = line.split_at(end);
-    let mut amounts = Amounts(figures);
+    let mut amounts = QuotaAmounts(figures);
     let used_bytes = amounts.next()?.bytes()?;
     let limit = amounts.next()?;
     let (files, files_limit) = (amounts.next(), amounts.next());
-    Some(Place {
+    Some(StorageQuota {
         label: one_line(label, 200),
         used_bytes,
         limit_bytes: limit.bytes().filter(|bytes| *bytes > 0),
-        files: files.and_then(Amount::count),
-        files_limit: files_limit.and_then(Amount::count).filter(|files| *files > 0),
+        files: files.and_then(QuotaAmount::count),
+        files_limit: files_limit.and_then(QuotaAmount::count).filter(|files| *files > 0),
     })
 }
 
 /// Reads what `dusage --no-colors` prints: a table whose columns lie under a line of dashes.
-pub fn read_dusage(answer: &str) -> Vec<Place> {
+pub fn parse_dusage(answer: &str) -> Vec<StorageQuota> {
     let mut columns: Vec<(usize, usize)> = Vec::new();
     let mut found = Vec::new();
-    for line in lines(answer) {
+    for line in bounded_lines(answer) {
         if line.starts_with("---") {
-            columns = runs_of_dashes(line);
-        } else if columns.len() >= 5 && found.len() < MOST_PLACES {
-            found.extend(dusage_row(line, &columns));
+            columns = find_columns(line);
+        } else if columns.len() >= 5 && found.len() < MAX_QUOTAS {
+            found.extend(parse_dusage_row(line, &columns));
         }
     }
     found
 }
 
-fn dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<Place> {
+fn parse_dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<StorageQuota> {
     let letters: Vec<char> = line.chars().collect();
     let cell = |number: usize| {
         let (begin, end) = columns.get(number).copied().unwrap_or((usize::MAX, usize::MAX));
         let inside = letters.get(begin..end.min(letters.len())).unwrap_or_default();
         inside.iter().collect::<String>().trim().to_owned()
     };
-    let bytes = |number| Amounts(&cell(number)).next().and_then(Amount::bytes);
+    let bytes = |number| QuotaAmounts(&cell(number)).next().and_then(QuotaAmount::bytes);
     let count = |number| cell(number).replace([' ', '\u{a0}', ','], "").parse::<u64>().ok();
     let label = one_line(&cell(0), 200);
     let used_bytes = bytes(1).filter(|_| label.starts_with('/'))?;
-    Some(Place {
+    Some(StorageQuota {
         label,
         used_bytes,
         limit_bytes: bytes(2).or(bytes(3)),
@@ -81,7 +81,7 @@ fn dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<Place> {
     })
 }
 
-fn runs_of_dashes(line: &str) -> Vec<(usize, usize)> {
+fn find_columns(line: &str) -> Vec<(usize, usize)> {
     let mut columns: Vec<(usize, usize)> = Vec::new();
     for (at, letter) in line.chars().enumerate() {
         match columns.last_mut() {
@@ -93,17 +93,17 @@ fn runs_of_dashes(line: &str) -> Vec<(usize, usize)> {
     columns
 }
 
-pub(super) fn lines(answer: &str) -> impl Iterator<Item = &str> {
-    answer.lines().take(MOST_LINES).filter(|line| line.len() <= LONGEST_LINE)
+pub(super) fn bounded_lines(answer: &str) -> impl Iterator<Item = &str> {
+    answer.lines().take(MAX_LINES).filter(|line| line.len() <= MAX_LINE_BYTES)
 }
 
 /// A number in thousandths, and the unit behind it in lower case.
-pub(super) struct Amount<'a> {
+pub(super) struct QuotaAmount<'a> {
     thousandths: u64,
     unit: &'a str,
 }
 
-impl Amount<'_> {
+impl QuotaAmount<'_> {
     /// `GiB` and `G` count by 1024, `GB` by 1000.
     pub(super) fn bytes(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
@@ -113,16 +113,16 @@ impl Amount<'_> {
             (None, true) => (short, 1024),
             (None, false) => (short, 1000),
         };
-        self.times(letter, base)
+        self.scale(letter, base)
     }
 
     /// Files count by 1000.
     fn count(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
-        self.times(&unit, 1000)
+        self.scale(&unit, 1000)
     }
 
-    fn times(&self, letter: &str, base: u64) -> Option<u64> {
+    fn scale(&self, letter: &str, base: u64) -> Option<u64> {
         let power = match letter {
             "" => 0,
             letter if letter.len() == 1 => "kmgtp".find(letter)? + 1,
@@ -134,12 +134,12 @@ impl Amount<'_> {
 }
 
 /// The amounts in `0  B/1024GiB           7 /2000K`, one after the other.
-pub(super) struct Amounts<'a>(pub(super) &'a str);
+pub(super) struct QuotaAmounts<'a>(pub(super) &'a str);
 
-impl<'a> Iterator for Amounts<'a> {
-    type Item = Amount<'a>;
+impl<'a> Iterator for QuotaAmounts<'a> {
+    type Item = QuotaAmount<'a>;
 
-    fn next(&mut self) -> Option<Amount<'a>> {
+    fn next(&mut self) -> Option<QuotaAmount<'a>> {
         let text = self.0.trim_start_matches([' ', '/', '*']);
         let length =
             |text: &str, good: fn(u8) -> bool| text.bytes().take_while(|b| good(*b)).count();
@@ -152,13 +152,13 @@ impl<'a> Iterator for Amounts<'a> {
         let part: String = part.chars().chain("000".chars()).take(3).collect();
         let whole: u64 = whole.parse().ok()?;
         let thousandths = whole.checked_mul(1000)?.checked_add(part.parse().ok()?)?;
-        Some(Amount { thousandths, unit })
+        Some(QuotaAmount { thousandths, unit })
     }
 }
 
 /// Fit to be shown, on one line.
 pub(super) fn one_line(text: &str, most: usize) -> String {
-    clean(text, most, 1).text.trim().to_owned()
+    clean_bounded(text, most, 1).text.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -181,8 +181,8 @@ mod tests {
         limit_bytes: impl Into<Option<u64>>,
         files: u64,
         files_limit: impl Into<Option<u64>>,
-    ) -> Place {
-        Place {
+    ) -> StorageQuota {
+        StorageQuota {
             label: label.into(),
             used_bytes,
             limit_bytes: limit_bytes.into(),
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn reports_of_clusters() {
         assert_eq!(
-            read_diskusage_report(TRILLIUM),
+            parse_diskusage_report(TRILLIUM),
             [
                 place("/home (user def-brad)", 88 * G, 100 * G, 767_000, 1_000_000),
                 place("/scratch (user def-brad)", 1122 * G, 25 * T, 1_264_000, 10_000_000),
@@ -202,14 +202,14 @@ mod tests {
                 place("/project (project rrg-brad)", 16 * T, 50 * T, 2_013_000, 100_000_000),
             ]
         );
-        let narval = read_diskusage_report(NARVAL);
+        let narval = parse_diskusage_report(NARVAL);
         assert_eq!(narval.len(), 3);
         assert_eq!(
             narval[0],
             place("/home (user normandf)", 4_942_000_000, 50_000_000_000, 28_000, 500_000)
         );
         assert_eq!((narval[1].files, narval[1].files_limit), (Some(1), Some(1_000_000)));
-        let demo = read_diskusage_report(DEMO);
+        let demo = parse_diskusage_report(DEMO);
         assert_eq!(demo.len(), 5);
         assert_eq!(demo[1], place("/scratch (user alice)", 4096, 20_000_000_000_000, 1, 1_000_000));
     }
@@ -222,7 +222,7 @@ mod tests {
                     /home (user normandf)        19GiB/  25GiB         206K/ 250K\n\
                     /project (project def-y)   Unable to retrieve quota\n";
         assert_eq!(
-            read_diskusage_report(rows),
+            parse_diskusage_report(rows),
             [
                 place("Home (username)", 280_000, 47_000_000_000, 25, 500_000),
                 place("/project (group def-bengioy)", 971 * G, 1000 * G, 791_000, 1_005_000),
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_table_of_dusage() {
-        let found = read_dusage(DUSAGE);
+        let found = parse_dusage(DUSAGE);
         assert_eq!(found.len(), 4);
         assert_eq!(found[0].limit_bytes, None);
         assert_eq!((found[0].files, found[0].files_limit), (Some(235_068), None));
@@ -246,9 +246,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}|[a-z /()]{0,10}\\)[0-9./ KMGTiB]{0,60}") {
-            let _ = read_diskusage_report(&text);
-            let _ = read_dusage(&text);
-            let _ = read_dusage(&format!("--- -- -- -- -- --\n{text}"));
+            let _ = parse_diskusage_report(&text);
+            let _ = parse_dusage(&text);
+            let _ = parse_dusage(&format!("--- -- -- -- -- --\n{text}"));
         }
     }
 }

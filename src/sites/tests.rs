@@ -11,10 +11,10 @@ fn refused(text: &str) -> String {
 #[test]
 fn two_lines_make_a_site() {
     let site = Site::from_toml(SMALL).unwrap();
-    assert_eq!(site.family, Family::Other);
-    assert_eq!((site.login.port, site.login.way()), (22, &[Proof::Key][..]));
+    assert_eq!(site.family, SiteFamily::Other);
+    assert_eq!((site.login.port, site.login.preferred_factors()), (22, &[AuthFactor::Key][..]));
     assert!(!site.login.needs_person() && site.keys.opens && site.jobs.mail);
-    assert_eq!(site.limits, Limits::default());
+    assert_eq!(site.limits, SiteLimits::default());
     assert_eq!(site.to_toml().unwrap(), SMALL, "an export holds no more than was said");
     assert_eq!(site.to_json().unwrap(), r#"{"name":"a","title":"A"}"#);
     assert!(site.host().unwrap_err().to_string().contains("`login.host`"));

@@ -16,15 +16,15 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::keys::PrivateKey;
-use super::wire::{Reader, put_string};
+use super::wire::{WireReader, put_string};
 
 /// Longest message that is read, as in OpenSSH's own agent.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 /// Most connections at a time; ssh needs one, and a second for a host on the way.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// Pause after a connection could not be taken, which happens when there are too many open files.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 const FAILURE: u8 = 5;
 const REQUEST_IDENTITIES: u8 = 11;
@@ -34,7 +34,7 @@ const SIGN_RESPONSE: u8 = 14;
 
 /// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum AgentReply {
     /// The keys were listed.
     Listed,
     /// The key of this index signed.
@@ -44,27 +44,27 @@ pub enum Asked {
 }
 
 /// Answers one request. Both messages are without the length in front.
-pub fn answer(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, Asked) {
-    let mut reader = Reader::new(request);
+pub fn answer_request(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, AgentReply) {
+    let mut reader = WireReader::new(request);
     let answered = match reader.byte() {
-        Some(REQUEST_IDENTITIES) if reader.rest().is_empty() => list(keys),
-        Some(SIGN_REQUEST) => sign(reader, keys),
+        Some(REQUEST_IDENTITIES) if reader.rest().is_empty() => list_keys(keys),
+        Some(SIGN_REQUEST) => sign_request(reader, keys),
         _ => None,
     };
-    answered.unwrap_or_else(|| (vec![FAILURE], Asked::Refused))
+    answered.unwrap_or_else(|| (vec![FAILURE], AgentReply::Refused))
 }
 
-fn list(keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)> {
+fn list_keys(keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReply)> {
     let mut reply = vec![IDENTITIES_ANSWER];
     reply.extend_from_slice(&u32::try_from(keys.len()).ok()?.to_be_bytes());
     for key in keys {
         put_string(&mut reply, key.public().blob());
         put_string(&mut reply, key.public().comment().as_bytes());
     }
-    Some((reply, Asked::Listed))
+    Some((reply, AgentReply::Listed))
 }
 
-fn sign(mut reader: Reader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)> {
+fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReply)> {
     let (blob, data, flags) = (reader.string()?, reader.string()?, reader.number()?);
     if !reader.rest().is_empty() {
         return None;
@@ -74,7 +74,7 @@ fn sign(mut reader: Reader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)>
         Ok(signature) => {
             let mut reply = vec![SIGN_RESPONSE];
             put_string(&mut reply, &signature);
-            Some((reply, Asked::Signed(index)))
+            Some((reply, AgentReply::Signed(index)))
         }
         Err(error) => {
             tracing::warn!("A key was asked to sign and did not: {error}.");
@@ -85,21 +85,21 @@ fn sign(mut reader: Reader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, Asked)>
 
 /// A running agent. Dropping it ends all connections, removes the socket and forgets the keys.
 #[derive(Debug)]
-pub struct Agent {
+pub struct SshAgent {
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<AgentState>,
     task: AbortHandle,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct AgentState {
     /// Taken out when the agent is dropped. A signature that is being made keeps its own hold meanwhile.
     keys: Mutex<Option<Arc<Vec<PrivateKey>>>>,
-    listed: AtomicUsize,
-    signed: Mutex<Option<usize>>,
+    list_count: AtomicUsize,
+    signing_key_index: Mutex<Option<usize>>,
 }
 
-impl Agent {
+impl SshAgent {
     /// Starts an agent on a new socket. Its folder must exist and be open to our own user only. `allowed`
     /// is asked for the process behind each new connection. To be called inside the runtime.
     pub fn start(
@@ -109,29 +109,30 @@ impl Agent {
     ) -> io::Result<Self> {
         check_folder(path)?;
         let listener = UnixListener::bind(path)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AgentState {
             keys: Mutex::new(Some(Arc::new(keys))),
-            listed: AtomicUsize::new(0),
-            signed: Mutex::new(None),
+            list_count: AtomicUsize::new(0),
+            signing_key_index: Mutex::new(None),
         });
-        let task = tokio::spawn(accept(listener, shared.clone(), allowed)).abort_handle();
+        let task =
+            tokio::spawn(accept_connections(listener, shared.clone(), allowed)).abort_handle();
         let agent = Self { path: path.to_owned(), shared, task };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         Ok(agent)
     }
 
     /// How often the keys were listed.
-    pub fn listed(&self) -> usize {
-        self.shared.listed.load(Ordering::Relaxed)
+    pub fn list_count(&self) -> usize {
+        self.shared.list_count.load(Ordering::Relaxed)
     }
 
     /// The index of the key that signed last, if one has.
-    pub fn signed(&self) -> Option<usize> {
-        *self.shared.signed.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn signing_key_index(&self) -> Option<usize> {
+        *self.shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Agent {
+impl Drop for SshAgent {
     fn drop(&mut self) {
         self.task.abort();
         // The socket may be gone already with its folder.
@@ -143,7 +144,8 @@ impl Drop for Agent {
 /// The socket has its own mode only a moment after it appears; until then the folder keeps others out.
 fn check_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.ok_or_else(|| refusal("the agent's socket needs a folder of its own"))?;
+    let folder =
+        folder.ok_or_else(|| permission_denied("the agent's socket needs a folder of its own"))?;
     let metadata = std::fs::symlink_metadata(folder)?;
     let private = metadata.is_dir()
         && metadata.mode() & 0o777 == 0o700
@@ -151,30 +153,32 @@ fn check_folder(path: &Path) -> io::Result<()> {
     if private {
         Ok(())
     } else {
-        Err(refusal("the folder of the agent's socket must be open to its own user only (0700)"))
+        Err(permission_denied(
+            "the folder of the agent's socket must be open to its own user only (0700)",
+        ))
     }
 }
 
-fn refusal(text: &'static str) -> io::Error {
+fn permission_denied(text: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-async fn accept(
+async fn accept_connections(
     listener: UnixListener,
-    shared: Arc<Shared>,
+    shared: Arc<AgentState>,
     allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
 ) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
-                Ok((stream, _)) if is_ours(&stream, &allowed) => {
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) if is_allowed_peer(&stream, &allowed) => {
                     connections.spawn(serve(stream, shared.clone()));
                 }
                 Ok(_) => tracing::warn!("A process that is not ours asked for keys and got no answer."),
                 Err(error) => {
                     tracing::warn!("The agent for SSH keys could not take a connection: {error}.");
-                    tokio::time::sleep(AFTER_FAILURE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -182,17 +186,17 @@ async fn accept(
     }
 }
 
-fn is_ours(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
+fn is_allowed_peer(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
     stream.peer_cred().is_ok_and(|peer| {
         peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
     })
 }
 
 /// Answers requests until the other side hangs up or breaks the rules.
-async fn serve(mut stream: UnixStream, shared: Arc<Shared>) -> io::Result<()> {
+async fn serve(mut stream: UnixStream, shared: Arc<AgentState>) -> io::Result<()> {
     loop {
         let length = usize::try_from(stream.read_u32().await?).unwrap_or(usize::MAX);
-        if length == 0 || length > MOST_BYTES {
+        if length == 0 || length > MAX_MESSAGE_BYTES {
             return Ok(());
         }
         let mut request = vec![0; length];
@@ -200,15 +204,17 @@ async fn serve(mut stream: UnixStream, shared: Arc<Shared>) -> io::Result<()> {
         let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(keys) = keys else { return Ok(()) };
         // An RSA signature takes long enough to hold up other work.
-        let (reply, asked) = tokio::task::spawn_blocking(move || answer(&request, &keys)).await?;
+        let (reply, asked) =
+            tokio::task::spawn_blocking(move || answer_request(&request, &keys)).await?;
         match asked {
-            Asked::Listed => {
-                shared.listed.fetch_add(1, Ordering::Relaxed);
+            AgentReply::Listed => {
+                shared.list_count.fetch_add(1, Ordering::Relaxed);
             }
-            Asked::Signed(index) => {
-                *shared.signed.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
+            AgentReply::Signed(index) => {
+                *shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(index);
             }
-            Asked::Refused => {}
+            AgentReply::Refused => {}
         }
         let mut message = Vec::with_capacity(reply.len() + 4);
         put_string(&mut message, &reply);

@@ -10,17 +10,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a command may take unless it says otherwise.
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEFAULT_DEADLINE: Duration = Duration::from_mins(1);
 /// How much a command may print unless it says otherwise.
-const MOST_OUTPUT: usize = 8 * 1024 * 1024;
+const DEFAULT_MAX_OUTPUT: usize = 8 * 1024 * 1024;
 /// Seconds between asking a late command to end and ending it.
 const KILL_AFTER: u32 = 5;
 
 /// Printed before the program's own output: whatever a login shell says first is cut off there.
-pub const MARK: &str = "::portolan::";
+pub const OUTPUT_MARK: &str = "::portolan::";
 
 /// Variables with which sites and users change what Slurm's programs print.
-const FORGOTTEN: &str = "-u SQUEUE_FORMAT -u SQUEUE_FORMAT2 -u SQUEUE_SORT -u SQUEUE_STATES -u SINFO_FORMAT -u SACCT_FORMAT -u SLURM_CLUSTERS";
+const UNSET_VARIABLES: &str = "-u SQUEUE_FORMAT -u SQUEUE_FORMAT2 -u SQUEUE_SORT -u SQUEUE_STATES -u SINFO_FORMAT -u SACCT_FORMAT -u SLURM_CLUSTERS";
 
 /// Characters that a robot node passes on unharmed: its wrapper splits at blanks and expands patterns.
 fn is_plain(c: char) -> bool {
@@ -29,7 +29,7 @@ fn is_plain(c: char) -> bool {
 
 /// A command that is not fit to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unspeakable {
+pub enum CommandError {
     /// Line breaks and other control characters (but tabs) mean something else to each shell.
     #[error("an argument holds a line break or another control character")]
     ControlCharacter,
@@ -43,56 +43,56 @@ pub enum Unspeakable {
 
 /// How the other side reads a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Dialect {
+pub enum CommandDialect {
     /// A login shell of any kind, with the variables that were learnt in a full login.
     #[default]
     Bare,
     /// The same with variables set: name and value.
     Shell(Vec<(String, String)>),
     /// A forced command that splits at blanks: no quotes, no pipes, no variables.
-    Robot,
+    Automation,
 }
 
 /// Whether the end of a command's input was handed over. Once the command has ended or failed, *no* is final.
 #[derive(Debug, Clone, Default)]
-pub struct Given(Arc<AtomicBool>);
+pub struct HeldInputFlag(Arc<AtomicBool>);
 
-impl Given {
+impl HeldInputFlag {
     /// Whether it was, or may have been.
-    pub fn was(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
 /// The end of an input, held back until the program says a word.
 #[derive(Debug, Clone)]
-struct HeldBack {
+struct HeldInput {
     word: Vec<u8>,
     bytes: Vec<u8>,
-    given: Given,
+    sent: HeldInputFlag,
 }
 
 /// The same on its way: the reader of the output hands it to the writer of the input.
-pub(super) struct Handover {
-    held: HeldBack,
+pub(super) struct HeldInputSender {
+    held: HeldInput,
     to: oneshot::Sender<Vec<u8>>,
 }
 
-impl Handover {
+impl HeldInputSender {
     /// Whether the program has said the word.
     pub(super) fn is_due(&self, said: &[u8]) -> bool {
         memchr::memmem::find(said, &self.held.word).is_some()
     }
 
     /// Hands it over. Noted first: whoever reads *no* can rely on it.
-    pub(super) fn give(self) {
-        self.held.given.0.store(true, Ordering::SeqCst);
+    pub(super) fn send(self) {
+        self.held.sent.0.store(true, Ordering::SeqCst);
         let _ = self.to.send(self.held.bytes);
     }
 }
 
 /// What goes to a program's standard input: at once, and what follows when it comes.
-pub(super) struct Input {
+pub(super) struct CommandInput {
     pub(super) bytes: Vec<u8>,
     pub(super) rest: Option<oneshot::Receiver<Vec<u8>>>,
 }
@@ -103,9 +103,9 @@ pub struct RemoteCommand {
     program: &'static str,
     args: Vec<String>,
     input: Option<Vec<u8>>,
-    held_back: Option<HeldBack>,
+    held_input: Option<HeldInput>,
     deadline: Duration,
-    most_output: usize,
+    max_output: usize,
 }
 
 impl RemoteCommand {
@@ -115,9 +115,9 @@ impl RemoteCommand {
             program,
             args: Vec::new(),
             input: None,
-            held_back: None,
-            deadline: DEADLINE,
-            most_output: MOST_OUTPUT,
+            held_input: None,
+            deadline: DEFAULT_DEADLINE,
+            max_output: DEFAULT_MAX_OUTPUT,
         }
     }
 
@@ -146,30 +146,30 @@ impl RemoteCommand {
     /// A command that changes something can thus be kept from doing so long after it was asked, wherever it was held up:
     /// it waits a few seconds for this and gives up.
     #[must_use]
-    pub fn holding_back(mut self, word: &str, bytes: Vec<u8>) -> (Self, Given) {
-        let given = Given::default();
-        self.held_back = Some(HeldBack { word: word.into(), bytes, given: given.clone() });
+    pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputFlag) {
+        let given = HeldInputFlag::default();
+        self.held_input = Some(HeldInput { word: word.into(), bytes, sent: given.clone() });
         (self, given)
     }
 
     /// How long it may take, here and there.
     #[must_use]
-    pub const fn within(mut self, deadline: Duration) -> Self {
+    pub const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
     /// How much it may print.
     #[must_use]
-    pub const fn printing_at_most(mut self, bytes: usize) -> Self {
-        self.most_output = bytes;
+    pub const fn with_max_output(mut self, bytes: usize) -> Self {
+        self.max_output = bytes;
         self
     }
 
     /// Several commands as one: one session, one call. Each has its own deadline; `nonce` is a random word that
     /// marks where the output of each begins and ends ([`Output::parts`](super::Output::parts)). Times are printed as
     /// seconds since 1970, because the cluster's zone is not known, and lists of array tasks in full.
-    pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, Unspeakable> {
+    pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, CommandError> {
         let mut script = String::from("export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0;");
         for command in commands {
             let seconds = command.deadline.as_secs().max(1);
@@ -185,42 +185,42 @@ impl RemoteCommand {
             let _ = write!(script, " </dev/null; echo {nonce}=$?;");
         }
         let all = commands.iter().map(|command| command.deadline).sum();
-        let most = commands.iter().map(|command| command.most_output).sum();
-        Ok(Self::new("/bin/sh").args(["-c", &script]).within(all).printing_at_most(most))
+        let most = commands.iter().map(|command| command.max_output).sum();
+        Ok(Self::new("/bin/sh").args(["-c", &script]).with_deadline(all).with_max_output(most))
     }
 
     /// Its input, and what the reader of its output has to hand over.
-    pub(super) fn take_input(&mut self) -> (Option<Input>, Option<Handover>) {
-        let (rest, handover) = match self.held_back.take() {
+    pub(super) fn take_input(&mut self) -> (Option<CommandInput>, Option<HeldInputSender>) {
+        let (rest, handover) = match self.held_input.take() {
             Some(held) => {
                 let (to, rest) = oneshot::channel();
-                (Some(rest), Some(Handover { held, to }))
+                (Some(rest), Some(HeldInputSender { held, to }))
             }
             None => (None, None),
         };
-        (self.input.take().map(|bytes| Input { bytes, rest }), handover)
+        (self.input.take().map(|bytes| CommandInput { bytes, rest }), handover)
     }
 
     pub(super) const fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    pub(super) const fn most_output(&self) -> usize {
-        self.most_output
+    pub(super) const fn max_output(&self) -> usize {
+        self.max_output
     }
 
     /// The command as the other side gets it.
-    pub fn line(&self, dialect: &Dialect) -> Result<String, Unspeakable> {
+    pub fn to_command_line(&self, dialect: &CommandDialect) -> Result<String, CommandError> {
         let line = match dialect {
-            Dialect::Bare => self.shell_line(&[]),
-            Dialect::Shell(variables) => self.shell_line(variables),
-            Dialect::Robot => self.robot_line(),
+            CommandDialect::Bare => self.shell_line(&[]),
+            CommandDialect::Shell(variables) => self.shell_line(variables),
+            CommandDialect::Automation => self.automation_line(),
         }?;
-        if line.len() > 100_000 { Err(Unspeakable::TooLong) } else { Ok(line) }
+        if line.len() > 100_000 { Err(CommandError::TooLong) } else { Ok(line) }
     }
 
-    fn shell_line(&self, variables: &[(String, String)]) -> Result<String, Unspeakable> {
-        let mut line = format!("exec /usr/bin/env {FORGOTTEN} SLURM_TIME_FORMAT=standard");
+    fn shell_line(&self, variables: &[(String, String)]) -> Result<String, CommandError> {
+        let mut line = format!("exec /usr/bin/env {UNSET_VARIABLES} SLURM_TIME_FORMAT=standard");
         for (name, value) in variables {
             line.push(' ');
             line.push_str(&quote(&format!("{name}={value}"))?);
@@ -228,7 +228,7 @@ impl RemoteCommand {
         let seconds = self.deadline.as_secs().max(1);
         let _ = write!(
             line,
-            " timeout -k {KILL_AFTER} {seconds} /bin/sh -c 'echo {MARK}; echo {MARK} >&2; exec \"$0\" \"$@\"' {}",
+            " timeout -k {KILL_AFTER} {seconds} /bin/sh -c 'echo {OUTPUT_MARK}; echo {OUTPUT_MARK} >&2; exec \"$0\" \"$@\"' {}",
             self.program
         );
         for arg in &self.args {
@@ -238,11 +238,11 @@ impl RemoteCommand {
         Ok(line)
     }
 
-    fn robot_line(&self) -> Result<String, Unspeakable> {
+    fn automation_line(&self) -> Result<String, CommandError> {
         let mut line = self.program.to_owned();
         for arg in &self.args {
             if arg.is_empty() || !arg.chars().all(is_plain) {
-                return Err(Unspeakable::NotPlain);
+                return Err(CommandError::NotPlain);
             }
             line.push(' ');
             line.push_str(arg);
@@ -253,9 +253,9 @@ impl RemoteCommand {
 
 /// A word that sh, bash, tcsh and fish all read as `text`. The three characters that some of them read even
 /// inside single quotes stand outside with a backslash.
-fn quote(text: &str) -> Result<String, Unspeakable> {
+fn quote(text: &str) -> Result<String, CommandError> {
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(Unspeakable::ControlCharacter);
+        return Err(CommandError::ControlCharacter);
     }
     if !text.is_empty() && text.chars().all(|c| is_plain(c) && c != '|') {
         return Ok(text.to_owned());
@@ -283,10 +283,10 @@ mod tests {
     /// What a shell of this machine makes of a command line that prints its arguments.
     fn spoken(shell: &str, args: &[String]) -> Option<Vec<String>> {
         let command = RemoteCommand::new("printf").arg("%s@END@").args(args.iter().cloned());
-        let line = command.line(&Dialect::Bare).unwrap();
+        let line = command.to_command_line(&CommandDialect::Bare).unwrap();
         let output = std::process::Command::new(shell).args(["-c", &line]).output().ok()?;
         let text = String::from_utf8(output.stdout).unwrap();
-        let text = text.strip_prefix(&format!("{MARK}\n")).unwrap_or_else(|| {
+        let text = text.strip_prefix(&format!("{OUTPUT_MARK}\n")).unwrap_or_else(|| {
             panic!("{shell}: {line}\n{text}{}", String::from_utf8_lossy(&output.stderr))
         });
         let mut words: Vec<String> = text.split("@END@").map(str::to_owned).collect();
@@ -327,7 +327,7 @@ mod tests {
 
         #[test]
         fn a_robot_gets_plain_words_or_nothing(arg in ".{0,20}") {
-            let line = RemoteCommand::new("squeue").arg(arg.clone()).line(&Dialect::Robot);
+            let line = RemoteCommand::new("squeue").arg(arg.clone()).to_command_line(&CommandDialect::Automation);
             if let Ok(line) = line {
                 prop_assert_eq!(line.split(' ').collect::<Vec<_>>(), ["squeue", arg.as_str()]);
             }
@@ -337,14 +337,17 @@ mod tests {
     #[test]
     fn control_characters_are_refused() {
         for bad in ["a\nb", "a\rb", "a\0b", "\u{1b}[0m"] {
-            let line = RemoteCommand::new("ls").arg(bad).line(&Dialect::Bare);
-            assert_eq!(line, Err(Unspeakable::ControlCharacter));
+            let line = RemoteCommand::new("ls").arg(bad).to_command_line(&CommandDialect::Bare);
+            assert_eq!(line, Err(CommandError::ControlCharacter));
         }
         assert_eq!(
-            RemoteCommand::new("ls").arg("a b").line(&Dialect::Robot),
-            Err(Unspeakable::NotPlain)
+            RemoteCommand::new("ls").arg("a b").to_command_line(&CommandDialect::Automation),
+            Err(CommandError::NotPlain)
         );
         let robot = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i|%T|%r"]);
-        assert_eq!(robot.line(&Dialect::Robot).unwrap(), "squeue --me -h -o %i|%T|%r");
+        assert_eq!(
+            robot.to_command_line(&CommandDialect::Automation).unwrap(),
+            "squeue --me -h -o %i|%T|%r"
+        );
     }
 }

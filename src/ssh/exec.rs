@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::domain::is_trick;
 
-use super::command::{Dialect, Handover, Input, MARK, RemoteCommand};
-use super::line::{Line, Output, RunError};
-use super::slots::{Place, Urgency};
+use super::command::{CommandDialect, CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand};
+use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
+use super::slots::{CallUrgency, SessionSlot};
 
 /// How much longer than the remote deadline we wait: the way back takes time as well.
 const GRACE: Duration = Duration::from_secs(8);
@@ -19,31 +19,31 @@ const GRACE: Duration = Duration::from_secs(8);
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// Most of what a login shell says instead of running the command.
-const MOST_CHATTER: usize = 400;
+const MAX_CHATTER: usize = 400;
 
-type Tell = oneshot::Sender<Result<Output, RunError>>;
+type OutputSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
 /// What runs at the other end of a session.
-pub(super) type Handle = Child<Arc<Session>>;
+pub(super) type RemoteChild = Child<Arc<Session>>;
 
 /// Carries a command out and tells the caller; then keeps the place until the server's session is over.
-pub(super) async fn carry_out(
-    line: &Line,
+pub(super) async fn execute(
+    line: &ClusterConnection,
     text: String,
     mut command: RemoteCommand,
-    dialect: &Dialect,
-    urgency: Urgency,
-    tell: Tell,
+    dialect: &CommandDialect,
+    urgency: CallUrgency,
+    tell: OutputSender,
 ) {
     let begun = Instant::now();
-    let Some(place) = line.slots.take(urgency).await else {
-        let _ = tell.send(Err(RunError::Busy));
+    let Some(place) = line.slots.acquire(urgency).await else {
+        let _ = tell.send(Err(RunCommandError::Busy));
         return;
     };
     let until = tokio::time::Instant::now() + command.deadline() + GRACE;
     let (input, handover) = command.take_input();
     // Over a silent network not even a session opens, and ssh takes a minute to notice.
-    let opened = tokio::time::timeout_at(until, start(line, &text, place, input)).await;
-    let (mut child, _place) = match opened.unwrap_or(Err(RunError::Late)) {
+    let opened = tokio::time::timeout_at(until, start_command(line, &text, place, input)).await;
+    let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(started) => started,
         Err(error) => {
             let _ = tell.send(Err(error));
@@ -51,13 +51,15 @@ pub(super) async fn carry_out(
         }
     };
     let pipes = (child.stdout().take(), child.stderr().take());
-    let collecting = collect(pipes, command.most_output(), handover.map(|one| (one, &tell)));
+    let collecting = collect_output(pipes, command.max_output(), handover.map(|one| (one, &tell)));
     match tokio::time::timeout_at(until, collecting).await {
         Ok(Ok((stdout, stderr))) => {
             let ended = tokio::time::timeout(GRACE, child.wait()).await;
             let result = match ended {
-                Ok(status) => finish(line, status, begun, &command, dialect, stdout, stderr).await,
-                Err(_) => Err(RunError::Lost),
+                Ok(status) => {
+                    interpret_exit(line, status, begun, &command, dialect, stdout, stderr).await
+                }
+                Err(_) => Err(RunCommandError::ConnectionLost),
             };
             metrics::histogram!("portolan_cluster_command_seconds")
                 .record(begun.elapsed().as_secs_f64());
@@ -65,17 +67,17 @@ pub(super) async fn carry_out(
         }
         Ok(Err(problem)) => {
             let _ = tell.send(Err(problem));
-            linger(line, child).await;
+            wait_for_session_end(line, child).await;
         }
         Err(_) => {
-            let _ = tell.send(Err(RunError::Late));
-            linger(line, child).await;
+            let _ = tell.send(Err(RunCommandError::TimedOut));
+            wait_for_session_end(line, child).await;
         }
     }
 }
 
 /// The caller has gone on, but the server still counts the session.
-async fn linger(line: &Line, child: Handle) {
+async fn wait_for_session_end(line: &ClusterConnection, child: RemoteChild) {
     tokio::select! {
         _ = child.wait() => {}
         () = line.master().ended().cancelled() => {}
@@ -83,12 +85,12 @@ async fn linger(line: &Line, child: Handle) {
 }
 
 /// Starts a command.
-async fn start<'a>(
-    line: &'a Line,
+async fn start_command<'a>(
+    line: &'a ClusterConnection,
     text: &str,
-    place: Place<'a>,
-    input: Option<Input>,
-) -> Result<(Handle, Place<'a>), RunError> {
+    place: SessionSlot<'a>,
+    input: Option<CommandInput>,
+) -> Result<(RemoteChild, SessionSlot<'a>), RunCommandError> {
     let has_input = input.is_some();
     let command = || {
         let mut command = line.session.clone().arc_raw_command(text);
@@ -96,7 +98,7 @@ async fn start<'a>(
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    let (mut child, place) = open(line, place, command).await?;
+    let (mut child, place) = open_session(line, place, command).await?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin().take()) {
         // A program that does not read to the end is no failure of ours.
         tokio::spawn(async move {
@@ -115,23 +117,24 @@ async fn start<'a>(
 
 /// Opens a session. The server counts one that has ended for a moment longer than we do, so a refusal is at first only
 /// a reason to wait a little; if it stays, we go back in line with one place fewer.
-pub(super) async fn open<'a>(
-    line: &'a Line,
-    mut place: Place<'a>,
+pub(super) async fn open_session<'a>(
+    line: &'a ClusterConnection,
+    mut place: SessionSlot<'a>,
     command: impl Fn() -> OwningCommand<Arc<Session>>,
-) -> Result<(Handle, Place<'a>), RunError> {
+) -> Result<(RemoteChild, SessionSlot<'a>), RunCommandError> {
     let mut pause = SHORT_PAUSE;
     loop {
         match command().spawn().await {
             Ok(child) => return Ok((child, place)),
             Err(error) if is_refusal(&error) => {
                 metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
-                line.slots.ask_for_room();
+                line.slots.request_release();
                 if pause <= LONG_PAUSE {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 } else {
-                    place = line.slots.refused(place).await.ok_or(RunError::Busy)?;
+                    place =
+                        line.slots.retry_after_refusal(place).await.ok_or(RunCommandError::Busy)?;
                     pause = SHORT_PAUSE;
                 }
             }
@@ -139,7 +142,11 @@ pub(super) async fn open<'a>(
                 tracing::debug!(%error, "A session could not be opened");
                 // Cut off in the middle: the command may have been on its way already.
                 let cut = matches!(&error, Error::SshMux(openssh_mux_client::Error::IOError(_)));
-                return Err(if cut { RunError::Lost } else { RunError::NotConnected });
+                return Err(if cut {
+                    RunCommandError::ConnectionLost
+                } else {
+                    RunCommandError::NotConnected
+                });
             }
         }
     }
@@ -154,45 +161,45 @@ fn is_refusal(error: &Error) -> bool {
     }
 }
 
-async fn collect(
+async fn collect_output(
     (stdout, stderr): (Option<openssh::ChildStdout>, Option<openssh::ChildStderr>),
     most: usize,
-    handover: Option<(Handover, &Tell)>,
-) -> Result<(Vec<u8>, Vec<u8>), RunError> {
-    tokio::try_join!(bounded(stdout, most, handover), bounded(stderr, most, None))
+    handover: Option<(HeldInputSender, &OutputSender)>,
+) -> Result<(Vec<u8>, Vec<u8>), RunCommandError> {
+    tokio::try_join!(read_bounded(stdout, most, handover), read_bounded(stderr, most, None))
 }
 
 /// Reads to the end, or until it is too much. Gives the program the end of its input once it has asked for it, if
 /// somebody still waits for what comes of it.
-async fn bounded(
+async fn read_bounded(
     pipe: Option<impl AsyncRead + Unpin>,
     most: usize,
-    mut handover: Option<(Handover, &Tell)>,
-) -> Result<Vec<u8>, RunError> {
+    mut handover: Option<(HeldInputSender, &OutputSender)>,
+) -> Result<Vec<u8>, RunCommandError> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
         let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         let mut pipe = pipe.take(limit);
-        while pipe.read_buf(&mut bytes).await.map_err(|_| RunError::Lost)? > 0 {
+        while pipe.read_buf(&mut bytes).await.map_err(|_| RunCommandError::ConnectionLost)? > 0 {
             if let Some((due, tell)) = handover.take_if(|(handover, _)| handover.is_due(&bytes))
                 && !tell.is_closed()
             {
-                due.give();
+                due.send();
             }
         }
     }
-    if bytes.len() > most { Err(RunError::TooMuch) } else { Ok(bytes) }
+    if bytes.len() > most { Err(RunCommandError::OutputTooLong) } else { Ok(bytes) }
 }
 
-async fn finish(
-    line: &Line,
+async fn interpret_exit(
+    line: &ClusterConnection,
     status: Result<std::process::ExitStatus, Error>,
     begun: Instant,
     command: &RemoteCommand,
-    dialect: &Dialect,
+    dialect: &CommandDialect,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-) -> Result<Output, RunError> {
+) -> Result<CommandOutput, RunCommandError> {
     const TIMED_OUT: i32 = 124;
     const NOT_FOUND: i32 = 127;
     const KILLED: i32 = 137;
@@ -202,38 +209,38 @@ async fn finish(
         Err(Error::Remote(_)) => NOT_FOUND,
         // Ended by a signal, or the connection broke: the library cannot tell them apart.
         Err(_) if line.master().ended().is_cancelled() || !line.is_open().await => {
-            return Err(RunError::Lost);
+            return Err(RunCommandError::ConnectionLost);
         }
         Err(_) => KILLED,
     };
     if matches!(code, TIMED_OUT | KILLED) && begun.elapsed() >= command.deadline() {
-        return Err(RunError::Late);
+        return Err(RunCommandError::TimedOut);
     }
-    if *dialect == Dialect::Robot {
-        return match rejection(&stdout).or_else(|| rejection(&stderr)) {
-            Some(words) => Err(RunError::Rejected(words)),
-            None => Ok(Output { code, stdout, stderr }),
+    if *dialect == CommandDialect::Automation {
+        return match find_rejection(&stdout).or_else(|| find_rejection(&stderr)) {
+            Some(words) => Err(RunCommandError::Rejected(words)),
+            None => Ok(CommandOutput { code, stdout, stderr }),
         };
     }
     let Some(said) = after_mark(&stdout) else {
         let mut chatter = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
         chatter.retain(|c| !is_trick(c) || c == '\n');
-        return Err(RunError::NoShell(chatter.chars().take(MOST_CHATTER).collect()));
+        return Err(RunCommandError::ShellFailed(chatter.chars().take(MAX_CHATTER).collect()));
     };
     let complained = after_mark(&stderr).unwrap_or(&stderr).to_vec();
-    Ok(Output { code, stdout: said.to_vec(), stderr: complained })
+    Ok(CommandOutput { code, stdout: said.to_vec(), stderr: complained })
 }
 
 /// What follows the mark: the login shell's own words come before it.
 fn after_mark(bytes: &[u8]) -> Option<&[u8]> {
-    let mark = MARK.as_bytes();
+    let mark = OUTPUT_MARK.as_bytes();
     let at = bytes.windows(mark.len()).position(|window| window == mark)?;
     let rest = &bytes[at + mark.len()..];
     Some(rest.strip_prefix(b"\n").unwrap_or(rest))
 }
 
 /// Automation nodes say no in words, often with exit code 0.
-fn rejection(output: &[u8]) -> Option<String> {
+fn find_rejection(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&output[..output.len().min(2000)]).into_owned();
     let line = text.lines().next()?;
     line.starts_with("Command rejected by ")
@@ -254,10 +261,10 @@ mod tests {
     #[test]
     fn rejections_are_seen_in_the_text() {
         assert_eq!(
-            rejection(b"Command rejected by slurm_commands.sh: sacct\n").as_deref(),
+            find_rejection(b"Command rejected by slurm_commands.sh: sacct\n").as_deref(),
             Some("Command rejected by slurm_commands.sh: sacct")
         );
-        assert_eq!(rejection(b"JOBID\n"), None);
-        assert_eq!(rejection(b""), None);
+        assert_eq!(find_rejection(b"JOBID\n"), None);
+        assert_eq!(find_rejection(b""), None);
     }
 }

@@ -7,24 +7,24 @@ use std::time::Duration;
 use openssh::{Error, ForwardType, Socket};
 use openssh_mux_client::Error as Fault;
 
-use super::line::Line;
+use super::connection::ClusterConnection;
 
 /// The master answers at once, or not at all.
-const WITHIN: Duration = Duration::from_secs(5);
+const MASTER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest path of a socket.
-const LONGEST_PATH: usize = 107;
+const MAX_SOCKET_PATH: usize = 107;
 /// Longest name of a socket's file.
-const LONGEST_NAME: usize = 24;
+const MAX_SOCKET_NAME: usize = 24;
 
 /// Why there is no way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
     /// The node's name is not one.
     #[error("The node's name is not one that can be connected to.")]
-    Host,
+    BadHost,
     /// The socket's name would not fit.
     #[error("There is no room for the connection's socket: the run folder's path is too long.")]
-    Name,
+    BadName,
     /// There is no connection.
     #[error("There is no connection to the cluster.")]
     NotConnected,
@@ -33,15 +33,15 @@ pub enum ForwardError {
     Refused,
 }
 
-impl Line {
+impl ClusterConnection {
     /// Where the socket of a forward is, whether or not there is one.
     pub fn forward_path(&self, name: &str) -> Result<PathBuf, ForwardError> {
-        let is_name = (1..=LONGEST_NAME).contains(&name.len())
+        let is_name = (1..=MAX_SOCKET_NAME).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         // Names in that folder without the prefix are ssh's own.
         let path = self.master().folder().file(&format!("f-{name}"));
-        let fits = is_name && path.as_os_str().len() <= LONGEST_PATH;
-        fits.then_some(path).ok_or(ForwardError::Name)
+        let fits = is_name && path.as_os_str().len() <= MAX_SOCKET_PATH;
+        fits.then_some(path).ok_or(ForwardError::BadName)
     }
 
     /// Opens a way to a port of a host, as the login node reaches it, and gives the socket's path. `name` is up to 24
@@ -54,22 +54,31 @@ impl Line {
         port: u16,
     ) -> Result<PathBuf, ForwardError> {
         let path = self.forward_path(name)?;
-        let target = target(host, port)?;
+        let target = parse_target(host, port)?;
         // Left by a portal that has ended; if it is not there, that is what we want.
-        let _ = within(self.session.close_port_forward(ForwardType::Local, &*path, target.clone()))
-            .await;
-        unlink(&path);
-        within(self.session.request_port_forward(ForwardType::Local, &*path, target)).await?;
+        let _ = await_master(self.session.close_port_forward(
+            ForwardType::Local,
+            &*path,
+            target.clone(),
+        ))
+        .await;
+        remove_socket(&path);
+        await_master(self.session.request_port_forward(ForwardType::Local, &*path, target)).await?;
         Ok(path)
     }
 
     /// Closes such a way. Connections through it go on until either end closes them.
-    pub async fn unforward(&self, name: &str, host: &str, port: u16) -> Result<(), ForwardError> {
+    pub async fn close_forward(
+        &self,
+        name: &str,
+        host: &str,
+        port: u16,
+    ) -> Result<(), ForwardError> {
         let path = self.forward_path(name)?;
-        let target = target(host, port)?;
+        let target = parse_target(host, port)?;
         let closed =
-            within(self.session.close_port_forward(ForwardType::Local, &*path, target)).await;
-        unlink(&path);
+            await_master(self.session.close_port_forward(ForwardType::Local, &*path, target)).await;
+        remove_socket(&path);
         match closed {
             // It was not there: closed already, or the connection is a new one.
             Ok(()) | Err(ForwardError::Refused) => Ok(()),
@@ -79,20 +88,22 @@ impl Line {
 }
 
 /// A node of the cluster. Colons and brackets would be read as addresses, a slash as a socket.
-fn target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
+fn parse_target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
     let is_host = (1..=253).contains(&host.len())
         && host.starts_with(|c: char| c.is_ascii_alphanumeric())
         && host.bytes().all(good);
     if !is_host || port == 0 {
-        return Err(ForwardError::Host);
+        return Err(ForwardError::BadHost);
     }
     Ok(Socket::TcpSocket { host: host.into(), port })
 }
 
 /// What the master made of a request.
-async fn within(request: impl Future<Output = Result<(), Error>>) -> Result<(), ForwardError> {
-    match tokio::time::timeout(WITHIN, request).await {
+async fn await_master(
+    request: impl Future<Output = Result<(), Error>>,
+) -> Result<(), ForwardError> {
+    match tokio::time::timeout(MASTER_TIMEOUT, request).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(Error::SshMux(Fault::RequestFailure(_) | Fault::PermissionDenied(_)))) => {
             Err(ForwardError::Refused)
@@ -102,7 +113,7 @@ async fn within(request: impl Future<Output = Result<(), Error>>) -> Result<(), 
 }
 
 /// ssh leaves its sockets behind.
-fn unlink(path: &Path) {
+fn remove_socket(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -117,14 +128,14 @@ mod tests {
     #[test]
     fn only_plain_host_names_are_connected_to() {
         for host in ["c1", "nc10203.narval.calcul.quebec", "10.1.2.3", "gpu-a01"] {
-            assert!(target(host, 6006).is_ok(), "{host}");
+            assert!(parse_target(host, 6006).is_ok(), "{host}");
         }
         let long = "a".repeat(254);
         for host in [
             "", "a:22", "[::1]", "::1", "a b", "/run/x", "-a", ".", "a/b", "a\n", "é", "a_b", &long,
         ] {
-            assert_eq!(target(host, 6006), Err(ForwardError::Host), "{host}");
+            assert_eq!(parse_target(host, 6006), Err(ForwardError::BadHost), "{host}");
         }
-        assert_eq!(target("c1", 0), Err(ForwardError::Host));
+        assert_eq!(parse_target("c1", 0), Err(ForwardError::BadHost));
     }
 }

@@ -11,11 +11,11 @@ use tokio::process::Command;
 use crate::domain::HostName;
 
 /// Seconds `ssh-keyscan` waits for one answer.
-const ANSWER_WITHIN: &str = "5";
+const ANSWER_TIMEOUT_SECONDS: &str = "5";
 /// Everything must be over after this long.
-const SCAN_WITHIN: Duration = Duration::from_secs(20);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(20);
 /// No server has more text to show than this.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_SCAN_BYTES: usize = 64 * 1024;
 
 /// A public host key: its type and its base64 body, as in a known-hosts file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ impl HostKey {
     }
 
     /// As stored and as put into a known-hosts file.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         format!("{} {}", self.kind, self.body)
     }
 
@@ -57,7 +57,7 @@ impl HostKey {
 
 /// Why a scan gave nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum ScanError {
+pub enum HostKeyScanError {
     /// No `ssh-keyscan` on this machine.
     #[error("the program ssh-keyscan is missing: install the OpenSSH client ({0})")]
     NoProgram(std::io::Error),
@@ -67,20 +67,20 @@ pub enum ScanError {
 }
 
 /// The host keys a server shows right now. Whether they are the right ones, only a comparison can tell.
-pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, ScanError> {
+pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, HostKeyScanError> {
     let child = Command::new("ssh-keyscan")
-        .args(["-T", ANSWER_WITHIN, "-p", &port.to_string(), "--", host.as_str()])
+        .args(["-T", ANSWER_TIMEOUT_SECONDS, "-p", &port.to_string(), "--", host.as_str()])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let silent = || ScanError::NoAnswer(format!("{} port {port}", host.as_str()));
-    let output = tokio::time::timeout(SCAN_WITHIN, child)
+    let silent = || HostKeyScanError::NoAnswer(format!("{} port {port}", host.as_str()));
+    let output = tokio::time::timeout(SCAN_TIMEOUT, child)
         .await
         .map_err(|_| silent())?
-        .map_err(ScanError::NoProgram)?;
-    let text =
-        String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(MOST_BYTES)]).into_owned();
+        .map_err(HostKeyScanError::NoProgram)?;
+    let text = String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(MAX_SCAN_BYTES)])
+        .into_owned();
     let keys = parse_scan(&text);
     if keys.is_empty() { Err(silent()) } else { Ok(keys) }
 }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(keys.len(), 1);
         assert_eq!(keys[0].kind(), "ssh-ed25519");
         assert_eq!(keys[0].fingerprint(), "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU");
-        assert_eq!(HostKey::parse(&keys[0].line()).unwrap(), keys[0]);
+        assert_eq!(HostKey::parse(&keys[0].to_line()).unwrap(), keys[0]);
     }
 
     #[test]

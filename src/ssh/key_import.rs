@@ -4,20 +4,20 @@
 
 use secrecy::SecretString;
 
-use super::keys::build::{BuildError, RSA_FEWEST_BITS, RSA_MOST_BITS};
-use super::keys::{KeyError, PrivateKey, RSA_SHA2_256};
-use super::wipe::wiped;
+use super::keys::build::{KeyBuildError, RSA_MAX_BITS, RSA_MIN_BITS};
+use super::keys::{PrivateKey, RSA_SHA2_256, SshKeyError};
+use super::wipe::with_wiped_stack;
 
 mod der;
 mod openssh;
 mod pem;
 
 /// Longest text that is looked at; an RSA key of 8192 bits has 7 kB.
-pub const MOST_BYTES: usize = 16 * 1024;
+pub const MAX_KEY_FILE_BYTES: usize = 16 * 1024;
 
 /// Why a key was not taken. Each is a sentence for the person who brought it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
+pub enum KeyImportError {
     /// Longer than [`MOST_BYTES`].
     #[error("This is longer than any private key. Choose the key's own file.")]
     TooLong,
@@ -46,14 +46,14 @@ pub enum ImportError {
     Dsa,
     /// RSA with too few bits.
     #[error(
-        "This RSA key has {bits} bits and at least {RSA_FEWEST_BITS} are needed. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
+        "This RSA key has {bits} bits and at least {RSA_MIN_BITS} are needed. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
     )]
     RsaTooShort {
         /// The bits it has.
         bits: usize,
     },
     /// RSA with too many bits.
-    #[error("This RSA key has {bits} bits. Keys of up to {RSA_MOST_BITS} bits can be used.")]
+    #[error("This RSA key has {bits} bits. Keys of up to {RSA_MAX_BITS} bits can be used.")]
     RsaTooLong {
         /// The bits it has.
         bits: usize,
@@ -99,43 +99,43 @@ pub enum ImportError {
     NotAKey,
 }
 
-impl From<BuildError> for ImportError {
-    fn from(error: BuildError) -> Self {
+impl From<KeyBuildError> for KeyImportError {
+    fn from(error: KeyBuildError) -> Self {
         match error {
-            BuildError::Mismatch => Self::Damaged,
-            BuildError::RsaTooShort(bits) => Self::RsaTooShort { bits },
-            BuildError::RsaTooLong(bits) => Self::RsaTooLong { bits },
+            KeyBuildError::Mismatch => Self::Damaged,
+            KeyBuildError::RsaTooShort(bits) => Self::RsaTooShort { bits },
+            KeyBuildError::RsaTooLong(bits) => Self::RsaTooLong { bits },
         }
     }
 }
 
-impl From<KeyError> for ImportError {
-    fn from(_: KeyError) -> Self {
+impl From<SshKeyError> for KeyImportError {
+    fn from(_: SshKeyError) -> Self {
         Self::Damaged
     }
 }
 
 /// Reads a private key from the text of its file. With a passphrase this takes up to some seconds of
 /// calculation, so it belongs on a thread for such work.
-pub fn import(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, ImportError> {
-    wiped(|| read(text, passphrase))
+pub fn import(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
+    with_wiped_stack(|| read_key(text, passphrase))
 }
 
-fn read(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, ImportError> {
-    if text.len() > MOST_BYTES {
-        return Err(ImportError::TooLong);
+fn read_key(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
+    if text.len() > MAX_KEY_FILE_BYTES {
+        return Err(KeyImportError::TooLong);
     }
-    let blocks = pem::blocks(text)?;
+    let blocks = pem::parse_blocks(text)?;
     let mut private = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY"));
-    let block = private.next().ok_or_else(|| what_else(text))?;
+    let block = private.next().ok_or_else(|| explain_non_key(text))?;
     if private.next().is_some() {
-        return Err(ImportError::SeveralKeys);
+        return Err(KeyImportError::SeveralKeys);
     }
     if block.label == "DSA PRIVATE KEY" {
-        return Err(ImportError::Dsa);
+        return Err(KeyImportError::Dsa);
     }
     if block.has_legacy_encryption() {
-        return Err(ImportError::LegacyEncryption);
+        return Err(KeyImportError::LegacyEncryption);
     }
     let body = block.decode()?;
     let key = match block.label {
@@ -144,17 +144,17 @@ fn read(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, Imp
         "EC PRIVATE KEY" => der::sec1(&body, None)?,
         "PRIVATE KEY" => der::pkcs8(&body)?,
         "ENCRYPTED PRIVATE KEY" => der::encrypted_pkcs8(&body, passphrase)?,
-        _ => return Err(ImportError::OtherKind),
+        _ => return Err(KeyImportError::OtherKind),
     };
     // Whether the two numbers of an RSA key are really primes shows only in use.
-    key.sign(b"", RSA_SHA2_256).map_err(|_| ImportError::Damaged)?;
+    key.sign(b"", RSA_SHA2_256).map_err(|_| KeyImportError::Damaged)?;
     Ok(key)
 }
 
 /// What a text without a private key is, as far as that helps.
-fn what_else(text: &str) -> ImportError {
+fn explain_non_key(text: &str) -> KeyImportError {
     if text.trim_start_matches(['\u{feff}', ' ', '\n', '\r']).starts_with("PuTTY-User-Key-File-") {
-        return ImportError::Putty;
+        return KeyImportError::Putty;
     }
     // A kind of key, followed by what every key of that kind begins with.
     let kinds = || {
@@ -167,17 +167,17 @@ fn what_else(text: &str) -> ImportError {
     };
     let of_kind = |prefix: &str| kinds().any(|kind| kind.starts_with(prefix));
     if text.contains("BEGIN CERTIFICATE") || kinds().any(|kind| kind.contains("-cert-v01@")) {
-        ImportError::Certificate
+        KeyImportError::Certificate
     } else if of_kind("sk-") {
-        ImportError::SecurityKey
+        KeyImportError::SecurityKey
     } else if text.contains("PUBLIC KEY--")
         || text.contains("SSH2 PUBLIC KEY")
         || of_kind("ssh-")
         || of_kind("ecdsa-")
     {
-        ImportError::PublicKey
+        KeyImportError::PublicKey
     } else {
-        ImportError::NotAKey
+        KeyImportError::NotAKey
     }
 }
 

@@ -6,7 +6,7 @@ use ssh_key::Signature;
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 use zeroize::Zeroizing;
 
-use super::wipe::wiped;
+use super::wipe::with_wiped_stack;
 use crate::entropy;
 
 pub(super) mod build;
@@ -22,7 +22,7 @@ pub const RSA_SHA2_512: u32 = 4;
 
 /// Why a key could not be made, written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum SshKeyError {
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
@@ -33,12 +33,12 @@ pub enum KeyError {
 
 /// Why nothing was signed.
 #[derive(Debug, thiserror::Error)]
-pub enum SignError {
+pub enum SshSignError {
     /// RSA with SHA-1, which nothing should accept any more.
     #[error(
         "the server asks for an RSA signature with SHA-1, which is no longer safe and is not made"
     )]
-    Sha1,
+    Sha1Refused,
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
@@ -56,27 +56,30 @@ pub struct PrivateKey {
 
 impl PrivateKey {
     /// A new Ed25519 key.
-    pub fn generate(comment: &str) -> Result<Self, KeyError> {
-        wiped(|| {
+    pub fn generate(comment: &str) -> Result<Self, SshKeyError> {
+        with_wiped_stack(|| {
             let seed = Zeroizing::new(entropy::bytes()?);
             Self::from_pair(KeypairData::Ed25519(Ed25519Keypair::from_seed(&seed)), comment)
         })
     }
 
     /// Reads what [`PrivateKey::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
-        wiped(|| {
-            let key = ssh_key::PrivateKey::from_bytes(bytes).map_err(|_| KeyError::Unreadable)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SshKeyError> {
+        with_wiped_stack(|| {
+            let key =
+                ssh_key::PrivateKey::from_bytes(bytes).map_err(|_| SshKeyError::Unreadable)?;
             Self::from_key(key)
         })
     }
 
-    pub(super) fn from_pair(pair: KeypairData, comment: &str) -> Result<Self, KeyError> {
+    pub(super) fn from_pair(pair: KeypairData, comment: &str) -> Result<Self, SshKeyError> {
         let comment = public::clean_comment(comment);
-        Self::from_key(ssh_key::PrivateKey::new(pair, comment).map_err(|_| KeyError::Unreadable)?)
+        Self::from_key(
+            ssh_key::PrivateKey::new(pair, comment).map_err(|_| SshKeyError::Unreadable)?,
+        )
     }
 
-    fn from_key(key: ssh_key::PrivateKey) -> Result<Self, KeyError> {
+    fn from_key(key: ssh_key::PrivateKey) -> Result<Self, SshKeyError> {
         let usable = matches!(
             key.key_data(),
             KeypairData::Ed25519(_) | KeypairData::Ecdsa(_) | KeypairData::Rsa(_)
@@ -84,13 +87,13 @@ impl PrivateKey {
         let public = PublicKey::from_data(key.public_key().key_data().clone(), key.comment());
         match public {
             Ok(public) if usable => Ok(Self { key: Box::new(key), public }),
-            _ => Err(KeyError::Unreadable),
+            _ => Err(SshKeyError::Unreadable),
         }
     }
 
     /// Everything, comment included, in OpenSSH's unencrypted form: to be sealed at once.
-    pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-        self.key.to_bytes().map_err(|_| KeyError::Unreadable)
+    pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, SshKeyError> {
+        self.key.to_bytes().map_err(|_| SshKeyError::Unreadable)
     }
 
     /// The half that may be shown.
@@ -100,12 +103,12 @@ impl PrivateKey {
 
     /// Signs `data` and gives the signature as SSH writes it. `flags` are those of an agent's request and
     /// only matter for RSA.
-    pub fn sign(&self, data: &[u8], flags: u32) -> Result<Vec<u8>, SignError> {
-        let signature: Signature = wiped(|| match self.key.key_data() {
+    pub fn sign(&self, data: &[u8], flags: u32) -> Result<Vec<u8>, SshSignError> {
+        let signature: Signature = with_wiped_stack(|| match self.key.key_data() {
             KeypairData::Rsa(pair) => rsa_signing::sign(pair, data, flags),
-            other => other.try_sign(data).map_err(|_| SignError::Damaged),
+            other => other.try_sign(data).map_err(|_| SshSignError::Damaged),
         })?;
-        signature.try_into().map_err(|_| SignError::Damaged)
+        signature.try_into().map_err(|_| SshSignError::Damaged)
     }
 }
 

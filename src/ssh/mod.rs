@@ -1,29 +1,29 @@
 //! How a cluster is reached. The only room that names `openssh`, and the only one that can run a remote command.
 
 pub mod agent;
+pub mod askpass;
+mod call_budget;
 pub mod command;
+pub mod connection;
+pub mod control_master;
 mod exec;
-pub mod failure;
 mod forward;
 pub mod host_keys;
 pub mod key_import;
 pub mod keys;
-pub mod line;
-pub mod master;
-pub mod opening;
+pub mod login;
+pub mod login_error;
 pub mod process;
-pub mod prompts;
 pub mod route;
 pub mod sftp;
 mod slots;
-mod tally;
 mod wipe;
 mod wire;
 
-pub use command::{Dialect, Given, RemoteCommand};
-pub use failure::{Failure, Hop};
+pub use call_budget::ConnectionStats;
+pub use command::{CommandDialect, HeldInputFlag, RemoteCommand};
+pub use connection::{ClusterConnection, CommandOutput, RunCommandError};
+pub use control_master::ControlMaster;
 pub use forward::ForwardError;
-pub use line::{Line, Output, RunError};
-pub use master::Master;
-pub use slots::Urgency;
-pub use tally::Figures;
+pub use login_error::{LoginError, RouteHop};
+pub use slots::CallUrgency;

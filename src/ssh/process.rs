@@ -1,17 +1,17 @@
 //! Who started whom: whether a process is one of ours, read from `/proc`.
 
 /// Most generations that are climbed. An ssh process is a child of the portal, or a child's child.
-const MOST_GENERATIONS: usize = 16;
+const MAX_GENERATIONS: usize = 16;
 
 /// Whether `pid` is `ancestor` or descends from it, right now.
 pub fn is_self_or_descendant(pid: i32, ancestor: i32) -> bool {
-    std::iter::successors(Some(pid), |pid| parent(*pid))
-        .take(MOST_GENERATIONS)
+    std::iter::successors(Some(pid), |pid| read_parent(*pid))
+        .take(MAX_GENERATIONS)
         .take_while(|pid| *pid > 0)
         .any(|pid| pid == ancestor)
 }
 
-fn parent(pid: i32) -> Option<i32> {
+fn read_parent(pid: i32) -> Option<i32> {
     // A process chooses its own name, so it may not be UTF-8.
     parse_parent(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -40,7 +40,7 @@ mod tests {
     fn children_and_grandchildren_are_ours_and_others_are_not() {
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(is_self_or_descendant(me, me));
-        assert!(is_self_or_descendant(me, parent(me).unwrap()));
+        assert!(is_self_or_descendant(me, read_parent(me).unwrap()));
         assert!(!is_self_or_descendant(1, me), "init");
         assert!(!is_self_or_descendant(0, me) && !is_self_or_descendant(-1, -1));
         assert!(!is_self_or_descendant(i32::MAX, me), "nobody");

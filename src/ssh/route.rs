@@ -15,11 +15,11 @@ const CONNECT_TIMEOUT: u32 = 15;
 const ALIVE_INTERVAL: u32 = 15;
 const ALIVE_COUNT: u32 = 3;
 /// How often a server may ask again after a wrong code.
-const PROMPTS: u32 = 3;
+const PASSWORD_PROMPTS: u32 = 3;
 
 /// One host on the way.
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct RouteHost {
     /// Where.
     pub host: HostName,
     /// On which port.
@@ -30,20 +30,20 @@ pub struct Stop {
 
 /// The whole way.
 #[derive(Debug, Clone)]
-pub struct Route {
+pub struct SshRoute {
     /// The cluster's short name; host keys are filed under it, as login names stand for several machines.
     pub name: Slug,
     /// The user name on all hosts of the way.
     pub user: RemoteUser,
     /// The host where commands run.
-    pub target: Stop,
+    pub target: RouteHost,
     /// The host in between, if there is one.
-    pub jump: Option<Stop>,
+    pub jump: Option<RouteHost>,
     /// Whether ssh may ask for a password itself. Elsewhere it would do so when a server has nothing left to ask.
     pub takes_password: bool,
 }
 
-impl Route {
+impl SshRoute {
     /// What ssh calls the target: host keys are filed under this name, and prompts carry it.
     pub fn alias(&self) -> &str {
         self.name.as_str()
@@ -59,14 +59,14 @@ impl Route {
         let jump = self.jump.iter().map(|stop| (self.jump_alias(), stop));
         for (alias, stop) in jump.chain([(self.alias().to_owned(), &self.target)]) {
             for key in &stop.host_keys {
-                let _ = writeln!(text, "{alias} {}", key.line());
+                let _ = writeln!(text, "{alias} {}", key.to_line());
             }
         }
         text
     }
 
     /// Every value in here was parsed into a type that leaves no room for a second option.
-    fn config(&self, folder: &Folder) -> String {
+    fn config(&self, folder: &ConnectionFolder) -> String {
         let mut text = format!(
             "Host *\n\
              BatchMode no\n\
@@ -78,7 +78,7 @@ impl Route {
              IdentityAgent {agent}\n\
              IdentityFile none\n\
              PreferredAuthentications publickey,keyboard-interactive{password}\n\
-             NumberOfPasswordPrompts {PROMPTS}\n\
+             NumberOfPasswordPrompts {PASSWORD_PROMPTS}\n\
              ConnectTimeout {CONNECT_TIMEOUT}\n\
              ServerAliveInterval {ALIVE_INTERVAL}\n\
              ServerAliveCountMax {ALIVE_COUNT}\n\
@@ -89,11 +89,11 @@ impl Route {
              LogLevel INFO\n\
              User {user}\n",
             known = folder.file("known_hosts").display(),
-            agent = folder.agent().display(),
+            agent = folder.agent_socket().display(),
             user = self.user.as_str(),
             password = if self.takes_password { ",password" } else { "" },
         );
-        let mut stop = |alias: &str, stop: &Stop| {
+        let mut stop = |alias: &str, stop: &RouteHost| {
             let _ = writeln!(
                 text,
                 "Host {alias}\nHostName {}\nPort {}\nHostKeyAlias {alias}",
@@ -109,8 +109,8 @@ impl Route {
             let _ = writeln!(
                 text,
                 "ProxyCommand ssh -F {} -E {} -W [%h]:%p {}",
-                folder.config().display(),
-                folder.jump_log().display(),
+                folder.config_file().display(),
+                folder.jump_log_file().display(),
                 self.jump_alias()
             );
         }
@@ -120,11 +120,11 @@ impl Route {
 
 /// The private folder of one connection. Whoever reaches its socket is the user, so nobody else may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder(PathBuf);
+pub struct ConnectionFolder(PathBuf);
 
-impl Folder {
+impl ConnectionFolder {
     /// The longest path of a run folder: socket names must stay below 108 bytes, and ssh adds 17 while it binds.
-    pub const LONGEST_PARENT: usize = 64;
+    pub const MAX_PARENT_LEN: usize = 64;
 
     /// The folder of this name below the run folder.
     pub fn new(run: &Path, name: &str) -> Self {
@@ -132,7 +132,7 @@ impl Folder {
     }
 
     /// Makes it and writes what ssh reads. What was there before is removed.
-    pub fn prepare(&self, route: &Route) -> io::Result<()> {
+    pub fn prepare(&self, route: &SshRoute) -> io::Result<()> {
         self.remove();
         fs::DirBuilder::new().mode(0o700).create(&self.0)?;
         self.write("known_hosts", &route.known_hosts())?;
@@ -172,38 +172,38 @@ impl Folder {
     }
 
     /// The master's control socket.
-    pub fn control(&self) -> PathBuf {
+    pub fn control_socket(&self) -> PathBuf {
         self.file("m")
     }
 
     /// The agent's socket, there only during the sign-in.
-    pub fn agent(&self) -> PathBuf {
+    pub fn agent_socket(&self) -> PathBuf {
         self.file("a")
     }
 
     /// The socket over which questions come, there only during the sign-in.
-    pub fn prompts(&self) -> PathBuf {
+    pub fn askpass_socket(&self) -> PathBuf {
         self.file("p")
     }
 
     /// What ssh is configured with.
-    pub fn config(&self) -> PathBuf {
+    pub fn config_file(&self) -> PathBuf {
         self.file("config")
     }
 
     /// What ssh itself says; servers cannot write here.
-    pub fn log(&self) -> PathBuf {
+    pub fn log_file(&self) -> PathBuf {
         self.file("log")
     }
 
     /// The same of the host in between.
-    pub fn jump_log(&self) -> PathBuf {
+    pub fn jump_log_file(&self) -> PathBuf {
         self.file("jump-log")
     }
 }
 
 /// The beginning and the end of a log: more tells nothing new.
-pub(super) fn read_ends(path: &Path) -> String {
+pub(super) fn read_head_and_tail(path: &Path) -> String {
     use std::io::{Read as _, Seek as _};
     const PIECE: u64 = 32 * 1024;
     let mut bytes = Vec::new();
@@ -233,10 +233,13 @@ mod tests {
         .unwrap()
     }
 
-    fn route(jump: bool) -> Route {
-        let stop =
-            |host: &str, port| Stop { host: host.parse().unwrap(), port, host_keys: vec![key()] };
-        Route {
+    fn route(jump: bool) -> SshRoute {
+        let stop = |host: &str, port| RouteHost {
+            host: host.parse().unwrap(),
+            port,
+            host_keys: vec![key()],
+        };
+        SshRoute {
             name: "fir".parse().unwrap(),
             user: "alice".parse().unwrap(),
             target: stop("fir.example.org", 22),
@@ -248,13 +251,13 @@ mod tests {
     #[test]
     fn ssh_accepts_the_configuration_and_reads_it_as_meant() {
         let run = tempfile::tempdir().unwrap();
-        let folder = Folder::new(run.path(), "1-1");
+        let folder = ConnectionFolder::new(run.path(), "1-1");
         for jump in [false, true] {
             folder.prepare(&route(jump)).unwrap();
             let output = std::process::Command::new("ssh")
                 .arg("-G")
                 .arg("-F")
-                .arg(folder.config())
+                .arg(folder.config_file())
                 .arg("fir")
                 .output()
                 .unwrap();
@@ -272,7 +275,7 @@ mod tests {
                 assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
             }
             assert_eq!(text.contains("proxycommand ssh -F"), jump);
-            assert!(text.contains(&format!("identityagent {}", folder.agent().display())));
+            assert!(text.contains(&format!("identityagent {}", folder.agent_socket().display())));
         }
         let known = fs::read_to_string(folder.file("known_hosts")).unwrap();
         assert!(known.contains("fir-jump ssh-ed25519") && known.contains("fir ssh-ed25519"));

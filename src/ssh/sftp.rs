@@ -2,7 +2,7 @@
 //! and takes a place on the connection, as a command does. Paths go to the server as they are and never to a shell.
 //! What comes back is of a machine that is not ours: bounded in number and time, and names may hold anything.
 
-mod kept;
+mod session_cache;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,28 +12,28 @@ use russh_sftp::protocol::{FileAttributes, StatusCode};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-pub use self::kept::Shelf;
-use self::kept::{Session, session};
-use super::line::{Line, RunError};
-use super::slots::Urgency;
+pub use self::session_cache::SftpSessionCache;
+use self::session_cache::{SftpSession, get_session};
+use super::connection::{ClusterConnection, RunCommandError};
+use super::slots::CallUrgency;
 use crate::clock::UnixTime;
 use crate::domain::is_trick;
 
 /// How long the server may take for one answer, once a session is open.
-const WITHIN: Duration = Duration::from_secs(15);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long it may take to see where links lead; the folder itself is known by then.
-const FOLLOWED_WITHIN: Duration = Duration::from_secs(4);
+const FOLLOW_LINKS_TIMEOUT: Duration = Duration::from_secs(4);
 /// Every server gives this much in one answer.
-const READ_AT_ONCE: u32 = 32 * 1024;
+const READ_CHUNK: u32 = 32 * 1024;
 /// No more is quoted of what a server says.
-const LONGEST_QUOTE: usize = 200;
+const MAX_QUOTE_CHARS: usize = 200;
 
 /// Why a verb was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SftpError {
     /// The connection, or its limits.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] RunCommandError),
     /// The server has no file service, or something speaks before it does.
     #[error(
         "The cluster's file service (SFTP) did not answer as it should. It may be switched off there, or your login files (such as .bashrc) print something when they should be silent."
@@ -41,7 +41,7 @@ pub enum SftpError {
     NoService,
     /// No such file or folder.
     #[error("There is no such file or folder.")]
-    NotThere,
+    NotFound,
     /// The person's own account may not.
     #[error("Your account on the cluster may not do this.")]
     NotAllowed,
@@ -50,7 +50,7 @@ pub enum SftpError {
     NotAFolder,
     /// The name is taken.
     #[error("There is something of this name already.")]
-    AlreadyThere,
+    AlreadyExists,
     /// The server said no, in its own words.
     #[error("The cluster refused: {0}")]
     Refused(String),
@@ -58,7 +58,7 @@ pub enum SftpError {
 
 /// What is behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RemoteFileKind {
     /// A folder.
     Folder,
     /// A file.
@@ -71,9 +71,9 @@ pub enum Kind {
 
 /// What the server says of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct RemoteFileAttrs {
     /// What it is.
-    pub kind: Kind,
+    pub kind: RemoteFileKind,
     /// Its length in bytes.
     pub size: u64,
     /// When it was last written.
@@ -82,51 +82,60 @@ pub struct Facts {
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct RemoteDirEntry {
     /// The name; bytes that are no text are replaced.
     pub name: String,
     /// Whether this is the name to the last byte: only then can it be asked for.
     pub is_exact: bool,
     /// What is behind it; links are followed.
-    pub facts: Facts,
+    pub attrs: RemoteFileAttrs,
 }
 
 /// What is in a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct RemoteDirListing {
     /// The names, in the server's order.
-    pub named: Vec<Named>,
+    pub entries: Vec<RemoteDirEntry>,
     /// Whether there are more.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// Lists a folder, but no more than `most` names of it.
-pub async fn list(line: &Arc<Line>, path: &str, most: usize) -> Result<Contents, SftpError> {
+pub async fn list(
+    line: &Arc<ClusterConnection>,
+    path: &str,
+    most: usize,
+) -> Result<RemoteDirListing, SftpError> {
     let path = path.to_owned();
-    ask(line, async move |session| {
+    run_operation(line, async move |session| {
         let mut contents = match read_folder(&session, &path, most).await {
-            Err(fault) => return Err(why_no_folder(&session, &path, fault).await),
+            Err(fault) => return Err(explain_missing_folder(&session, &path, fault).await),
             Ok(contents) => contents,
         };
-        follow_links(&session, &path, &mut contents.named).await;
+        follow_links(&session, &path, &mut contents.entries).await;
         Ok(contents)
     })
     .await
 }
 
 /// Tells of one file or folder; links are followed.
-pub async fn stat(line: &Arc<Line>, path: &str) -> Result<Facts, SftpError> {
+pub async fn stat(line: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
     let path = path.to_owned();
-    ask(line, async move |session| Ok(facts(&session.raw.stat(path).await?.attrs))).await
+    run_operation(line, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs)))
+        .await
 }
 
 /// Reads a short file, but no more than `most` bytes and one: whoever gets that many knows that it is longer.
-pub async fn read(line: &Arc<Line>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
+pub async fn read(
+    line: &Arc<ClusterConnection>,
+    path: &str,
+    most: usize,
+) -> Result<Vec<u8>, SftpError> {
     let path = path.to_owned();
-    ask(line, async move |session| {
+    run_operation(line, async move |session| {
         // Opening a pipe would wait for someone to write into it.
-        if facts(&session.raw.stat(path.as_str()).await?.attrs).kind != Kind::File {
-            return Err(Failed::Known(SftpError::NotThere));
+        if parse_attrs(&session.raw.stat(path.as_str()).await?.attrs).kind != RemoteFileKind::File {
+            return Err(SftpOperationError::Classified(SftpError::NotFound));
         }
         let flags = russh_sftp::protocol::OpenFlags::READ;
         let handle = session.raw.open(path, flags, FileAttributes::empty()).await?.handle;
@@ -137,7 +146,7 @@ pub async fn read(line: &Arc<Line>, path: &str, most: usize) -> Result<Vec<u8>, 
                 break Ok(());
             }
             let at = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            match session.raw.read(handle.as_str(), at, left.min(READ_AT_ONCE)).await {
+            match session.raw.read(handle.as_str(), at, left.min(READ_CHUNK)).await {
                 Ok(data) if data.data.is_empty() => break Ok(()),
                 Ok(data) => bytes.extend_from_slice(&data.data),
                 Err(Fault::Status(said)) if said.status_code == StatusCode::Eof => break Ok(()),
@@ -153,9 +162,9 @@ pub async fn read(line: &Arc<Line>, path: &str, most: usize) -> Result<Vec<u8>, 
 }
 
 /// Makes a folder, with the rights that the account gives by itself.
-pub async fn make_folder(line: &Arc<Line>, path: &str) -> Result<(), SftpError> {
+pub async fn make_folder(line: &Arc<ClusterConnection>, path: &str) -> Result<(), SftpError> {
     let path = path.to_owned();
-    ask(line, async move |session| {
+    run_operation(line, async move |session| {
         let Err(fault) = session.raw.mkdir(path.as_str(), FileAttributes::empty()).await else {
             return Ok(());
         };
@@ -163,7 +172,7 @@ pub async fn make_folder(line: &Arc<Line>, path: &str) -> Result<(), SftpError> 
         let is_unclear =
             matches!(&fault, Fault::Status(said) if said.status_code == StatusCode::Failure);
         if is_unclear && session.raw.lstat(path).await.is_ok() {
-            return Err(Failed::Known(SftpError::AlreadyThere));
+            return Err(SftpOperationError::Classified(SftpError::AlreadyExists));
         }
         Err(fault.into())
     })
@@ -171,12 +180,12 @@ pub async fn make_folder(line: &Arc<Line>, path: &str) -> Result<(), SftpError> 
 }
 
 /// How a verb fails: the protocol's way, or one that was found out.
-enum Failed {
+enum SftpOperationError {
     Fault(Fault),
-    Known(SftpError),
+    Classified(SftpError),
 }
 
-impl From<Fault> for Failed {
+impl From<Fault> for SftpOperationError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -184,84 +193,92 @@ impl From<Fault> for Failed {
 
 /// Carries a verb out. It goes on to its end or deadline even if the caller stops waiting, so that nothing stays open
 /// at the server.
-async fn ask<T: Send + 'static, Asked: Future<Output = Result<T, Failed>> + Send + 'static>(
-    line: &Arc<Line>,
-    verb: impl FnOnce(Arc<Session>) -> Asked + Send + 'static,
+async fn run_operation<
+    T: Send + 'static,
+    Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static,
+>(
+    line: &Arc<ClusterConnection>,
+    verb: impl FnOnce(Arc<SftpSession>) -> Asked + Send + 'static,
 ) -> Result<T, SftpError> {
-    line.tally.admit(Urgency::Interactive, Instant::now())?;
+    line.call_budget.admit(CallUrgency::Interactive, Instant::now())?;
     let (tell, told) = oneshot::channel();
     let this = line.clone();
     tokio::spawn(async move {
-        let _ = tell.send(carry_out(&this, verb).await);
+        let _ = tell.send(execute_operation(&this, verb).await);
     });
-    let result = told.await.unwrap_or(Err(RunError::Lost.into()));
+    let result = told.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()));
     // A folder that is not there is an answer, and no failure of the connection.
     let failure = match &result {
         Err(SftpError::Run(error)) => Err(error.clone()),
         _ => Ok(()),
     };
-    line.tally.note(&failure, Instant::now());
+    line.call_budget.record_result(&failure, Instant::now());
     result
 }
 
-async fn carry_out<T, Asked: Future<Output = Result<T, Failed>>>(
-    line: &Arc<Line>,
-    verb: impl FnOnce(Arc<Session>) -> Asked,
+async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationError>>>(
+    line: &Arc<ClusterConnection>,
+    verb: impl FnOnce(Arc<SftpSession>) -> Asked,
 ) -> Result<T, SftpError> {
     let begun = Instant::now();
-    let session = session(line).await?;
-    let asked = tokio::time::timeout(WITHIN + FOLLOWED_WITHIN, verb(session.clone())).await;
+    let session = get_session(line).await?;
+    let asked =
+        tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
     metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
     match asked {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(Failed::Known(error))) => Err(error),
-        Ok(Err(Failed::Fault(Fault::Status(said)))) => {
-            Err(of_status(said.status_code, &said.error_message))
+        Ok(Err(SftpOperationError::Classified(error))) => Err(error),
+        Ok(Err(SftpOperationError::Fault(Fault::Status(said)))) => {
+            Err(error_from_status(said.status_code, &said.error_message))
         }
         // Whatever it is busy with, it may never come to an end: the next one gets a session of its own.
-        Err(_) | Ok(Err(Failed::Fault(Fault::Timeout))) => {
-            session.spoil();
-            Err(RunError::Late.into())
+        Err(_) | Ok(Err(SftpOperationError::Fault(Fault::Timeout))) => {
+            session.invalidate();
+            Err(RunCommandError::TimedOut.into())
         }
-        Ok(Err(Failed::Fault(fault))) => {
+        Ok(Err(SftpOperationError::Fault(fault))) => {
             tracing::debug!(%fault, "A file session broke");
-            session.spoil();
-            Err(RunError::Lost.into())
+            session.invalidate();
+            Err(RunCommandError::ConnectionLost.into())
         }
     }
 }
 
-fn of_status(code: StatusCode, said: &str) -> SftpError {
+fn error_from_status(code: StatusCode, said: &str) -> SftpError {
     match code {
-        StatusCode::NoSuchFile => SftpError::NotThere,
+        StatusCode::NoSuchFile => SftpError::NotFound,
         StatusCode::PermissionDenied => SftpError::NotAllowed,
         _ => {
-            let said = said.chars().filter(|c| !is_trick(*c)).take(LONGEST_QUOTE);
+            let said = said.chars().filter(|c| !is_trick(*c)).take(MAX_QUOTE_CHARS);
             SftpError::Refused(said.collect())
         }
     }
 }
 
-async fn read_folder(session: &Session, path: &str, most: usize) -> Result<Contents, Fault> {
+async fn read_folder(
+    session: &SftpSession,
+    path: &str,
+    most: usize,
+) -> Result<RemoteDirListing, Fault> {
     let handle = session.raw.opendir(path).await?.handle;
-    let mut contents = Contents::default();
+    let mut contents = RemoteDirListing::default();
     let read = loop {
         match session.raw.readdir(handle.as_str()).await {
             // A server that never says that it is at the end is ended by the deadline.
             Ok(piece) => {
-                let named = piece.files.into_iter().filter(|file| !is_dots(&file.filename));
-                contents.named.extend(named.map(|file| Named {
+                let named = piece.files.into_iter().filter(|file| !is_dot_entry(&file.filename));
+                contents.entries.extend(named.map(|file| RemoteDirEntry {
                     is_exact: !file.filename.contains(char::REPLACEMENT_CHARACTER),
-                    facts: facts(&file.attrs),
+                    attrs: parse_attrs(&file.attrs),
                     name: file.filename,
                 }));
             }
             Err(Fault::Status(said)) if said.status_code == StatusCode::Eof => break Ok(()),
             Err(fault) => break Err(fault),
         }
-        if contents.named.len() > most {
-            contents.named.truncate(most);
-            contents.is_cut = true;
+        if contents.entries.len() > most {
+            contents.entries.truncate(most);
+            contents.is_truncated = true;
             break Ok(());
         }
     };
@@ -270,58 +287,62 @@ async fn read_folder(session: &Session, path: &str, most: usize) -> Result<Conte
     read.map(|()| contents)
 }
 
-fn is_dots(name: &str) -> bool {
+fn is_dot_entry(name: &str) -> bool {
     matches!(name, "." | "..")
 }
 
 /// Servers say of a file that there is no such folder.
-async fn why_no_folder(session: &Session, path: &str, fault: Fault) -> Failed {
+async fn explain_missing_folder(
+    session: &SftpSession,
+    path: &str,
+    fault: Fault,
+) -> SftpOperationError {
     let is_unclear = |code| matches!(code, StatusCode::NoSuchFile | StatusCode::Failure);
     if let Fault::Status(said) = &fault
         && is_unclear(said.status_code)
         && let Ok(there) = session.raw.stat(path).await
-        && facts(&there.attrs).kind != Kind::Folder
+        && parse_attrs(&there.attrs).kind != RemoteFileKind::Folder
     {
-        return Failed::Known(SftpError::NotAFolder);
+        return SftpOperationError::Classified(SftpError::NotAFolder);
     }
     fault.into()
 }
 
 /// Looks where links lead, all at the same time. One of them may lead to a disk that does not answer; then the server
 /// hangs, but what is known by then is told.
-async fn follow_links(session: &Arc<Session>, folder: &str, named: &mut [Named]) {
+async fn follow_links(session: &Arc<SftpSession>, folder: &str, named: &mut [RemoteDirEntry]) {
     let mut asked = JoinSet::new();
     for (place, one) in named.iter().enumerate() {
-        if one.facts.kind == Kind::Link && one.is_exact {
+        if one.attrs.kind == RemoteFileKind::Link && one.is_exact {
             let path = format!("{}/{}", folder.trim_end_matches('/'), one.name);
             let session = session.clone();
             asked.spawn(async move { (place, session.raw.stat(path).await) });
         }
     }
-    let until = tokio::time::Instant::now() + FOLLOWED_WITHIN;
+    let until = tokio::time::Instant::now() + FOLLOW_LINKS_TIMEOUT;
     loop {
         match tokio::time::timeout_at(until, asked.join_next()).await {
             Ok(Some(Ok((place, Ok(there))))) => {
                 if let Some(one) = named.get_mut(place) {
-                    one.facts = facts(&there.attrs);
+                    one.attrs = parse_attrs(&there.attrs);
                 }
             }
             Ok(Some(_)) => {}
             Ok(None) => return,
-            Err(_) => return session.spoil(),
+            Err(_) => return session.invalidate(),
         }
     }
 }
 
-fn facts(attrs: &FileAttributes) -> Facts {
+fn parse_attrs(attrs: &FileAttributes) -> RemoteFileAttrs {
     const TYPE: u32 = 0o170_000;
     let kind = match attrs.permissions.map(|mode| mode & TYPE) {
-        Some(0o040_000) => Kind::Folder,
-        Some(0o100_000) => Kind::File,
-        Some(0o120_000) => Kind::Link,
-        _ => Kind::Other,
+        Some(0o040_000) => RemoteFileKind::Folder,
+        Some(0o100_000) => RemoteFileKind::File,
+        Some(0o120_000) => RemoteFileKind::Link,
+        _ => RemoteFileKind::Other,
     };
-    Facts {
+    RemoteFileAttrs {
         kind,
         size: attrs.size.unwrap_or_default(),
         modified: attrs.mtime.filter(|at| *at > 0).map(|at| UnixTime(at.into())),

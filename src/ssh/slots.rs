@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// How long someone waits for a session before giving up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// After this long without a refusal, one more is tried again.
-const FORGIVE_AFTER: Duration = Duration::from_mins(5);
+const RAISE_LIMIT_AFTER: Duration = Duration::from_mins(5);
 
 /// Who is waiting for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Urgency {
+pub enum CallUrgency {
     /// A person, now.
     Interactive,
     /// Nobody in particular: keeping pictures fresh.
@@ -23,26 +23,26 @@ pub enum Urgency {
 
 /// The places on one connection.
 #[derive(Debug)]
-pub struct Slots {
+pub struct SessionSlots {
     all: Semaphore,
     background: Semaphore,
     bulk: Semaphore,
     limit: AtomicUsize,
-    most: usize,
+    max: usize,
     refused_at: std::sync::Mutex<Option<Instant>>,
     /// Someone waits: whoever keeps a place for comfort only should give it up.
-    wanted: Notify,
+    release_wanted: Notify,
 }
 
 /// A place that is taken; dropping it makes room.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct SessionSlot<'a> {
     all: SemaphorePermit<'a>,
     /// Held, not read: its own kind's share.
     class: Option<SemaphorePermit<'a>>,
 }
 
-impl Slots {
+impl SessionSlots {
     /// So many places. Some are kept for people: background work and transfers can never take them all.
     pub fn new(most: usize) -> Self {
         let most = most.max(1);
@@ -51,33 +51,36 @@ impl Slots {
             background: Semaphore::new((most * 5 / 8).max(1)),
             bulk: Semaphore::new((most / 4).max(1)),
             limit: AtomicUsize::new(most),
-            most,
+            max: most,
             refused_at: std::sync::Mutex::default(),
-            wanted: Notify::new(),
+            release_wanted: Notify::new(),
         }
     }
 
     /// Waits for a place; none if it takes too long.
-    pub async fn take(&self, urgency: Urgency) -> Option<Place<'_>> {
+    pub async fn acquire(&self, urgency: CallUrgency) -> Option<SessionSlot<'_>> {
         let wait = async {
             let class = match urgency {
-                Urgency::Interactive => None,
-                Urgency::Background => Some(self.background.acquire().await.ok()?),
-                Urgency::Bulk => Some(self.bulk.acquire().await.ok()?),
+                CallUrgency::Interactive => None,
+                CallUrgency::Background => Some(self.background.acquire().await.ok()?),
+                CallUrgency::Bulk => Some(self.bulk.acquire().await.ok()?),
             };
             let all = if let Ok(free) = self.all.try_acquire() {
                 free
             } else {
-                self.ask_for_room();
+                self.request_release();
                 self.all.acquire().await.ok()?
             };
-            Some(Place { all, class })
+            Some(SessionSlot { all, class })
         };
-        tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
+        tokio::time::timeout(ACQUIRE_TIMEOUT, wait).await.ok().flatten()
     }
 
     /// The server refused a session although we thought there was room: one fewer from now on, and back in line.
-    pub async fn refused<'a>(&'a self, place: Place<'a>) -> Option<Place<'a>> {
+    pub async fn retry_after_refusal<'a>(
+        &'a self,
+        place: SessionSlot<'a>,
+    ) -> Option<SessionSlot<'a>> {
         *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             Some(Instant::now());
         let lowered = self
@@ -86,7 +89,7 @@ impl Slots {
                 (limit > 1).then(|| limit - 1)
             })
             .is_ok();
-        let Place { all, class } = place;
+        let SessionSlot { all, class } = place;
         if lowered {
             all.forget();
         } else {
@@ -94,25 +97,25 @@ impl Slots {
             // The last place: whoever holds the server's sessions must let go of one first.
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        let all = tokio::time::timeout(PATIENCE, self.all.acquire()).await.ok()?.ok()?;
-        Some(Place { all, class })
+        let all = tokio::time::timeout(ACQUIRE_TIMEOUT, self.all.acquire()).await.ok()?.ok()?;
+        Some(SessionSlot { all, class })
     }
 
     /// Asks whoever keeps a place for comfort only to give it up.
-    pub fn ask_for_room(&self) {
-        self.wanted.notify_one();
+    pub fn request_release(&self) {
+        self.release_wanted.notify_one();
     }
 
     /// Comes when someone has asked for room, now or since this was last awaited.
-    pub async fn room_wanted(&self) {
-        self.wanted.notified().await;
+    pub async fn release_requested(&self) {
+        self.release_wanted.notified().await;
     }
 
     /// Tries one more place again when the last refusal is long past.
-    pub fn forgive(&self) {
+    pub fn raise_limit(&self) {
         let mut refused = self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let past = refused.is_some_and(|at| at.elapsed() >= FORGIVE_AFTER);
-        if past && self.limit.load(Ordering::SeqCst) < self.most {
+        let past = refused.is_some_and(|at| at.elapsed() >= RAISE_LIMIT_AFTER);
+        if past && self.limit.load(Ordering::SeqCst) < self.max {
             self.limit.fetch_add(1, Ordering::SeqCst);
             self.all.add_permits(1);
             *refused = Some(Instant::now());
@@ -131,13 +134,15 @@ mod tests {
 
     #[tokio::test]
     async fn people_find_a_place_however_much_goes_on_behind() {
-        let slots = Slots::new(8);
+        let slots = SessionSlots::new(8);
         let mut held = Vec::new();
-        for urgency in [Urgency::Bulk, Urgency::Bulk].into_iter().chain([Urgency::Background; 5]) {
-            held.push(slots.take(urgency).await.unwrap());
+        for urgency in
+            [CallUrgency::Bulk, CallUrgency::Bulk].into_iter().chain([CallUrgency::Background; 5])
+        {
+            held.push(slots.acquire(urgency).await.unwrap());
         }
         assert!(
-            slots.take(Urgency::Interactive).await.is_some(),
+            slots.acquire(CallUrgency::Interactive).await.is_some(),
             "one of eight is left for people"
         );
         assert_eq!(slots.background.available_permits(), 0);
@@ -146,10 +151,10 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_lower_the_limit_to_one_at_least() {
-        let slots = Slots::new(3);
+        let slots = SessionSlots::new(3);
         for expected in [2, 1, 1] {
-            let place = slots.take(Urgency::Interactive).await.unwrap();
-            let place = slots.refused(place).await.unwrap();
+            let place = slots.acquire(CallUrgency::Interactive).await.unwrap();
+            let place = slots.retry_after_refusal(place).await.unwrap();
             drop(place);
             assert_eq!(slots.limit(), expected);
         }

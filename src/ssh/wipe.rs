@@ -4,19 +4,19 @@
 const DEPTH: usize = 64 * 1024;
 
 /// Does the work, then overwrites what it left on the stack. What it gives back must have its secrets elsewhere.
-pub(super) fn wiped<T>(work: impl FnOnce() -> T) -> T {
-    let done = apart(work);
-    overwrite();
+pub(super) fn with_wiped_stack<T>(work: impl FnOnce() -> T) -> T {
+    let done = run_apart(work);
+    overwrite_stack();
     done
 }
 
 #[inline(never)]
-fn apart<T>(work: impl FnOnce() -> T) -> T {
+fn run_apart<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
 #[inline(never)]
 #[expect(clippy::large_stack_arrays, reason = "it is there to cover the stack")]
-fn overwrite() {
+fn overwrite_stack() {
     std::hint::black_box(&mut [0_u8; DEPTH]);
 }

@@ -2,9 +2,9 @@
 
 /// Reads values from the front of a message. `None` means that the message ends too early.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub(super) const fn new(message: &'a [u8]) -> Self {
         Self(message)
     }
@@ -65,17 +65,17 @@ mod tests {
         put_string(&mut message, b"ssh");
         put_string(&mut message, &[0, 0x80]);
         message.extend_from_slice(b"end");
-        let mut reader = Reader::new(&message);
+        let mut reader = WireReader::new(&message);
         assert_eq!(reader.byte(), Some(9));
         assert_eq!(reader.text(), Some("ssh"));
         assert_eq!(reader.positive(), Some(&[0x80][..]));
         assert_eq!(reader.rest(), b"end");
 
-        assert_eq!(Reader::new(&[]).byte(), None);
-        assert_eq!(Reader::new(&[0, 0, 0]).number(), None);
-        assert_eq!(Reader::new(&[0, 0, 0, 2, 1]).string(), None);
-        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 1]).string(), None);
-        assert_eq!(Reader::new(&[0, 0, 0, 1, 0xff]).text(), None);
-        assert_eq!(Reader::new(&[0, 0, 0, 1, 0x80]).positive(), None, "negative");
+        assert_eq!(WireReader::new(&[]).byte(), None);
+        assert_eq!(WireReader::new(&[0, 0, 0]).number(), None);
+        assert_eq!(WireReader::new(&[0, 0, 0, 2, 1]).string(), None);
+        assert_eq!(WireReader::new(&[0xff, 0xff, 0xff, 0xff, 1]).string(), None);
+        assert_eq!(WireReader::new(&[0, 0, 0, 1, 0xff]).text(), None);
+        assert_eq!(WireReader::new(&[0, 0, 0, 1, 0x80]).positive(), None, "negative");
     }
 }

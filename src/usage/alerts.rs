@@ -11,7 +11,7 @@ use super::units::Unit;
 use super::view::{AccountView, View};
 use crate::clock::Day;
 use crate::domain::AllocationId;
-use crate::sites::quota::Place;
+use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
 
 /// The part of an allocation that is worth telling.
@@ -89,7 +89,7 @@ pub fn quota(account: &AccountView, allocation: &Allocation) -> Option<News> {
 }
 
 /// A place of the group that is nearly full. Once a month.
-pub fn storage(place: &Place, cluster: &str, slug: &str, today: Day) -> Option<News> {
+pub fn storage(place: &StorageQuota, cluster: &str, slug: &str, today: Day) -> Option<News> {
     let is_full = |used: u64, limit: u64| {
         limit > 0 && u128::from(used) * u128::from(FULL.1) >= u128::from(limit) * u128::from(FULL.0)
     };
@@ -113,7 +113,7 @@ fn share(used: u64, limit: u64) -> String {
 }
 
 /// Whether a place is the group's, and not one person's own.
-pub fn is_of_group(place: &Place, accounts: &BTreeSet<&str>) -> bool {
+pub fn is_of_group(place: &StorageQuota, accounts: &BTreeSet<&str>) -> bool {
     let label = place.label.to_lowercase();
     let is_own = label.contains("(user ") || label.contains("home");
     let names = |account: &&str| {

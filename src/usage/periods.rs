@@ -1,14 +1,14 @@
 //! The periods in which sites grant: what a form begins with. Pure.
 
 use crate::clock::{Day, Month};
-use crate::sites::Period;
+use crate::sites::SiteAllocationPeriod;
 
 /// The period in which a day lies. Where no fixed one is known, the calendar year.
-pub fn period_of(period: Period, today: Day) -> (Day, Day) {
+pub fn period_of(period: SiteAllocationPeriod, today: Day) -> (Day, Day) {
     let begins: &[i8] = match period {
-        Period::None => &[1],
-        Period::AprilMarch => &[4],
-        Period::HalfYears => &[4, 10],
+        SiteAllocationPeriod::None => &[1],
+        SiteAllocationPeriod::AprilMarch => &[4],
+        SiteAllocationPeriod::HalfYears => &[4, 10],
     };
     let is_first = |month: &Month| begins.contains(&month.number());
     let months = |from: Month, next: fn(Month) -> Month| {
@@ -29,12 +29,12 @@ mod tests {
     fn periods_of_sites() {
         let day = |text: &str| Day::read(text).unwrap();
         for (period, today, from, until) in [
-            (Period::AprilMarch, "2026-11-16", "2026-04-01", "2027-03-31"),
-            (Period::AprilMarch, "2026-03-31", "2025-04-01", "2026-03-31"),
-            (Period::AprilMarch, "2026-04-01", "2026-04-01", "2027-03-31"),
-            (Period::HalfYears, "2026-11-16", "2026-10-01", "2027-03-31"),
-            (Period::HalfYears, "2026-05-01", "2026-04-01", "2026-09-30"),
-            (Period::None, "2026-11-16", "2026-01-01", "2026-12-31"),
+            (SiteAllocationPeriod::AprilMarch, "2026-11-16", "2026-04-01", "2027-03-31"),
+            (SiteAllocationPeriod::AprilMarch, "2026-03-31", "2025-04-01", "2026-03-31"),
+            (SiteAllocationPeriod::AprilMarch, "2026-04-01", "2026-04-01", "2027-03-31"),
+            (SiteAllocationPeriod::HalfYears, "2026-11-16", "2026-10-01", "2027-03-31"),
+            (SiteAllocationPeriod::HalfYears, "2026-05-01", "2026-04-01", "2026-09-30"),
+            (SiteAllocationPeriod::None, "2026-11-16", "2026-01-01", "2026-12-31"),
         ] {
             assert_eq!(period_of(period, day(today)), (day(from), day(until)), "{today}");
         }

@@ -12,7 +12,7 @@ use crate::cluster::Known;
 use crate::cluster::usage::{DaySpent, NotTold, Spent, day_spent};
 use crate::domain::{ClusterId, LineRole};
 use crate::sites::Site;
-use crate::ssh::RunError;
+use crate::ssh::RunCommandError;
 use crate::store::lines::LineKey;
 use crate::store::usage::{Book, ReadDay, jobs};
 use crate::store::{self, StoreError};
@@ -145,7 +145,10 @@ impl Usage {
                 Ok(Some(ground.site.limits.calls_per_minute))
             }
             Err(NotTold::Run(
-                RunError::NotConnected | RunError::Busy | RunError::OverBudget | RunError::Stopped,
+                RunCommandError::NotConnected
+                | RunCommandError::Busy
+                | RunCommandError::OverBudget
+                | RunCommandError::HostKeyInDoubt,
             )) => Err(Failure::Told),
             Err(error) => {
                 self.note_problem(&books, &words(&error)).await?;

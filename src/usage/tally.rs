@@ -242,7 +242,8 @@ fn wait(run: &Spent) -> u64 {
 
 /// Where jobs get whole nodes, asking for less would free nothing.
 fn is_whole(run: &Spent, site: &Site) -> bool {
-    let of_type = |one: &&crate::sites::JobType| one.partition.as_deref() == Some(&*run.partition);
+    let of_type =
+        |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
     site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
 }
 

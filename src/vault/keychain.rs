@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{NONCE_LEN, VaultPurpose, Vault, VaultError};
+use super::{NONCE_LEN, Vault, VaultError, VaultPurpose};
 use crate::entropy;
 
 /// Bytes of the random salt with which a password is stretched.
@@ -153,7 +153,10 @@ impl<'a> From<&'a SealedPrivateKey> for SealedPrivateKeyRef<'a> {
 }
 
 /// Stretches a password. It takes as long as checking one does, so it belongs on a thread for such work.
-pub fn derive_password_key(password: &SecretString, salt: &[u8; SALT_LEN]) -> Result<PasswordDerivedKey, VaultError> {
+pub fn derive_password_key(
+    password: &SecretString,
+    salt: &[u8; SALT_LEN],
+) -> Result<PasswordDerivedKey, VaultError> {
     let (memory, passes, lanes) = STRETCH_COST;
     let cost = Params::new(memory, passes, lanes, Some(KEY_LEN)).map_err(VaultError::Stretching)?;
     let mut out = Zeroizing::new([0; KEY_LEN]);
@@ -170,7 +173,11 @@ impl KeychainKey {
     }
 
     /// Seals a private key under a new key of its own. `place` is for example `person:17/key:5`.
-    pub fn seal_private(&self, place: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
+    pub fn seal_private(
+        &self,
+        place: &str,
+        private: &[u8],
+    ) -> Result<SealedPrivateKey, VaultError> {
         let own = DataEncryptionKey(SecretKeyBytes::random()?);
         let body = KeychainLayer::Private.seal(&*own.0.0, place, private)?;
         Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
@@ -274,7 +281,11 @@ impl Vault {
         self.open_unattended_data_key(place, unattended)?.open(place, body)
     }
 
-    fn open_unattended_data_key(&self, place: &str, sealed: &[u8]) -> Result<DataEncryptionKey, VaultError> {
+    fn open_unattended_data_key(
+        &self,
+        place: &str,
+        sealed: &[u8],
+    ) -> Result<DataEncryptionKey, VaultError> {
         match self.open(VaultPurpose::UnattendedKey, place, sealed)?.split_first() {
             Some((&VERSION, own)) => SecretKeyBytes::from_opened(own).map(DataEncryptionKey),
             _ => Err(VaultError::DoesNotOpen),

@@ -14,7 +14,10 @@ mod keychain;
 mod master_key;
 mod rotation;
 
-pub use keychain::{KeychainKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef, PasswordDerivedKey, derive_password_key};
+pub use keychain::{
+    KeychainKey, PasswordDerivedKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef,
+    derive_password_key,
+};
 pub use master_key::{MasterKey, MasterKeyError};
 pub use rotation::SigningKey;
 
@@ -102,7 +105,12 @@ impl Vault {
     }
 
     /// Seals `plain` for `purpose`, bound to `place` (for example `person:17`).
-    pub fn seal(&self, purpose: VaultPurpose, place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
+    pub fn seal(
+        &self,
+        purpose: VaultPurpose,
+        place: &str,
+        plain: &[u8],
+    ) -> Result<Vec<u8>, VaultError> {
         let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
         let sealed = self
             .cipher(purpose)
@@ -173,7 +181,10 @@ mod tests {
     fn what_was_sealed_opens_in_its_place_only() {
         let vault_a = vault('a');
         let sealed = vault_a.seal(VaultPurpose::PasswordHash, "person:1", b"secret").unwrap();
-        assert_eq!(&**vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed).unwrap(), b"secret");
+        assert_eq!(
+            &**vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed).unwrap(),
+            b"secret"
+        );
         assert!(
             vault_a.open(VaultPurpose::PasswordHash, "person:2", &sealed).is_err(),
             "moved to another person"

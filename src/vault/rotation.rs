@@ -4,7 +4,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{VaultPurpose, Vault, VaultError};
+use super::{Vault, VaultError, VaultPurpose};
 
 /// The key of one signing purpose under one master key. What was signed with it and is kept only as a
 /// signature cannot be signed again, so the key itself goes along, sealed for
@@ -75,7 +75,10 @@ mod tests {
         let (old, new) = (vault('a'), vault('b'));
         let sealed = old.seal(VaultPurpose::OneTimeCodeSecret, "person:1", b"secret").unwrap();
         let moved = old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).unwrap();
-        assert_eq!(&**new.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).unwrap(), b"secret");
+        assert_eq!(
+            &**new.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).unwrap(),
+            b"secret"
+        );
         assert!(old.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).is_err());
         assert!(old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:2", &sealed).is_err());
         assert!(new.reseal(&old, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err());

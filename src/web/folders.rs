@@ -21,7 +21,7 @@ use crate::cluster::folders::{self, Listing, Names, Problem};
 use crate::cluster::{Known, Learnt};
 use crate::domain::LineRole;
 use crate::error::AppError;
-use crate::ssh::{Line, RunError};
+use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store;
 
 /// What the dialog wants to see.
@@ -119,7 +119,7 @@ struct There {
     known: Known,
     learnt: Learnt,
     names: Names,
-    line: Result<Arc<Line>, RunError>,
+    line: Result<Arc<ClusterConnection>, RunCommandError>,
 }
 
 impl There {

@@ -14,8 +14,8 @@ use crate::auth::keys::{KeyToKeep, Origin};
 use crate::auth::{Action, AuthError};
 use crate::domain::{KeyId, LineRole};
 use crate::error::AppError;
-use crate::ssh::key_import::{self, ImportError};
-use crate::ssh::keys::{KeyError, PrivateKey};
+use crate::ssh::key_import::{self, KeyImportError};
+use crate::ssh::keys::{PrivateKey, SshKeyError};
 use crate::store;
 use crate::store::keys::SshKey;
 use crate::store::lines::Use;
@@ -140,7 +140,7 @@ pub async fn import(context: Context, me: Me, Form(form): Form<ImportForm>) -> A
             };
             return Ok(flash::redirect(context, or_here(&back), flash));
         }
-        Err(error @ (ImportError::WrongPassphrase | ImportError::PassphraseNeeded)) => {
+        Err(error @ (KeyImportError::WrongPassphrase | KeyImportError::PassphraseNeeded)) => {
             Problems::one("passphrase", error)
         }
         Err(error) => Problems::one("key", error),
@@ -196,7 +196,7 @@ pub async fn unattended(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn fault(error: KeyError) -> AppError {
+fn fault(error: SshKeyError) -> AppError {
     AppError::Internal(error.to_string())
 }
 
@@ -209,13 +209,13 @@ fn role(word: &str) -> LineRole {
     if word == "robot" { LineRole::Robot } else { LineRole::Login }
 }
 
-fn to_keep(key: &PrivateKey, role: LineRole, origin: Origin) -> Result<KeyToKeep, KeyError> {
+fn to_keep(key: &PrivateKey, role: LineRole, origin: Origin) -> Result<KeyToKeep, SshKeyError> {
     let public = key.public();
     Ok(KeyToKeep {
         role,
         origin,
         kind: public.kind(),
-        public_line: public.line(),
+        public_line: public.to_line(),
         fingerprint: public.fingerprint(),
         private: key.to_bytes()?,
     })

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use portolan::auth::activity::Actor;
-use portolan::sites::{Name, Proof, Robot, Site};
+use portolan::sites::{AuthFactor, Site, SiteAutomation, SiteName};
 
 use crate::accessibility::audit;
 use crate::support::browser::Browser;
@@ -39,15 +39,15 @@ impl Browser {
 }
 
 /// A port of the test cluster, as a centre with everything to say would describe it.
-fn site(kind: &str, ways: &[Proof]) -> Site {
-    let mut site = Site::plain(Name(kind.parse().unwrap()), &format!("Harbour {kind}"));
+fn site(kind: &str, ways: &[AuthFactor]) -> Site {
+    let mut site = Site::with_defaults(SiteName(kind.parse().unwrap()), &format!("Harbour {kind}"));
     site.operator = Some("the Harbour Computing Centre".into());
     site.notes = vec!["Everything that answers is real.".into()];
     site.login.host = Some("127.0.0.1".parse().unwrap());
     site.login.port = Cluster::get().port(kind);
     site.login.accepts = vec![ways.to_vec()];
     site.login.region = Some("From everywhere.".into());
-    site.keys.opens = ways.contains(&Proof::Key);
+    site.keys.opens = ways.contains(&AuthFactor::Key);
     if site.keys.opens {
         site.keys.steps = vec!["Open the key page.".into(), "Paste the key.".into()];
         site.keys.page = Some("https://harbour.example/keys".parse().unwrap());
@@ -103,8 +103,8 @@ impl Hostile {
             .spawn()
             .unwrap();
         let hostile = Self { server, _folder: folder };
-        let mut site = site("password", &[Proof::Password]);
-        site.name = Name("hostile".parse().unwrap());
+        let mut site = site("password", &[AuthFactor::Password]);
+        site.name = SiteName("hostile".parse().unwrap());
         site.title = "Hostile".into();
         site.login.port = port;
         let host = "127.0.0.1".parse().unwrap();
@@ -112,7 +112,7 @@ impl Hostile {
         while keys.is_empty() {
             keys = portolan::ssh::host_keys::scan(&host, port).await.unwrap_or_default();
         }
-        let pins: Vec<_> = keys.iter().map(|key| ("login".to_owned(), key.line())).collect();
+        let pins: Vec<_> = keys.iter().map(|key| ("login".to_owned(), key.to_line())).collect();
         portal.app.lines.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
         hostile
     }
@@ -130,20 +130,20 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
     browser.wait_for_text("There is a problem").await;
     audit(browser, "a preset with problems").await;
 
-    let mut nowhere = site("key", &[Proof::Key]);
+    let mut nowhere = site("key", &[AuthFactor::Key]);
     nowhere.login.port = 1;
-    let mut differs = site("key", &[Proof::Key]);
+    let mut differs = site("key", &[AuthFactor::Key]);
     let published = "SHA256:NJgHnZFzGX0zYyUwCMUdWccvfCaTgKmZKzPaqL8VNM8";
     differs.login.fingerprints = vec![published.parse().unwrap()];
-    let mut as_published = site("key", &[Proof::Key]);
+    let mut as_published = site("key", &[AuthFactor::Key]);
     as_published.login.fingerprints = vec![Cluster::get().fingerprint().parse().unwrap()];
-    as_published.robot = Some(Robot {
+    as_published.automation = Some(SiteAutomation {
         hosts: vec!["127.0.0.1".parse().unwrap()],
         port: Cluster::get().port("robot"),
         support: Some("support@harbour.example".into()),
         notes: vec!["Access is given on request only.".into()],
         forbids: vec!["A terminal.".into()],
-        ..Robot::default()
+        ..SiteAutomation::default()
     });
     for (site, words) in [
         (nowhere, "No answer"),
@@ -170,7 +170,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         browser.audit_page(path).await;
         browser.audit_unfolded(path).await;
     }
-    portal.add_site(&site("password", &[Proof::Code, Proof::Password])).await;
+    portal.add_site(&site("password", &[AuthFactor::Code, AuthFactor::Password])).await;
     assert_eq!(admin.post("/clusters/password/retire", &[]).await.status, 303);
     browser.audit_page("/clusters/password/settings").await;
     browser.audit_unfolded("settings of a retired cluster").await;
@@ -315,11 +315,11 @@ async fn audit_all(width: u32, user: &str) {
     let (portal, admin, _) = TestApp::with_member(user).await;
     let browser = Browser::open(&portal.url, width).await;
     audit_administration(&browser, &portal, &admin).await;
-    portal.add_site(&site("mfa", &[Proof::Key, Proof::Code])).await;
-    portal.add_site(&site("duo", &[Proof::Key, Proof::Duo])).await;
+    portal.add_site(&site("mfa", &[AuthFactor::Key, AuthFactor::Code])).await;
+    portal.add_site(&site("duo", &[AuthFactor::Key, AuthFactor::Duo])).await;
     let hostile = Hostile::start(&portal).await;
-    let mut changed = site("key", &[Proof::Key]);
-    changed.name = Name("changed".parse().unwrap());
+    let mut changed = site("key", &[AuthFactor::Key]);
+    changed.name = SiteName("changed".parse().unwrap());
     changed.title = "Changed".into();
     let pins = [("login".to_owned(), OTHER_HOST_KEY.to_owned())];
     portal.app.lines.add_cluster(&Actor::command_line(), &changed, &pins).await.unwrap();

@@ -11,8 +11,8 @@ use portolan::boards::state::{Door, FILE, LONGEST, Report, Stage};
 use portolan::boards::{Kind, allowed};
 use portolan::cluster::output::{self, Found, From};
 use portolan::jobs::submissions::State;
-use portolan::sites::{self, Lookup, Site};
-use portolan::ssh::{Line, Urgency};
+use portolan::sites::{self, Site, SiteLookup};
+use portolan::ssh::{CallUrgency, ClusterConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
@@ -26,8 +26,8 @@ const OWNER: &str = "carol";
 const BASE: &str = "/home/carol/.portolan";
 
 fn demo() -> &'static Site {
-    match sites::lookup("demo") {
-        Lookup::Site(site) => site,
+    match sites::find_site("demo") {
+        SiteLookup::Site(site) => site,
         other => panic!("{other:?}"),
     }
 }
@@ -43,7 +43,7 @@ fn said(output: &Output) -> String {
 /// The owner's portal and connection.
 struct Story {
     portal: TestApp,
-    line: Arc<Line>,
+    line: Arc<ClusterConnection>,
     kind: Kind,
     places: Vec<String>,
 }
@@ -98,7 +98,9 @@ impl Story {
     async fn file(&self, run: &Run, name: &str) -> Vec<u8> {
         let path = format!("{}/{name}", run.folder);
         let most = u32::try_from(LONGEST).unwrap();
-        match output::read(&self.line, &path, From::End, most, Urgency::Interactive).await.unwrap()
+        match output::read(&self.line, &path, From::End, most, CallUrgency::Interactive)
+            .await
+            .unwrap()
         {
             Found::Piece(piece) => piece.bytes,
             _ => Vec::new(),
@@ -266,8 +268,8 @@ async fn tensorboard_from_nothing_to_its_end() {
     let mut stream = UnixStream::connect(&path).await.unwrap();
     let error = shake(&mut stream, &other.secret, [3; 32]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
-    story.line.unforward("board-2", &node_one, door.port).await.unwrap();
-    story.line.unforward("board-2", &node_one, door.port).await.unwrap();
+    story.line.close_forward("board-2", &node_one, door.port).await.unwrap();
+    story.line.close_forward("board-2", &node_one, door.port).await.unwrap();
     assert!(UnixStream::connect(&path).await.is_err() && !path.exists());
     nobody_else_gets_in(&one, &node_one, &door, &secret_of(&one));
     listens_once(&door);

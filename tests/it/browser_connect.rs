@@ -2,7 +2,7 @@
 //! Whoever is asked for a code or a phone here is someone else in each test: a cluster counts wrong codes by person.
 
 use portolan::auth::activity::Actor;
-use portolan::sites::{Name, Site};
+use portolan::sites::{Site, SiteName};
 
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
@@ -219,7 +219,7 @@ async fn two_tabs_show_one_question_and_typing_is_never_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_host_key_stops_everything_until_an_administrator_decides() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
-    let mut site = Site::plain(Name("key".parse().unwrap()), "Harbour");
+    let mut site = Site::with_defaults(SiteName("key".parse().unwrap()), "Harbour");
     site.login.host = Some("127.0.0.1".parse().unwrap());
     site.login.port = Cluster::get().port("key");
     let pins = [("login".to_owned(), OTHER_HOST_KEY.to_owned())];

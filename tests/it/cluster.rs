@@ -1,6 +1,6 @@
 //! The portal and the real test cluster: adding it, pinning its host key, noticing a change.
 
-use portolan::sites::{self, Jump, Robot, Site};
+use portolan::sites::{self, Site, SiteAutomation, SiteJumpHost};
 use portolan::store::clusters::Description;
 use portolan::store::{self, Store};
 
@@ -69,16 +69,21 @@ fn description(installation: &Installation, change: impl FnOnce(&mut Site)) -> S
     path.to_str().unwrap().to_owned()
 }
 
-fn robot(fingerprints: &[&str]) -> Robot {
+fn robot(fingerprints: &[&str]) -> SiteAutomation {
     let fingerprints = fingerprints.iter().map(|print| print.parse().unwrap()).collect();
     let hosts = vec!["127.0.0.1".parse().unwrap()];
-    Robot { hosts, port: Cluster::get().port("robot"), fingerprints, ..Robot::default() }
+    SiteAutomation {
+        hosts,
+        port: Cluster::get().port("robot"),
+        fingerprints,
+        ..SiteAutomation::default()
+    }
 }
 
 #[test]
 fn published_keys_need_no_naming_and_a_file_goes_round() {
     let (cluster, installation) = (Cluster::get(), with_admin());
-    let file = description(&installation, |site| site.robot = Some(robot(&[])));
+    let file = description(&installation, |site| site.automation = Some(robot(&[])));
     let added = installation.run(&["cluster", "add", "harbour", "--file", &file]);
     assert!(added.status.success(), "{}", stderr(&added));
     let said = stdout(&added);
@@ -126,7 +131,7 @@ fn other_keys_than_the_published_ones_are_never_pinned_by_the_way() {
 
     let file = description(&installation, |site| {
         site.login.fingerprints.clear();
-        site.robot = Some(robot(&[other]));
+        site.automation = Some(robot(&[other]));
     });
     let add = ["cluster", "add", "second", "--file", &file, "--trust-shown"];
     let added = installation.run(&add);
@@ -178,7 +183,7 @@ async fn a_host_behind_another_is_pinned_by_hand() {
     let file = description(&installation, |site| {
         site.login.port = closed;
         let host = "127.0.0.1".parse().unwrap();
-        site.login.jump = Some(Jump { host, port: cluster.port("key") });
+        site.login.jump = Some(SiteJumpHost { host, port: cluster.port("key") });
     });
     let add = ["cluster", "add", "far", "--file", &file, "--host-key", cluster.fingerprint()];
     let output = installation.run(&add);

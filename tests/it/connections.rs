@@ -87,5 +87,5 @@ async fn the_program_for_automation_hosts_is_put_into_ones_home() {
     ]);
     let text = String::from_utf8(looked.stdout).unwrap();
     assert!(text.starts_with("-rwxr-xr-x"), "{text}");
-    assert!(text.contains(portolan::sites::robot::WRAPPER), "{text}");
+    assert!(text.contains(portolan::sites::automation::WRAPPER_SCRIPT), "{text}");
 }

@@ -48,7 +48,7 @@ async fn a_job_and_its_alternatives_in_one_round_trip() {
         words(&["--time=30-00:00:00"]),
         words(&["--account=def-nobody"]),
     ];
-    let calls = || line.tally().figures(Instant::now()).commands;
+    let calls = || line.call_budget().stats(Instant::now()).commands;
     let sent = Instant::now();
     let counted = calls();
     let answers = estimate(&line, script, &variants).await.unwrap();
@@ -58,7 +58,8 @@ async fn a_job_and_its_alternatives_in_one_round_trip() {
     assert_eq!(answers.len(), variants.len());
     let Answer::Starts(first) = &answers[0] else { panic!("{answers:?}") };
     assert_eq!((first.processors, first.partition.as_str()), (1, "cpu"));
-    let now = run(&line, "date", &["+%s"]).await.unwrap().text().trim().parse::<i64>().unwrap();
+    let now =
+        run(&line, "date", &["+%s"]).await.unwrap().stdout_text().trim().parse::<i64>().unwrap();
     assert!((first.at.0 - now).abs() < 3600 * 24 * 7, "{first:?} at {now}");
     assert!(matches!(&answers[1], Answer::Starts(start) if start.processors == 4), "{answers:?}");
     assert!(
@@ -76,7 +77,7 @@ async fn a_job_and_its_alternatives_in_one_round_trip() {
     // Nothing was submitted, and nothing ran.
     assert_eq!(jobs_of("carol"), before);
     let trace = run(&line, "ls", &["/home/carol"]).await.unwrap();
-    assert!(!trace.text().contains("estimate-ran"), "{}", trace.text());
+    assert!(!trace.stdout_text().contains("estimate-ran"), "{}", trace.stdout_text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,9 +117,9 @@ async fn what_a_past_run_used() {
     .await;
     assert_eq!(first.len(), 1, "{first:?}");
     assert_eq!(first[0].usage.max_rss_mb, run.usage.max_rss_mb);
-    let counted = line.tally().figures(Instant::now()).commands;
+    let counted = line.call_budget().stats(Instant::now()).commands;
     for _ in 0..20 {
         assert_eq!(past.runs(key, &[number]).await.unwrap(), first);
     }
-    assert!(line.tally().figures(Instant::now()).commands - counted <= 2, "told once");
+    assert!(line.call_budget().stats(Instant::now()).commands - counted <= 2, "told once");
 }

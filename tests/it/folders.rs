@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portolan::cluster::folders::{self, Entry, Kind, Listing, MOST_NAMES, Problem};
 use portolan::ssh::sftp::{self, SftpError};
-use portolan::ssh::{RemoteCommand, RunError, Urgency};
+use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use reqwest::Method;
 use scraper::{Html, Selector};
 
@@ -201,7 +201,10 @@ async fn names_of_every_kind_are_shown_as_text_and_kill_nothing() {
         );
     }
     // The session that saw all this is as good as new.
-    assert_eq!(sftp::stat(&line, "/scratch/alice").await.unwrap().kind, sftp::Kind::Folder);
+    assert_eq!(
+        sftp::stat(&line, "/scratch/alice").await.unwrap().kind,
+        sftp::RemoteFileKind::Folder
+    );
 }
 
 #[tokio::test]
@@ -328,7 +331,7 @@ async fn one_session_is_kept_and_gives_way_to_others() {
         assert_eq!(server.log().matches("subsystem 'sftp'").count(), 1, "{}", server.log());
         // A command finds its place; with one session only, the file service makes room.
         let begun = Instant::now();
-        assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+        assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         assert_eq!(services(&server), usize::from(most > 1));
         // Both at once, again and again.
@@ -358,8 +361,8 @@ async fn where_all_places_are_taken_people_are_told_to_wait() {
     let line = portal.line("alice", "own").await;
     let long = {
         let line = line.clone();
-        let command = RemoteCommand::new("sleep").arg("30").within(Duration::from_secs(40));
-        tokio::spawn(async move { line.run(command, Urgency::Interactive).await })
+        let command = RemoteCommand::new("sleep").arg("30").with_deadline(Duration::from_secs(40));
+        tokio::spawn(async move { line.run(command, CallUrgency::Interactive).await })
     };
     wait_until("it runs", async || server.log().matches("command for alice").count() > 0).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -383,10 +386,10 @@ async fn a_service_that_hangs_is_given_up_and_the_next_one_works() {
     server.tell(stop);
     let begun = Instant::now();
     let late = sftp::list(&line, "/scratch", 10).await;
-    assert_eq!(late, Err(SftpError::Run(RunError::Late)));
+    assert_eq!(late, Err(SftpError::Run(RunCommandError::TimedOut)));
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     folders::list(&line, "/scratch").await.unwrap();
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     server.tell(&stop.replace("STOP", "KILL"));
 }
 
@@ -425,7 +428,7 @@ async fn a_server_without_a_file_service_says_so() {
         let (portal, _alice) = with_alice_on(&server).await;
         let line = portal.line("alice", "own").await;
         assert_eq!(sftp::stat(&line, "/").await, Err(SftpError::NoService), "{options}");
-        assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+        assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A host that shows another identity: everything stops, the page says so, and an administrator decides.
 
-use portolan::ssh::RunError;
+use portolan::ssh::RunCommandError;
 
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
@@ -41,9 +41,13 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
         assert!(refused.text().contains("Nobody can connect to this cluster at present"));
     }
     let key = portal.line_key("alice", "own").await;
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunError::Stopped);
+    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
     portal.restart().await;
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunError::Stopped, "not forgotten");
+    assert_eq!(
+        portal.app.lines.line(key).unwrap_err(),
+        RunCommandError::HostKeyInDoubt,
+        "not forgotten"
+    );
     let page = admin.get("/clusters/own/host-keys").await;
     let fingerprint = portolan::ssh::host_keys::HostKey::parse(&server.host_key()).unwrap();
     assert!(page.text().contains(&format!("127.0.0.1 showed {}", fingerprint.fingerprint())));
@@ -54,7 +58,7 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
     // A false alarm: the pinned keys stay, and what stood goes on.
     admin.post("/clusters/own/end-alarm", &[]).await;
     let line = portal.line("alice", "own").await;
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     try_to_connect(&bob).await;
     bob.wait_until_asked("own", ALARM).await;
 
@@ -63,10 +67,10 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
     let keys = page.attribute("input[name=keys]", "value");
     let unseen = admin.post("/clusters/own/host-keys", &[("keys", &keys)]).await;
     assert_eq!(unseen.status, 422, "not without comparing");
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunError::Stopped);
+    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
     let form = [("keys", keys.as_str()), ("compared", "true")];
     admin.post("/clusters/own/host-keys", &form).await;
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunError::NotConnected);
+    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::NotConnected);
     tokio::join!(alice.connect("own"), bob.connect("own"));
 }
 
@@ -112,7 +116,7 @@ async fn the_host_on_the_way_is_passed_with_a_code_at_the_second_and_watched_as_
     alice.wait_until_connected("own").await;
     assert_eq!((gate.visits(), inner.visits()), (1, 1));
     let line = portal.line("alice", "own").await;
-    assert_eq!(run(&line, "hostname", &[]).await.unwrap().text(), "login1.harbour.local\n");
+    assert_eq!(run(&line, "hostname", &[]).await.unwrap().stdout_text(), "login1.harbour.local\n");
     alice.post("/clusters/own/disconnect", &[]).await;
 
     gate.change_host_key();

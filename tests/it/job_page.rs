@@ -1,6 +1,6 @@
 //! The page of a job on the real cluster: its verdict, its script, its live output, and who may see it.
 
-use portolan::ssh::{RemoteCommand, Urgency};
+use portolan::ssh::{CallUrgency, RemoteCommand};
 
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
@@ -36,9 +36,9 @@ async fn submit(portal: &TestApp, options: &[&str], script: &str) -> String {
         .args(["-c", text, "sh"])
         .args(options.iter().copied())
         .input(format!("#!/bin/bash\n{script}\n").into_bytes());
-    let done = line.run(command, Urgency::Interactive).await.unwrap();
-    assert_eq!(done.code, 0, "{}", done.complaint());
-    done.text().trim().to_owned()
+    let done = line.run(command, CallUrgency::Interactive).await.unwrap();
+    assert_eq!(done.code, 0, "{}", done.stderr_text());
+    done.stdout_text().trim().to_owned()
 }
 
 /// Opens an address again and again until it says something.
@@ -153,7 +153,7 @@ async fn a_strangers_job_is_one_that_does_not_exist() {
         assert_eq!(max.get(odd).await.status, 404, "{odd}");
     }
     let there = run(&line, "squeue", &["-h", "-j", &strange, "-o", "%T"]).await.unwrap();
-    assert_eq!(there.text().trim(), "RUNNING", "it does exist");
+    assert_eq!(there.stdout_text().trim(), "RUNNING", "it does exist");
     Cluster::get().script(&["exec", "scancel", &strange]);
 }
 
@@ -210,7 +210,7 @@ async fn the_length_of_a_log_does_not_matter() {
     let file = format!("page/slurm-{id}.out");
     let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";
     let done = run(&line, "sh", &["-c", longer, "sh", &file]).await.unwrap();
-    assert_eq!(done.code, 0, "{}", done.complaint());
+    assert_eq!(done.code, 0, "{}", done.stderr_text());
     portal.app.outputs.forget();
     let log = until_says(&max, &format!("{path}/output"), "the very end").await;
     assert!(log.text().contains("Larger than 2 GB") && log.text().len() < 200_000);

@@ -135,7 +135,7 @@ async fn after_a_restart_the_browsers_cookie_opens_the_key_again() {
     assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"), "taken over");
     let line = portal.line("alice", "own").await;
     assert_eq!((line.master().pid(), server.visits()), (master, 1), "nobody was asked");
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     alice.post("/clusters/own/disconnect", &[]).await;
     assert!(!is_alive(master));
     alice.connect("own").await;

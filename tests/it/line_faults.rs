@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portolan::cluster::Status;
-use portolan::ssh::{RemoteCommand, RunError, Urgency};
+use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
@@ -35,7 +35,7 @@ async fn where_few_sessions_are_allowed_many_callers_are_served_one_after_the_ot
         }
         let mut answers = Vec::new();
         for answer in callers.join_all().await {
-            answers.push(answer.unwrap().text().trim().parse::<u32>().unwrap());
+            answers.push(answer.unwrap().stdout_text().trim().parse::<u32>().unwrap());
         }
         answers.sort_unstable();
         assert_eq!(answers, (0..20).collect::<Vec<_>>());
@@ -46,7 +46,11 @@ async fn where_few_sessions_are_allowed_many_callers_are_served_one_after_the_ot
             callers.spawn(async move { run(&line, "sleep", &["0.7"]).await });
         }
         assert!(callers.join_all().await.iter().all(Result::is_ok));
-        assert!(line.sessions() <= most, "{} sessions, {most} are allowed", line.sessions());
+        assert!(
+            line.session_limit() <= most,
+            "{} sessions, {most} are allowed",
+            line.session_limit()
+        );
     }
 }
 
@@ -62,12 +66,16 @@ async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_s
     let there = async || Cluster::get().count_processes("sleep 4711.01") == 1;
     wait_until("the command runs", there).await;
     signal_pid(line.master().pid().try_into().unwrap(), "KILL");
-    assert_eq!(asked.await.unwrap(), Err(RunError::Lost));
+    assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
     assert!(matches!(portal.app.lines.status(portal.line_key("alice", "own").await), Status::Down));
     alice.wait_until_asked("own", "The connection was lost").await;
     assert!(alice.get("/clusters/own").await.text().contains("Reconnect"));
     assert!(portal.run_folders().is_empty(), "nothing is left");
-    assert_eq!(run(&line, "true", &[]).await, Err(RunError::NotConnected), "nothing was sent");
+    assert_eq!(
+        run(&line, "true", &[]).await,
+        Err(RunCommandError::NotConnected),
+        "nothing was sent"
+    );
 }
 
 #[tokio::test]
@@ -86,7 +94,7 @@ async fn a_command_of_which_nobody_knows_how_far_it_got_is_lost_and_not_unsent()
     let asked = tokio::spawn(async move { run(&line, "true", &[]).await });
     wait_until("ssh has taken the command over", async || files() >= before + 4).await;
     signal_pid(master.try_into().unwrap(), "KILL");
-    assert_eq!(asked.await.unwrap(), Err(RunError::Lost));
+    assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
 }
 
 #[tokio::test]
@@ -136,12 +144,12 @@ async fn commands_are_bounded_in_size_and_time_and_the_connection_goes_on() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
     let line = portal.line("alice", "own").await;
-    let much = RemoteCommand::new("seq").arg("1000000").printing_at_most(1000);
-    assert_eq!(line.run(much, Urgency::Interactive).await, Err(RunError::TooMuch));
-    let late = RemoteCommand::new("sleep").arg("4711.02").within(Duration::from_secs(1));
-    assert_eq!(line.run(late, Urgency::Interactive).await, Err(RunError::Late));
+    let much = RemoteCommand::new("seq").arg("1000000").with_max_output(1000);
+    assert_eq!(line.run(much, CallUrgency::Interactive).await, Err(RunCommandError::OutputTooLong));
+    let late = RemoteCommand::new("sleep").arg("4711.02").with_deadline(Duration::from_secs(1));
+    assert_eq!(line.run(late, CallUrgency::Interactive).await, Err(RunCommandError::TimedOut));
     assert_eq!(Cluster::get().count_processes("sleep 4711.02"), 0, "ended there too");
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     let panel = alice.get("/clusters/own/panel").await;
     assert!(panel.text().contains("The cluster did not finish in time"), "{}", panel.text());
 }
@@ -151,12 +159,12 @@ async fn callers_who_go_away_do_not_use_up_the_sessions() {
     let server = Server::start();
     let (portal, _alice) = with_alice_connected(&server).await;
     let line = portal.line("alice", "own").await;
-    let most = line.sessions();
-    let asked = || RemoteCommand::new("sleep").arg("0.4711").within(Duration::from_secs(20));
+    let most = line.session_limit();
+    let asked = || RemoteCommand::new("sleep").arg("0.4711").with_deadline(Duration::from_secs(20));
     let mut callers: Vec<_> = (0..12)
         .map(|_| {
             let line = line.clone();
-            tokio::spawn(async move { line.run(asked(), Urgency::Interactive).await })
+            tokio::spawn(async move { line.run(asked(), CallUrgency::Interactive).await })
         })
         .collect();
     wait_until("the first ones run", async || Cluster::get().count_processes("sleep 0.4711") > 0)
@@ -170,7 +178,7 @@ async fn callers_who_go_away_do_not_use_up_the_sessions() {
         others.spawn(async move { run(&line, "true", &[]).await.unwrap().code });
     }
     assert_eq!(others.join_all().await, vec![0; 12]);
-    assert_eq!(line.sessions(), most, "the server has refused none");
+    assert_eq!(line.session_limit(), most, "the server has refused none");
 }
 
 #[tokio::test]
@@ -206,6 +214,6 @@ async fn what_closes_does_not_get_into_the_way_of_what_opens() {
     alice.wait_until_connected("own").await;
     assert!(!is_alive(hanging));
     let answer = run(&portal.line("alice", "own").await, "echo", &["on"]).await;
-    assert_eq!(answer.unwrap().text(), "on\n");
+    assert_eq!(answer.unwrap().stdout_text(), "on\n");
     assert_eq!(portal.run_folders().len(), 1);
 }

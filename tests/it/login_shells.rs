@@ -27,9 +27,12 @@ async fn every_login_shell_is_connected_to_and_looked_around_in() {
         let line = portal.line("alice", user).await;
         for odd in ["two words", "$HOME `id` \\ !! 'quoted' \"too\"", "~/*", "-n", "å æ 名"] {
             let said = run(&line, "printf", &["[%s]", odd]).await.unwrap();
-            assert_eq!((said.text(), said.complaint()), (format!("[{odd}]"), String::new()));
+            assert_eq!(
+                (said.stdout_text(), said.stderr_text()),
+                (format!("[{odd}]"), String::new())
+            );
         }
         let missing = run(&line, "no-such-program", &[]).await.unwrap();
-        assert_eq!(missing.code, 127, "{shell}: {}", missing.complaint());
+        assert_eq!(missing.code, 127, "{shell}: {}", missing.stderr_text());
     }
 }

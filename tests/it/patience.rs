@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portolan::cluster::Status;
-use portolan::ssh::{RemoteCommand, RunError, Urgency};
+use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
 use crate::support::lines::run;
@@ -81,10 +81,10 @@ async fn a_connection_whose_process_hangs() {
     alice.connect("own").await;
     let line = portal.line("alice", "own").await;
     server.signal_connections("STOP");
-    let asked = RemoteCommand::new("true").within(Duration::from_secs(1));
-    assert_eq!(line.run(asked, Urgency::Interactive).await, Err(RunError::Late));
+    let asked = RemoteCommand::new("true").with_deadline(Duration::from_secs(1));
+    assert_eq!(line.run(asked, CallUrgency::Interactive).await, Err(RunCommandError::TimedOut));
     server.signal_connections("CONT");
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n", "it goes on");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n", "it goes on");
 }
 
 async fn a_network_that_is_cut_while_all_processes_live() {
@@ -95,25 +95,28 @@ async fn a_network_that_is_cut_while_all_processes_live() {
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
     let line = portal.line("alice", "own").await;
-    let short = || RemoteCommand::new("sleep").arg("1").within(Duration::from_secs(1));
+    let short = || RemoteCommand::new("sleep").arg("1").with_deadline(Duration::from_secs(1));
     let under_way = {
         let line = line.clone();
-        tokio::spawn(async move { line.run(short(), Urgency::Interactive).await })
+        tokio::spawn(async move { line.run(short(), CallUrgency::Interactive).await })
     };
     wait_until("the command is under way", async || {
-        line.tally().figures(std::time::Instant::now()).commands > 4
+        line.call_budget().stats(std::time::Instant::now()).commands > 4
     })
     .await;
     relay.cut();
-    let asked_later = line.run(short(), Urgency::Interactive).await;
+    let asked_later = line.run(short(), CallUrgency::Interactive).await;
     let under_way = under_way.await.unwrap();
     for result in [asked_later, under_way] {
-        assert!(matches!(result, Err(RunError::Late | RunError::Lost)), "{result:?}");
+        assert!(
+            matches!(result, Err(RunCommandError::TimedOut | RunCommandError::ConnectionLost)),
+            "{result:?}"
+        );
     }
     assert!(is_alive(line.master().pid()), "ssh has not noticed yet");
     relay.mend();
     assert_eq!(
-        run(&line, "echo", &["on"]).await.unwrap().text(),
+        run(&line, "echo", &["on"]).await.unwrap().stdout_text(),
         "on\n",
         "a short cut costs nothing"
     );

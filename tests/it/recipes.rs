@@ -18,7 +18,7 @@ const USER: &str = "carol";
 
 /// A site as she finds it. Its folders have the same names everywhere, so that scripts of sites can be compared.
 pub fn place(site: &Site) -> Place {
-    let gpu = |gpu: &sites::Gpu| Gpu {
+    let gpu = |gpu: &sites::SiteGpu| Gpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
         partition: gpu.partition.clone(),

@@ -68,7 +68,7 @@ async fn ten_connections_survive_a_kill_and_nobody_is_asked() {
     assert_eq!(lines.len(), 10);
     for line in lines {
         let open = app.lines.line(line.key()).unwrap();
-        let said = run(&open, "whoami", &[]).await.unwrap().text();
+        let said = run(&open, "whoami", &[]).await.unwrap().stdout_text();
         assert_eq!(said.trim(), line.remote_user);
     }
     assert_eq!(server.visits(), 10, "one sign-in each, before the first kill");
@@ -127,7 +127,7 @@ async fn a_start_ends_the_connections_of_people_lines_and_clusters_that_are_gone
     assert_eq!(portal.run_folders().len(), 2, "{:?}", portal.run_folders());
     assert!(run_dir.join("notes").exists(), "what is none of ours is left alone");
     let line = portal.line("alice", "kept").await;
-    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().text(), "on\n");
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Automation hosts: what is missing is told apart, only plain words are said, and nobody is ever asked.
 
 use portolan::domain::{LineRole, PersonId};
-use portolan::ssh::{RemoteCommand, RunError, Urgency};
+use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use portolan::store::lines::LineKey;
 
 use crate::support::server::{CODE, Server, with_robot};
@@ -77,12 +77,12 @@ async fn what_is_missing_is_told_apart() {
     says(&page, &["refused this command: sacctmgr", "such as portolan-commands"]);
     let key = portal.line_key("alice", "own").await;
     let line = portal.app.lines.line(LineKey { role: LineRole::Robot, ..key }).unwrap();
-    let asked = async |command: RemoteCommand| line.run(command, Urgency::Interactive).await;
+    let asked = async |command: RemoteCommand| line.run(command, CallUrgency::Interactive).await;
     let refused = asked(RemoteCommand::new("sinfo").arg("-h")).await;
-    assert!(matches!(&refused, Err(RunError::Rejected(words)) if words.contains("sinfo")));
+    assert!(matches!(&refused, Err(RunCommandError::Rejected(words)) if words.contains("sinfo")));
     for odd in ["two words", "$HOME", "`id`", "a;b", "'q'", "*", ""] {
         let refused = asked(RemoteCommand::new("squeue").arg(odd)).await;
-        assert!(matches!(refused, Err(RunError::Unspeakable(_))), "{odd}: {refused:?}");
+        assert!(matches!(refused, Err(RunCommandError::InvalidCommand(_))), "{odd}: {refused:?}");
     }
 }
 

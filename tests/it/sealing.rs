@@ -9,7 +9,7 @@ use portolan::config::Config;
 use portolan::domain::{LineRole, PersonId};
 use portolan::store::sealed::Column;
 use portolan::store::{self, Store};
-use portolan::vault::{MasterKey, VaultPurpose, Vault};
+use portolan::vault::{MasterKey, Vault, VaultPurpose};
 
 use crate::support::app::START;
 use crate::support::{Client, PASSWORD, TestApp};

@@ -61,7 +61,8 @@ async fn chain_key(installation: &Installation) -> Vec<u8> {
     let mut db = app.store.read().await.unwrap();
     let person = portolan::domain::PersonId(1);
     let chain = portolan::store::keys::chain(&mut db, person).await.unwrap().unwrap();
-    let inner = app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
+    let inner =
+        app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
     drop(db);
     app.store.close().await;
     let mut stretched = [0; 32];

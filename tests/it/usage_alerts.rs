@@ -3,7 +3,7 @@
 use portolan::clock::UnixTime;
 use portolan::domain::GroupId;
 use portolan::jobs::picture::Standing;
-use portolan::sites::quota::Place;
+use portolan::sites::quota::StorageQuota;
 use portolan::store;
 
 use crate::reports::{EVIL, Lab, sums};
@@ -18,7 +18,7 @@ async fn choose(world: &Lab, form: &[(&str, &str)]) {
     assert_eq!(answer.status, 303, "{}", answer.text());
 }
 
-async fn put_places(world: &Lab, places: Vec<Place>) {
+async fn put_places(world: &Lab, places: Vec<StorageQuota>) {
     let standing = Standing { places, places_at: Some(START.0), ..Standing::default() };
     let text = serde_json::to_string(&standing).unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
@@ -40,11 +40,11 @@ async fn lab() -> Lab {
     let world = Lab::new().await;
     world.put_day(0, &[(EVIL, "train", sums(85, 12, 8)), ("pia", "x", sums(1, 12, 2))]).await;
     world.grant(100.0).await;
-    let place = |label: &str, used| Place {
+    let place = |label: &str, used| StorageQuota {
         label: label.into(),
         used_bytes: used,
         limit_bytes: Some(100),
-        ..Place::default()
+        ..StorageQuota::default()
     };
     let places = vec![place("/project (project def-lab)", 93), place("/home (user pia)", 99)];
     put_places(&world, places).await;

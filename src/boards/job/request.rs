@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::super::Kind;
 use crate::clock::UnixTime;
 use crate::recipes::request::{Gpus, Memory, Request};
-use crate::sites::{JobType, Say, Site};
+use crate::sites::{JobOptionRule, Site, SiteJobType};
 
 /// The longest that a board is ever asked to run: a week.
 const LONGEST_MIN: u32 = 7 * 24 * 60;
@@ -32,9 +32,11 @@ pub fn request(
     let (sort, jobs) = (job_type(site), &site.jobs);
     let whole_node = jobs.whole_node || sort.is_some_and(|sort| sort.whole_node);
     let memory = match sort.and_then(|sort| sort.memory).unwrap_or(jobs.memory) {
-        Say::Never => None,
-        Say::Optional if whole_node => None,
-        Say::Optional | Say::Required => Some(Memory::PerNode(site.boards.memory_mb.into())),
+        JobOptionRule::Never => None,
+        JobOptionRule::Optional if whole_node => None,
+        JobOptionRule::Optional | JobOptionRule::Required => {
+            Some(Memory::PerNode(site.dashboards.memory_mb.into()))
+        }
     };
     let begin = begin.map(|at| ("--begin".to_owned(), Some(format!("uts{}", at.0))));
     Request {
@@ -42,12 +44,12 @@ pub fn request(
         account: account.map(str::to_owned),
         partition: sort
             .and_then(|sort| sort.partition.clone())
-            .filter(|_| jobs.partition != Say::Never),
+            .filter(|_| jobs.partition != JobOptionRule::Never),
         qos: sort.and_then(|sort| sort.qos.clone()),
         minutes: Some(minutes_wanted.clamp(*possible.start(), *possible.end())),
         nodes: Some(1),
         tasks: Some(1),
-        cores: Some(site.boards.cores),
+        cores: Some(site.dashboards.cores),
         memory,
         gpus: jobs.gpu_only.then(|| gpu(site)),
         others: begin.into_iter().collect(),
@@ -55,8 +57,8 @@ pub fn request(
     }
 }
 
-fn job_type(site: &Site) -> Option<&JobType> {
-    let name = site.boards.job_type.as_ref()?;
+fn job_type(site: &Site) -> Option<&SiteJobType> {
+    let name = site.dashboards.job_type.as_ref()?;
     site.jobs.types.iter().find(|kind| kind.name == *name)
 }
 
@@ -65,6 +67,11 @@ fn gpu(site: &Site) -> Gpus {
     let jobs = &site.jobs;
     let first =
         || jobs.slices.first().map(|one| &one.name).or(jobs.gpus.first().map(|one| &one.name));
-    let model = site.boards.gpu.as_ref().or_else(first).filter(|_| jobs.gpu_model != Say::Never);
+    let model = site
+        .dashboards
+        .gpu
+        .as_ref()
+        .or_else(first)
+        .filter(|_| jobs.gpu_model != JobOptionRule::Never);
     Gpus { model: model.cloned(), count: 1 }
 }

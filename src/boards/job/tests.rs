@@ -5,11 +5,11 @@ use std::process::Command;
 use super::*;
 use crate::clock::UnixTime;
 use crate::recipes::request::Directive;
-use crate::sites::{Lookup, lookup, presets};
+use crate::sites::{SiteLookup, find_site, presets};
 
 fn site(name: &str) -> &'static Site {
-    match lookup(name) {
-        Lookup::Site(site) => site,
+    match find_site(name) {
+        SiteLookup::Site(site) => site,
         other => panic!("{other:?}"),
     }
 }

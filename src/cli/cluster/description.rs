@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::app::{AppState, files};
 use crate::domain::{HostName, Label, Slug};
-use crate::sites::{self, Host, Lookup, Name, Site};
+use crate::sites::{self, Site, SiteHost, SiteLookup, SiteName};
 
 #[derive(Debug, Args)]
 pub(super) struct DescriptionArgs {
@@ -37,9 +37,9 @@ impl DescriptionArgs {
             (None, Some(file)) => from_file(file)?,
             (None, None) => otherwise,
         };
-        site.name = Name(name.clone());
+        site.name = SiteName(name.clone());
         if let Some(host) = self.host {
-            site.login.host = Some(Host(host));
+            site.login.host = Some(SiteHost(host));
         }
         if let Some(port) = self.port {
             site.login.port = port;
@@ -71,16 +71,16 @@ fn named(app: &AppState, text: &str) -> anyhow::Result<Site> {
     if text.parse::<Slug>().is_ok() && own.exists() {
         return from_file(&own);
     }
-    match sites::lookup(text) {
-        Lookup::Site(site) => Ok(site.clone()),
-        Lookup::Retired(gone) => {
-            let instead: Vec<&str> = gone.instead.iter().map(Name::as_str).collect();
+    match sites::find_site(text) {
+        SiteLookup::Site(site) => Ok(site.clone()),
+        SiteLookup::Retired(gone) => {
+            let instead: Vec<&str> = gone.instead.iter().map(SiteName::as_str).collect();
             bail!("{} Presets to use now: {}", gone.sentence, instead.join(", "))
         }
-        Lookup::Unknown { nearest: Some(name) } => {
+        SiteLookup::Unknown { nearest: Some(name) } => {
             bail!("There is no preset called {text}. Did you mean {name}?")
         }
-        Lookup::Unknown { nearest: None } => {
+        SiteLookup::Unknown { nearest: None } => {
             let names: Vec<&str> = app.presets.iter().map(|site| site.name.as_str()).collect();
             bail!("There is no preset called {text}. There are: {}", names.join(", "))
         }

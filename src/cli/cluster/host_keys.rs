@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cluster::administration::{Scanned, scan};
 use crate::cluster::known::hops;
-use crate::sites::{Fingerprint, Site};
+use crate::sites::{HostKeyFingerprint, Site};
 use crate::ssh::host_keys::HostKey;
 use crate::store::clusters::Pin;
 
@@ -28,7 +28,7 @@ pub(super) struct HostKeyArgs {
 #[derive(Debug, Clone)]
 enum Named {
     /// By its fingerprint.
-    Print(Fingerprint),
+    Print(HostKeyFingerprint),
     /// As it is, and of which host.
     Whole(&'static str, HostKey),
 }
@@ -75,7 +75,7 @@ impl HostKeyArgs {
                 let published = if host.is_published(&key) { ", as published" } else { "" };
                 let (what, print) = (hop_words(host.hop), key.fingerprint());
                 say!("{what} {}: {} {print}{published}", host.host.as_str(), key.kind());
-                pins.push((host.hop.to_owned(), key.line()));
+                pins.push((host.hop.to_owned(), key.to_line()));
             }
         }
         Ok(pins)

@@ -10,7 +10,7 @@ use crate::cluster::Known;
 use crate::cluster::administration::{Refused, hosts};
 use crate::config::Config;
 use crate::domain::Slug;
-use crate::sites::{Name, Site};
+use crate::sites::{Site, SiteName};
 use crate::store;
 use crate::store::clusters::Pin;
 
@@ -67,7 +67,7 @@ async fn add(app: &AppState, args: NewArgs) -> anyhow::Result<()> {
     if known.is_some() {
         bail!("There is a cluster called {name} already. To change it: portolan cluster change");
     }
-    let nothing_known = Site::plain(Name(args.name.clone()), name);
+    let nothing_known = Site::with_defaults(SiteName(args.name.clone()), name);
     let site = args.description.read(app, &args.name, nothing_known)?;
     let pins = args.keys.choose(&site).await?;
     match app.lines.add_cluster(&Actor::command_line(), &site, &pins).await {
@@ -119,7 +119,7 @@ async fn take_over(app: &AppState) -> anyhow::Result<std::fs::File> {
 fn same_keys(pins: &[Pin], known: &Known) -> bool {
     let mut chosen = pins.to_vec();
     let mut present: Vec<Pin> =
-        known.pins.iter().map(|(hop, key)| (hop.clone(), key.line())).collect();
+        known.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
     chosen.sort();
     present.sort();
     chosen == present

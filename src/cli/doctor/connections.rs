@@ -4,7 +4,7 @@ use super::super::upkeep;
 use super::Finding;
 use crate::app;
 use crate::config::Config;
-use crate::ssh::Master;
+use crate::ssh::ControlMaster;
 
 /// `SSH_ASKPASS_REQUIRE`, by which one-time codes reach the browser, came with this version.
 const OLDEST_SSH: (u32, u32) = (8, 4);
@@ -106,7 +106,7 @@ async fn open_now(config: &Config) -> Option<Finding> {
     }
     let mut open = 0;
     for folder in upkeep::folders(config) {
-        open += usize::from(Master::find(&folder).await.is_some());
+        open += usize::from(ControlMaster::find(&folder).await.is_some());
     }
     let words = match open {
         0 => "None is open.".to_owned(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::ssh::Dialect;
+use crate::ssh::CommandDialect;
 
 const MARK: &str = "k3j9x0ab";
 
@@ -38,7 +38,7 @@ fn bench(answer: &str) -> tempfile::TempDir {
 /// Runs the command as a server would; gives it the first `sent` bytes of the script, and the word if it may go.
 fn run(shell: &str, bench: &Path, parcel: Parcel<'_>, sent: usize, go: &str) -> Outcome {
     let (command, _) = command(MARK, parcel);
-    let line = command.line(&Dialect::Bare).unwrap();
+    let line = command.to_command_line(&CommandDialect::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
         .args(["-c", &line])
@@ -69,7 +69,7 @@ fn run(shell: &str, bench: &Path, parcel: Parcel<'_>, sent: usize, go: &str) -> 
     stdout.read_to_end(&mut printed).unwrap();
     let ended = child.wait_with_output().unwrap();
     let output =
-        Output { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
+        CommandOutput { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
     outcome(MARK, given, Ok(output))
 }
 
@@ -168,11 +168,16 @@ fn what_sbatch_does_is_told_apart() {
 
 #[test]
 fn failures_before_the_word_are_certain_and_afterwards_not() {
-    for error in [RunError::Late, RunError::Lost, RunError::TooMuch, RunError::NotConnected] {
+    for error in [
+        RunCommandError::TimedOut,
+        RunCommandError::ConnectionLost,
+        RunCommandError::OutputTooLong,
+        RunCommandError::NotConnected,
+    ] {
         assert!(matches!(outcome(MARK, false, Err(error.clone())), Outcome::NotNow(_)));
         assert!(matches!(outcome(MARK, true, Err(error)), Outcome::Unsure(_)));
     }
-    let half = Output {
+    let half = CommandOutput {
         code: 0,
         stdout: format!("{MARK} ready\n{MARK} begin\n200").into_bytes(),
         stderr: Vec::new(),
@@ -184,20 +189,21 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
 #[test]
 fn automation_hosts_get_none() {
     let (command, _) = command(MARK, parcel("#!/bin/sh\n", &[]));
-    let refused = command.line(&Dialect::Robot).unwrap_err();
-    let done = outcome(MARK, false, Err(RunError::Unspeakable(refused)));
+    let refused = command.to_command_line(&CommandDialect::Automation).unwrap_err();
+    let done = outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
     assert!(matches!(done, Outcome::Never(_)));
     assert!(!SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SCRIPT.is_ascii());
 }
 
-fn part(code: i32, stdout: &str, stderr: &str) -> Output {
-    Output { code, stdout: stdout.into(), stderr: stderr.into() }
+fn part(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
+    CommandOutput { code, stdout: stdout.into(), stderr: stderr.into() }
 }
 
 #[test]
 fn a_look_says_absent_only_if_both_have_answered() {
-    let look =
-        |queue: Output, history: Output| Look { fields: MARK.to_owned(), queue, history }.of("tok");
+    let look = |queue: CommandOutput, history: CommandOutput| {
+        Look { fields: MARK.to_owned(), queue, history }.of("tok")
+    };
     let none = || part(0, "", "");
     let there = part(0, "7_[1-2]_k3j9x0abname_k3j9x0abportolan:tok_k3j9x0ab\n", "");
     let bad = || part(1, "", "squeue: error: Unable to contact slurm controller");

@@ -5,7 +5,7 @@ use crate::explain::sizes::{count, memory};
 use crate::explain::sorts::{partitions, sorts};
 use crate::recipes::place::{Partition, Place};
 use crate::recipes::request::{Gpus, Memory, Request, Sets};
-use crate::sites::{Family, Say};
+use crate::sites::{JobOptionRule, SiteFamily};
 
 /// What it wants of each node, as little as that can be.
 struct Wanted {
@@ -165,7 +165,7 @@ fn models(gpus: &Gpus, request: &Request, found: &mut Found<'_>) {
     if known.is_some_and(|one| one.is_slice) && request.all_gpus() > 1 {
         let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
         let site = &place.site;
-        if site.family == Family::Alliance && site.jobs.gpu_model == Say::Required {
+        if site.family == SiteFamily::Alliance && site.jobs.gpu_model == JobOptionRule::Required {
             found.by_rule("jobs.gpu_model", Sets::Gpus, sentence);
         } else {
             found.warning(Sets::Gpus, sentence);

@@ -3,7 +3,7 @@
 use super::Found;
 use crate::recipes::place::{Account, Place};
 use crate::recipes::request::{Request, Sets};
-use crate::sites::Family;
+use crate::sites::SiteFamily;
 
 /// The account that a request names, by the name people use or by Slurm's own.
 pub(super) fn account<'a>(request: &Request, place: &'a Place) -> Option<&'a Account> {
@@ -27,7 +27,7 @@ pub(super) fn look(request: &Request, found: &mut Found<'_>) {
         }
     };
     let Some(name) = &request.account else {
-        let is_asked = place.site.family == Family::Alliance && fitting.len() > 1;
+        let is_asked = place.site.family == SiteFamily::Alliance && fitting.len() > 1;
         if place.site.jobs.account_required || is_asked {
             found.by_rule(
                 "jobs.account_required",

@@ -105,7 +105,7 @@ fn slices(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
     if !is_whole {
         return Vec::new();
     }
-    let one = |slice: &crate::sites::Slice| {
+    let one = |slice: &crate::sites::SiteGpuSlice| {
         let mut changed = request.clone();
         changed.gpus.as_mut()?.model = Some(slice.name.clone());
         offer(&changed, place, now, vec![(Sets::GpuModel, slice.name.clone())], |paid| {

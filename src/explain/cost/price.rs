@@ -5,7 +5,7 @@ use crate::explain::sizes::{count, memory};
 use crate::explain::sorts::{factor_names, is_whole, partitions};
 use crate::recipes::place::Place;
 use crate::recipes::request::Request;
-use crate::sites::{Per, Site};
+use crate::sites::{BillingBasis, Site};
 
 /// What is paid in an hour.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,9 +53,10 @@ pub(super) fn price(request: &Request, place: &Place) -> Price {
 }
 
 /// The value of the first of these names that has one.
-fn factor(site: &Site, per: Per, names: &[&str]) -> Option<f64> {
+fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
     let one = |name: &&str| {
-        let fits = |factor: &&crate::sites::Factor| factor.per == per && factor.name == *name;
+        let fits =
+            |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
         site.units.factors.iter().find(fits).map(|factor| factor.value)
     };
     names.iter().find_map(one)
@@ -80,13 +81,13 @@ fn in_units(request: &Request, place: &Place, names: &[&str], unit: &str) -> Pri
     let known = |name: &&&str| site.units.factors.iter().any(|factor| factor.name == ***name);
     let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
     let gpus = u64::from(request.all_gpus());
-    if let (Some(each), 0) = (factor(site, Per::Node, &names), gpus) {
+    if let (Some(each), 0) = (factor(site, BillingBasis::Node, &names), gpus) {
         price.parts.push(whole_nodes(nodes(request, place), each));
         return price;
     }
     if gpus > 0 {
         let name = site.units.name.as_deref().unwrap_or("GPU");
-        match factor(site, Per::Gpu, &names) {
+        match factor(site, BillingBasis::Gpu, &names) {
             Some(each) => price.parts.push(Part {
                 what: What::Gpus,
                 words: count(gpus, "GPU"),
@@ -112,11 +113,11 @@ fn in_units(request: &Request, place: &Place, names: &[&str], unit: &str) -> Pri
         return price;
     }
     let cores = u64::from(request.all_cores());
-    let of_cores = float(cores) * factor(site, Per::Core, &names).unwrap_or(1.0);
+    let of_cores = float(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
     price
         .parts
         .insert(0, Part { what: What::Cores, words: count(cores, "core"), counts: of_cores });
-    match (held_mb(request, site), factor(site, Per::Gib, &names)) {
+    match (held_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
         (Some(mb), Some(each)) => price.parts.insert(1, of_memory(mb, each)),
         (Some(_), None) if counts_memory(site) => price.notes.push(
             "Memory counts as well here, but this portal does not know how much. A job that asks for much memory may \
@@ -141,7 +142,7 @@ fn in_reference_gpus(request: &Request, place: &Place) -> Price {
             "Which GPU it would get is not said, so its reference units (RGU) are not known.";
         return in_gpu_hours(request, place, vec![note.to_owned()]);
     };
-    let Some(each) = factor(site, Per::Gpu, &[model]) else {
+    let Some(each) = factor(site, BillingBasis::Gpu, &[model]) else {
         let note = format!(
             "How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal."
         );
@@ -186,11 +187,11 @@ fn in_reference_gpus(request: &Request, place: &Place) -> Price {
 /// whole one.
 fn bundle(site: &Site, model: &str) -> Option<(f64, f64)> {
     let ratio = |name: &str, cores: Option<u16>, gib: Option<u16>| {
-        let each = factor(site, Per::Gpu, &[name])?;
+        let each = factor(site, BillingBasis::Gpu, &[name])?;
         let (cores, gib) = (f64::from(cores?), f64::from(gib?));
         (cores > 0.0 && gib > 0.0).then(|| (cores / each, gib / each))
     };
-    let of_gpu = |gpu: &crate::sites::Gpu| ratio(&gpu.name, gpu.cores, gpu.node_memory_gb);
+    let of_gpu = |gpu: &crate::sites::SiteGpu| ratio(&gpu.name, gpu.cores, gpu.node_memory_gb);
     if let Some(gpu) = site.jobs.gpus.iter().find(|gpu| gpu.name == model) {
         return of_gpu(gpu);
     }
@@ -280,7 +281,7 @@ pub fn reference_units(
     cores: u64,
     memory_mb: u64,
 ) -> Option<f64> {
-    let by_gpus = float(gpus) * factor(site, Per::Gpu, &[model])?;
+    let by_gpus = float(gpus) * factor(site, BillingBasis::Gpu, &[model])?;
     let Some((cores_of_unit, gib_of_unit)) = bundle(site, model) else { return Some(by_gpus) };
     let by_memory = float(memory_mb) / 1024.0 / gib_of_unit;
     Some(by_gpus.max(float(cores) / cores_of_unit).max(by_memory))

@@ -150,8 +150,9 @@ fn each_task_of_an_array_pays() {
 
 #[test]
 fn what_is_left_is_that_of_the_account() {
-    let told =
-        crate::sites::cost::read("Account  Cpu hours\nnn1k  Available  5.00\nnn2k  Used  1\n");
+    let told = crate::sites::cost::parse_cost(
+        "Account  Cpu hours\nnn1k  Available  5.00\nnn2k  Used  1\n",
+    );
     assert_eq!(
         (left(&told, "nn1k"), left(&told, "nn2k"), left(&told, "x")),
         (Some(5.0), None, None)

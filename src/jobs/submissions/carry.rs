@@ -11,7 +11,7 @@ use crate::cluster::Known;
 use crate::cluster::submit::{self, Look, Outcome, Parcel, Seen};
 use crate::jobs::QueueKey;
 use crate::slurm::submit::{Answer, Carrier};
-use crate::ssh::{Line, RunError};
+use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
 
 /// It is sent at most so many times by itself.
@@ -24,7 +24,7 @@ const LOST: &str = "It did not reach Slurm.";
 
 /// What is needed to do anything.
 struct Ground {
-    line: Arc<Line>,
+    line: Arc<ClusterConnection>,
     user: String,
     spacing: Duration,
 }
@@ -161,7 +161,7 @@ impl Submissions {
         Ok(next.map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now())))
     }
 
-    async fn look(&self, ground: &Ground, since: UnixTime) -> Result<Look, RunError> {
+    async fn look(&self, ground: &Ground, since: UnixTime) -> Result<Look, RunCommandError> {
         submit::look(&ground.line, &ground.user, since, self.0.parts.pace.look_within).await
     }
 
@@ -293,7 +293,7 @@ impl Submissions {
         let line = store::lines::get(&mut db, key.line()).await?;
         let cluster = store::clusters::get(&mut db, key.cluster).await?;
         let (Some(line), Some(cluster)) = (line, cluster) else {
-            return Ok(Err(RunError::NotConnected.to_string()));
+            return Ok(Err(RunCommandError::NotConnected.to_string()));
         };
         let known = Known::of(&mut db, cluster).await?;
         let spacing = Duration::from_secs(known.site.limits.submit_spacing_s.into());

@@ -3,14 +3,14 @@
 use http::StatusCode;
 use proptest::prelude::*;
 
-use super::world::{evil, passage, patient, request, text, told};
-use crate::proxy::answer::incoming;
-use crate::proxy::request::Kind;
-use crate::proxy::{Failure, pass};
+use super::world::{hostile_upstream, passage, patient, request, response_shown_for, text};
+use crate::proxy::request::ProxyRequestKind;
+use crate::proxy::response::prepare_response;
+use crate::proxy::{ProxyError, forward_request};
 
 #[tokio::test]
 async fn an_upstream_speaks_for_itself_only() {
-    let answer = told(
+    let answer = response_shown_for(
         "HTTP/1.0 200 Very Fine\r\nContent-Length: 2\r\nContent-Type: text/html\r\n\
          Content-Security-Policy: default-src 'self'\r\nContent-Security-Policy: img-src *\r\n\
          Content-Encoding: gzip\r\nETag: \"x\"\r\nCache-Control: no-store\r\n\
@@ -46,24 +46,30 @@ async fn an_upstream_speaks_for_itself_only() {
 
 #[tokio::test]
 async fn compressed_bytes_pass_as_they_are() {
-    let answer =
-        told("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\nno gzip")
-            .await
-            .unwrap();
+    let answer = response_shown_for(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\nno gzip",
+    )
+    .await
+    .unwrap();
     assert_eq!(text(answer).await, "no gzip");
 }
 
 #[tokio::test]
 async fn redirects_stay_inside() {
-    let answer =
-        told("HTTP/1.1 302 Found\r\nLocation: http://localhost/x\r\nContent-Length: 0\r\n\r\n");
+    let answer = response_shown_for(
+        "HTTP/1.1 302 Found\r\nLocation: http://localhost/x\r\nContent-Length: 0\r\n\r\n",
+    );
     assert_eq!(answer.await.unwrap().headers()["location"], "/b/word/app/x");
     for elsewhere in [
         "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 201 Created\r\nLocation: //elsewhere/\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
     ] {
-        assert_eq!(told(elsewhere).await.unwrap_err(), Failure::Broken, "{elsewhere}");
+        assert_eq!(
+            response_shown_for(elsewhere).await.unwrap_err(),
+            ProxyError::BadResponse,
+            "{elsewhere}"
+        );
     }
 }
 
@@ -81,16 +87,20 @@ async fn answers_that_contradict_themselves_are_not_shown() {
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
     ] {
-        assert_eq!(told(answer).await.unwrap_err(), Failure::Broken, "{answer}");
+        assert_eq!(
+            response_shown_for(answer).await.unwrap_err(),
+            ProxyError::BadResponse,
+            "{answer}"
+        );
     }
 }
 
 #[tokio::test]
 async fn lengths_and_missing_bodies_are_told_right() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         while let Some(head) = peer.head().await {
             let path = head.split(' ').nth(1).unwrap();
-            peer.say(match path {
+            peer.send(match path {
                 "/head" => "HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n",
                 "/204" => "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
                 "/304" => "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 77\r\n\r\n",
@@ -136,7 +146,7 @@ async fn lengths_and_missing_bodies_are_told_right() {
             "2\r\nok\r\n0\r\n\r\n",
         ),
     ] {
-        front.say(format!("{ask} HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n")).await;
+        front.send(format!("{ask} HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n")).await;
         let head = front.head().await.unwrap();
         assert!(head.starts_with(begins) && head.contains(holds), "{ask}: {head}");
         assert!(!head.contains("trailer") && !head.contains("content-length: 5"), "{ask}: {head}");
@@ -147,12 +157,16 @@ async fn lengths_and_missing_bodies_are_told_right() {
 
 #[tokio::test]
 async fn the_status_of_an_error_passes() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n")
-            .await;
+        peer.send(
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n",
+        )
+        .await;
     });
-    let answer = pass(&evil.upstream, passage("/"), request(http::Method::GET, &[])).await.unwrap();
+    let answer = forward_request(&evil.upstream, passage("/"), request(http::Method::GET, &[]))
+        .await
+        .unwrap();
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()["retry-after"], "3");
 }
@@ -174,7 +188,7 @@ proptest! {
             0..12,
         ),
         status in 100_u16..=999,
-        kind in prop::sample::select(vec![Kind::Plain, Kind::WebSocket]),
+        kind in prop::sample::select(vec![ProxyRequestKind::Plain, ProxyRequestKind::WebSocket]),
     ) {
         let mut made = http::Response::new(());
         *made.status_mut() = StatusCode::from_u16(status).unwrap();
@@ -184,7 +198,7 @@ proptest! {
                 made.headers_mut().append(name, value);
             }
         }
-        if let Ok(parts) = incoming(made.into_parts().0, kind, &passage("/x")) {
+        if let Ok(parts) = prepare_response(made.into_parts().0, kind, &passage("/x")) {
             for gone in ["set-cookie", "transfer-encoding", "access-control-allow-origin"] {
                 prop_assert!(!parts.headers.contains_key(gone));
             }

@@ -8,14 +8,14 @@ use http::{Method, Request};
 use http_body_util::Full;
 use tokio::sync::{Notify, mpsc};
 
-use super::world::{Evil, always, evil, impatient, passage, patient, text};
-use crate::proxy::{Failure, Limits, pass};
+use super::world::{HostileUpstream, always, hostile_upstream, impatient, passage, patient, text};
+use crate::proxy::{ProxyError, ProxyLimits, forward_request};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[tokio::test]
 async fn a_connection_serves_one_request_after_the_other() {
-    let evil = evil(patient(), |peer, _| always(peer, OK));
+    let evil = hostile_upstream(patient(), |peer, _| always(peer, OK));
     for _ in 0..20 {
         assert_eq!(text(evil.get("/").await.unwrap()).await, "ok");
     }
@@ -26,10 +26,10 @@ async fn a_connection_serves_one_request_after_the_other() {
 async fn kept_connections_are_closed_after_a_while_and_with_the_upstream() {
     let closed = Arc::new(Notify::new());
     let there = Arc::clone(&closed);
-    let brief = Limits { kept_for: Duration::from_millis(50), ..patient() };
+    let brief = ProxyLimits { keep_idle_for: Duration::from_millis(50), ..patient() };
     for limits in [brief, patient()] {
         let there = Arc::clone(&there);
-        let evil = evil(limits, move |peer, _| {
+        let evil = hostile_upstream(limits, move |peer, _| {
             let there = Arc::clone(&there);
             async move {
                 always(peer, OK).await;
@@ -37,20 +37,20 @@ async fn kept_connections_are_closed_after_a_while_and_with_the_upstream() {
             }
         });
         assert_eq!(text(evil.get("/").await.unwrap()).await, "ok");
-        if limits.kept_for == brief.kept_for {
+        if limits.keep_idle_for == brief.keep_idle_for {
             closed.notified().await;
         }
         drop(evil);
-        if limits.kept_for != brief.kept_for {
+        if limits.keep_idle_for != brief.keep_idle_for {
             closed.notified().await;
         }
     }
 }
 
 /// An upstream whose first connection answers once and ends when it is asked again; others answer always.
-fn fickle(heads: &Arc<AtomicUsize>) -> Evil {
+fn fickle(heads: &Arc<AtomicUsize>) -> HostileUpstream {
     let heads = Arc::clone(heads);
-    evil(patient(), move |mut peer, number| {
+    hostile_upstream(patient(), move |mut peer, number| {
         let heads = Arc::clone(&heads);
         async move {
             while peer.head().await.is_some() {
@@ -58,7 +58,7 @@ fn fickle(heads: &Arc<AtomicUsize>) -> Evil {
                 if number == 0 && asked > 0 {
                     return;
                 }
-                peer.say(OK).await;
+                peer.send(OK).await;
             }
         }
     })
@@ -82,25 +82,25 @@ async fn but_nothing_is_done_twice() {
         let evil = fickle(&heads);
         assert_eq!(text(evil.get("/").await.unwrap()).await, "ok");
         let request = Request::builder().method(method).uri("/").body(Full::from(body)).unwrap();
-        let failure = pass(&evil.upstream, passage("/"), request).await.unwrap_err();
-        assert_eq!(failure, Failure::Unreachable);
+        let failure = forward_request(&evil.upstream, passage("/"), request).await.unwrap_err();
+        assert_eq!(failure, ProxyError::Unreachable);
         assert_eq!((heads.load(Ordering::SeqCst), evil.dials()), (2, 1));
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_is_not_used() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say(OK).await;
+        peer.send(OK).await;
     });
     for _ in 0..10 {
         let request = Request::post("/").body(Full::from("x")).unwrap();
-        let answer = pass(&evil.upstream, passage("/"), request).await;
+        let answer = forward_request(&evil.upstream, passage("/"), request).await;
         // Whether the end is noticed before the next request begins is a matter of luck; that it is not sent twice is not.
         match answer {
             Ok(answer) => assert_eq!(text(answer).await, "ok"),
-            Err(failure) => assert_eq!(failure, Failure::Unreachable),
+            Err(failure) => assert_eq!(failure, ProxyError::Unreachable),
         }
     }
     assert!(evil.dials() <= 10);
@@ -108,18 +108,22 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
 
 #[tokio::test]
 async fn there_are_only_so_many_at_a_time() {
-    let limits =
-        Limits { connections: 2, head: patient().head, idle: patient().idle, ..impatient() };
+    let limits = ProxyLimits {
+        connections: 2,
+        head: patient().head,
+        body_idle: patient().body_idle,
+        ..impatient()
+    };
     let (asked, mut asks) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gate = Arc::clone(&go);
-    let evil = evil(limits, move |mut peer, _| {
+    let evil = hostile_upstream(limits, move |mut peer, _| {
         let (asked, gate) = (asked.clone(), Arc::clone(&gate));
         async move {
             while peer.head().await.is_some() {
                 asked.send(()).unwrap();
                 gate.notified().await;
-                peer.say(OK).await;
+                peer.send(OK).await;
             }
         }
     });
@@ -131,7 +135,7 @@ async fn there_are_only_so_many_at_a_time() {
     let two = [ask(), ask()];
     asks.recv().await.unwrap();
     asks.recv().await.unwrap();
-    assert_eq!(evil.get("/").await.unwrap_err(), Failure::Busy);
+    assert_eq!(evil.get("/").await.unwrap_err(), ProxyError::Busy);
     assert_eq!(evil.dials(), 2);
     go.notify_one();
     go.notify_one();
@@ -147,7 +151,10 @@ async fn there_are_only_so_many_at_a_time() {
 
 #[tokio::test]
 async fn many_at_once_share_the_places() {
-    let evil = Arc::new(evil(Limits { connections: 4, ..patient() }, |peer, _| always(peer, OK)));
+    let evil =
+        Arc::new(hostile_upstream(ProxyLimits { connections: 4, ..patient() }, |peer, _| {
+            always(peer, OK)
+        }));
     let asks = (0..200).map(|_| {
         let evil = Arc::clone(&evil);
         tokio::spawn(async move { text(evil.get("/").await.unwrap()).await })

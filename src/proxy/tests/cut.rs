@@ -7,18 +7,18 @@ use http_body_util::BodyExt as _;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{Evil, evil, impatient, passage, patient, request};
-use crate::proxy::{Cut, Failure, Limits, Passage, pass};
+use super::world::{HostileUpstream, hostile_upstream, impatient, passage, patient, request};
+use crate::proxy::{BodyCutError, ProxyContext, ProxyError, ProxyLimits, forward_request};
 
 /// An upstream that begins an answer and then is silent, and a word when its connection has ended.
-fn beginning(limits: Limits, begin: &'static str) -> (Evil, Arc<Notify>) {
+fn beginning(limits: ProxyLimits, begin: &'static str) -> (HostileUpstream, Arc<Notify>) {
     let ended = Arc::new(Notify::new());
     let there = Arc::clone(&ended);
-    let evil = evil(limits, move |mut peer, _| {
+    let evil = hostile_upstream(limits, move |mut peer, _| {
         let there = Arc::clone(&there);
         async move {
             peer.head().await.unwrap();
-            peer.say(begin).await;
+            peer.send(begin).await;
             peer.rest().await;
             there.notify_one();
         }
@@ -28,7 +28,7 @@ fn beginning(limits: Limits, begin: &'static str) -> (Evil, Arc<Notify>) {
 
 const BEGIN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
 
-async fn why(body: &mut crate::proxy::Body) -> Cut {
+async fn why(body: &mut crate::proxy::ProxyBody) -> BodyCutError {
     loop {
         if let Err(error) = body.frame().await.expect("it ended as if it were whole") {
             return *error.downcast_ref().unwrap();
@@ -40,18 +40,18 @@ async fn why(body: &mut crate::proxy::Body) -> Cut {
 async fn an_answer_that_stops_moving_is_cut() {
     let (evil, ended) = beginning(impatient(), BEGIN);
     let mut body = evil.get("/").await.unwrap().into_body();
-    assert_eq!(why(&mut body).await, Cut::Idle);
+    assert_eq!(why(&mut body).await, BodyCutError::Idle);
     assert!(body.frame().await.is_none());
     ended.notified().await;
 }
 
 #[tokio::test]
 async fn a_reader_who_stops_reading_does_not_hold_the_upstream() {
-    let limits = Limits { connections: 1, ..impatient() };
+    let limits = ProxyLimits { connections: 1, ..impatient() };
     let (evil, ended) = beginning(limits, BEGIN);
     let mut body = evil.get("/").await.unwrap().into_body();
     ended.notified().await;
-    assert_eq!(why(&mut body).await, Cut::Idle);
+    assert_eq!(why(&mut body).await, BodyCutError::Idle);
     // Its place is free again.
     evil.get("/").await.unwrap();
 }
@@ -60,16 +60,17 @@ async fn a_reader_who_stops_reading_does_not_hold_the_upstream() {
 async fn what_may_not_go_on_is_cut_at_once() {
     let (evil, ended) = beginning(patient(), BEGIN);
     let until = CancellationToken::new();
-    let passage = Passage { until: until.clone(), ..passage("/") };
-    let answer = pass(&evil.upstream, passage.clone(), request(Method::GET, &[])).await.unwrap();
+    let passage = ProxyContext { cancel: until.clone(), ..passage("/") };
+    let answer =
+        forward_request(&evil.upstream, passage.clone(), request(Method::GET, &[])).await.unwrap();
     let mut body = answer.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "abc");
     let (cut, ()) = tokio::join!(why(&mut body), async { until.cancel() });
-    assert_eq!(cut, Cut::Ended);
+    assert_eq!(cut, BodyCutError::Ended);
     ended.notified().await;
 
-    let late = pass(&evil.upstream, passage, request(Method::GET, &[])).await;
-    assert_eq!(late.unwrap_err(), Failure::Gone);
+    let late = forward_request(&evil.upstream, passage, request(Method::GET, &[])).await;
+    assert_eq!(late.unwrap_err(), ProxyError::ClientGone);
     assert_eq!(evil.dials(), 1);
 }
 
@@ -78,7 +79,7 @@ async fn a_browser_sees_the_cut() {
     let (evil, ended) = beginning(patient(), BEGIN);
     let until = CancellationToken::new();
     let mut front = evil.front_until(&until);
-    front.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    front.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(front.head().await.unwrap().contains("content-length: 10\r\n"));
     assert_eq!(front.read(3).await, b"abc");
     until.cancel();
@@ -90,7 +91,7 @@ async fn a_browser_sees_the_cut() {
 async fn waiting_for_an_answer_is_cut_too() {
     let (asked, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, there) = (Arc::clone(&asked), Arc::clone(&ended));
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let (here, there) = (Arc::clone(&here), Arc::clone(&there));
         async move {
             peer.head().await.unwrap();
@@ -100,13 +101,13 @@ async fn waiting_for_an_answer_is_cut_too() {
         }
     });
     let until = CancellationToken::new();
-    let passage = Passage { until: until.clone(), ..passage("/") };
-    let asking = pass(&evil.upstream, passage, request(Method::GET, &[]));
+    let passage = ProxyContext { cancel: until.clone(), ..passage("/") };
+    let asking = forward_request(&evil.upstream, passage, request(Method::GET, &[]));
     let (answer, ()) = tokio::join!(asking, async {
         asked.notified().await;
         until.cancel();
     });
-    assert_eq!(answer.unwrap_err(), Failure::Gone);
+    assert_eq!(answer.unwrap_err(), ProxyError::ClientGone);
     ended.notified().await;
 }
 
@@ -115,7 +116,7 @@ async fn an_upload_is_cut_too() {
     let part = Arc::new(Notify::new());
     let ended = Arc::new(Notify::new());
     let (here, there) = (Arc::clone(&part), Arc::clone(&ended));
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let (here, there) = (Arc::clone(&here), Arc::clone(&there));
         async move {
             peer.head().await.unwrap();
@@ -127,7 +128,7 @@ async fn an_upload_is_cut_too() {
     });
     let until = CancellationToken::new();
     let mut front = evil.front_until(&until);
-    front.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc").await;
+    front.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc").await;
     part.notified().await;
     until.cancel();
     ended.notified().await;
@@ -137,9 +138,10 @@ async fn an_upload_is_cut_too() {
 #[tokio::test]
 async fn an_upload_that_is_answered_already_is_not_left_running() {
     let (evil, ended) = beginning(patient(), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let never = futures_util::stream::pending::<Result<http_body::Frame<bytes::Bytes>, Failure>>();
+    let never =
+        futures_util::stream::pending::<Result<http_body::Frame<bytes::Bytes>, ProxyError>>();
     let request = Request::post("/").body(http_body_util::StreamBody::new(never)).unwrap();
-    let answer = pass(&evil.upstream, passage("/"), request).await.unwrap();
+    let answer = forward_request(&evil.upstream, passage("/"), request).await.unwrap();
     assert_eq!(answer.status(), 200);
     ended.notified().await;
 }

@@ -8,7 +8,7 @@ use tokio::io::Interest;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{Evil, evil, patient};
+use super::world::{HostileUpstream, hostile_upstream, patient};
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -17,7 +17,7 @@ const UNDER_WAY: u64 = 2 * MEGABYTE;
 
 /// An upstream that sends as fast as it can.
 struct Hose {
-    evil: Evil,
+    evil: HostileUpstream,
     sent: Arc<AtomicU64>,
     /// Told each time that it has to wait for the reader.
     blocked: Arc<Notify>,
@@ -29,11 +29,11 @@ fn hose(bytes: u64) -> Hose {
     let (sent, blocked) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let broken = CancellationToken::new();
     let (count, waits, ended) = (Arc::clone(&sent), Arc::clone(&blocked), broken.clone());
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let (count, waits, ended) = (Arc::clone(&count), Arc::clone(&waits), ended.clone());
         async move {
             peer.head().await.unwrap();
-            peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n")).await;
+            peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n")).await;
             let piece = vec![b'x'; 64 * 1024];
             while count.load(Ordering::SeqCst) < bytes {
                 let left = usize::try_from(bytes - count.load(Ordering::SeqCst)).unwrap();
@@ -74,7 +74,7 @@ async fn through_a_server_too() {
     let all = 50 * MEGABYTE;
     let hose = hose(all);
     let mut front = hose.evil.front();
-    front.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    front.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     front.head().await.unwrap();
     hose.blocked.notified().await;
     assert!(hose.sent.load(Ordering::SeqCst) < 2 * UNDER_WAY);
@@ -93,7 +93,7 @@ async fn a_reader_who_goes_away_ends_it_at_the_upstream() {
 
     let closed = hose(300 * MEGABYTE);
     let mut front = closed.evil.front();
-    front.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    front.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     front.head().await.unwrap();
     drop(front);
     closed.broken.cancelled().await;
@@ -103,7 +103,7 @@ async fn a_reader_who_goes_away_ends_it_at_the_upstream() {
 async fn who_goes_away_before_the_answer_ends_the_request_too() {
     let (asked, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, there) = (Arc::clone(&asked), Arc::clone(&ended));
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let (here, there) = (Arc::clone(&here), Arc::clone(&there));
         async move {
             peer.head().await.unwrap();
@@ -119,7 +119,7 @@ async fn who_goes_away_before_the_answer_ends_the_request_too() {
     ended.notified().await;
 
     let mut front = evil.front();
-    front.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    front.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     asked.notified().await;
     drop(front);
     ended.notified().await;
@@ -127,11 +127,11 @@ async fn who_goes_away_before_the_answer_ends_the_request_too() {
 
 #[tokio::test]
 async fn an_answer_without_end_streams_on() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
         for _ in 0..3 {
-            peer.say("4\r\ntick\r\n").await;
+            peer.send("4\r\ntick\r\n").await;
             // Goes on only when the browser has it.
             peer.read(0).await;
         }

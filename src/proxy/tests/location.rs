@@ -4,11 +4,11 @@ use http::HeaderValue;
 use proptest::prelude::*;
 
 use super::world::passage;
-use crate::proxy::location::confine;
+use crate::proxy::location::confine_location;
 
 fn leads(location: &str, from: &str) -> Option<String> {
     let value = HeaderValue::from_bytes(location.as_bytes()).unwrap();
-    confine(&value, &passage(from)).map(|place| place.to_str().unwrap().to_owned())
+    confine_location(&value, &passage(from)).map(|place| place.to_str().unwrap().to_owned())
 }
 
 #[test]
@@ -85,7 +85,7 @@ proptest! {
     ) {
         let text = [scheme.as_bytes(), bytes.as_slice()].concat();
         let Ok(value) = HeaderValue::from_bytes(&text) else { return Ok(()) };
-        if let Some(place) = confine(&value, &passage("/dir/page?q")) {
+        if let Some(place) = confine_location(&value, &passage("/dir/page?q")) {
             let place = place.to_str().unwrap();
             prop_assert!(place.starts_with("/b/word/app/"), "{place}");
             let path = place.split(['?', '#']).next().unwrap().to_ascii_lowercase();

@@ -4,9 +4,9 @@ use http::{Method, Request, Version};
 use http_body_util::Empty;
 use proptest::prelude::*;
 
-use super::world::{evil, passage, patient, request, seen, text};
-use crate::proxy::request::{Known, outgoing};
-use crate::proxy::{Failure, Passage, pass};
+use super::world::{hostile_upstream, passage, patient, request, request_seen_upstream, text};
+use crate::proxy::request::{BodySize, prepare_request};
+use crate::proxy::{ProxyContext, ProxyError, forward_request};
 
 fn lines(head: &str) -> Vec<&str> {
     head.trim_end().split("\r\n").collect()
@@ -14,7 +14,7 @@ fn lines(head: &str) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_upstream_learns_what_it_needs_and_no_more() {
-    let head = seen(
+    let head = request_seen_upstream(
         "/data?x=1",
         request(
             Method::GET,
@@ -68,7 +68,7 @@ async fn the_upstream_learns_what_it_needs_and_no_more() {
 
 #[tokio::test]
 async fn headers_of_one_hop_end_here() {
-    let head = seen(
+    let head = request_seen_upstream(
         "/",
         request(
             Method::GET,
@@ -97,10 +97,10 @@ async fn headers_of_one_hop_end_here() {
 }
 
 /// How a request fares that must not reach the upstream at all.
-async fn refused(passage: Passage, request: Request<Empty<bytes::Bytes>>) {
-    let evil = evil(patient(), |_, _| async { panic!("it reached the upstream") });
-    let failure = pass(&evil.upstream, passage, request).await.unwrap_err();
-    assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
+async fn refused(passage: ProxyContext, request: Request<Empty<bytes::Bytes>>) {
+    let evil = hostile_upstream(patient(), |_, _| async { panic!("it reached the upstream") });
+    let failure = forward_request(&evil.upstream, passage, request).await.unwrap_err();
+    assert!(matches!(failure, ProxyError::Refused(_)), "{failure:?}");
     assert_eq!(evil.dials(), 0);
 }
 
@@ -139,8 +139,10 @@ async fn what_can_be_read_in_two_ways_is_refused() {
 
 #[tokio::test]
 async fn one_length_told_twice_the_same_is_one_length() {
-    let head =
-        seen("/", request(Method::POST, &[("Content-Length", "0"), ("Content-Length", "0")]));
+    let head = request_seen_upstream(
+        "/",
+        request(Method::POST, &[("Content-Length", "0"), ("Content-Length", "0")]),
+    );
     assert_eq!(head.await.matches("content-length: 0\r\n").count(), 1);
 }
 
@@ -149,19 +151,19 @@ async fn other_versions_of_http_become_the_one() {
     for version in [Version::HTTP_10, Version::HTTP_2] {
         let mut old = request(Method::GET, &[]);
         *old.version_mut() = version;
-        assert!(seen("/", old).await.starts_with("GET / HTTP/1.1\r\n"));
+        assert!(request_seen_upstream("/", old).await.starts_with("GET / HTTP/1.1\r\n"));
     }
 }
 
 #[tokio::test]
 async fn an_ipv6_client_is_named_too() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         let head = peer.head().await.unwrap();
         assert!(head.contains("x-forwarded-for: 2001:db8::1\r\n"), "{head}");
-        peer.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     });
-    let passage = Passage { client: "2001:db8::1".parse().unwrap(), ..passage("/") };
-    let answer = pass(&evil.upstream, passage, request(Method::GET, &[])).await.unwrap();
+    let passage = ProxyContext { client: "2001:db8::1".parse().unwrap(), ..passage("/") };
+    let answer = forward_request(&evil.upstream, passage, request(Method::GET, &[])).await.unwrap();
     assert_eq!(text(answer).await, "ok");
 }
 
@@ -188,7 +190,7 @@ proptest! {
             ),
             0..12,
         ),
-        known in prop::sample::select(vec![Known::Empty, Known::Bytes(7), Known::Unknown]),
+        known in prop::sample::select(vec![BodySize::Empty, BodySize::Bytes(7), BodySize::Unknown]),
         method in prop::sample::select(vec![Method::GET, Method::POST, Method::OPTIONS]),
     ) {
         let mut made = Request::new(());
@@ -200,12 +202,12 @@ proptest! {
             }
         }
         let (mut parts, ()) = made.into_parts();
-        if outgoing(&mut parts, known, &passage("/x")).is_ok() {
+        if prepare_request(&mut parts, known, &passage("/x")).is_ok() {
             let count = |name: &str| parts.headers.get_all(name).iter().count();
             prop_assert_eq!(count("host"), 1);
             prop_assert_eq!(count("x-forwarded-for"), 1);
             prop_assert!(count("content-length") + count("transfer-encoding") <= 1);
-            prop_assert!(count("content-length") + count("transfer-encoding") == 1 || known == Known::Empty);
+            prop_assert!(count("content-length") + count("transfer-encoding") == 1 || known == BodySize::Empty);
             for gone in ["cookie", "connection", "upgrade", "te", "expect"] {
                 prop_assert_eq!(count(gone), 0);
             }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::world::{Evil, evil, patient};
+use super::world::{HostileUpstream, hostile_upstream, patient};
 
 /// An upstream that writes down every head it gets, and reads bodies as their head says.
-fn noting() -> (Evil, Arc<Mutex<Vec<String>>>) {
+fn noting() -> (HostileUpstream, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&heads);
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let notes = Arc::clone(&notes);
         async move {
             while let Some(head) = peer.head().await {
@@ -22,7 +22,7 @@ fn noting() -> (Evil, Arc<Mutex<Vec<String>>>) {
                     peer.read(length).await;
                 }
                 notes.lock().unwrap().push(head);
-                peer.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
             }
         }
     });
@@ -30,10 +30,10 @@ fn noting() -> (Evil, Arc<Mutex<Vec<String>>>) {
 }
 
 /// Sends these bytes on one connection, gives the number of answers with status 200.
-async fn send(evil: &Evil, bytes: &str) -> usize {
+async fn send(evil: &HostileUpstream, bytes: &str) -> usize {
     let mut front = evil.front();
-    front.say(bytes).await;
-    front.say("GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    front.send(bytes).await;
+    front.send("GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     String::from_utf8_lossy(&front.rest().await).matches("HTTP/1.1 200").count()
 }
 

@@ -11,14 +11,14 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Notify, mpsc};
 
-use super::world::{evil, passage, patient, text};
-use crate::proxy::{BoxError, Failure, pass};
+use super::world::{hostile_upstream, passage, patient, text};
+use crate::proxy::{BoxError, ProxyError, forward_request};
 
 const MEGABYTE: u64 = 1 << 20;
 const PIECE: u64 = 64 * 1024;
 
 /// A request whose body is made piece by piece as it is read, and how much of it was made.
-fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::Body>, Arc<AtomicU64>) {
+fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::ProxyBody>, Arc<AtomicU64>) {
     let made = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&made);
     let piece = Bytes::from(vec![b'x'; usize::try_from(PIECE).unwrap()]);
@@ -35,11 +35,14 @@ fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::Body>, Arc<AtomicU64
 
 /// A stream as a body.
 trait ThenFrame {
-    fn then_frame(self, make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::Body;
+    fn then_frame(self, make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::ProxyBody;
 }
 
 impl<S: futures_util::Stream<Item = u64> + Send + 'static> ThenFrame for S {
-    fn then_frame(self, mut make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::Body {
+    fn then_frame(
+        self,
+        mut make: impl FnMut() -> Bytes + Send + 'static,
+    ) -> crate::proxy::ProxyBody {
         use futures_util::StreamExt as _;
         let frames = self.map(move |_| Ok::<_, BoxError>(Frame::data(make())));
         StreamBody::new(frames).boxed_unsync()
@@ -51,7 +54,7 @@ async fn a_slow_upstream_stops_the_browser_and_nothing_is_kept() {
     let all = 300 * MEGABYTE;
     let (request, made) = upload(all, true);
     let count = Arc::clone(&made);
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let made = Arc::clone(&count);
         async move {
             let head = peer.head().await.unwrap();
@@ -63,10 +66,10 @@ async fn a_slow_upstream_stops_the_browser_and_nothing_is_kept() {
                 let ahead = made.load(Ordering::SeqCst).saturating_sub(read);
                 assert!(ahead < 2 * MEGABYTE, "{ahead} bytes ahead");
             }
-            peer.say("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok").await;
+            peer.send("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok").await;
         }
     });
-    let answer = pass(&evil.upstream, passage("/"), request).await.unwrap();
+    let answer = forward_request(&evil.upstream, passage("/"), request).await.unwrap();
     assert_eq!(answer.status(), StatusCode::CREATED);
     assert_eq!(text(answer).await, "ok");
 }
@@ -74,44 +77,47 @@ async fn a_slow_upstream_stops_the_browser_and_nothing_is_kept() {
 #[tokio::test]
 async fn a_body_of_unknown_length_goes_in_chunks() {
     let (request, _) = upload(2 * PIECE, false);
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         let head = peer.head().await.unwrap();
         assert!(head.contains("transfer-encoding: chunked\r\n"), "{head}");
         let chunk = usize::try_from(PIECE).unwrap() + "10000\r\n\r\n".len();
         peer.read(2 * chunk).await;
         assert_eq!(peer.read(5).await, b"0\r\n\r\n");
-        peer.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     });
-    assert_eq!(text(pass(&evil.upstream, passage("/"), request).await.unwrap()).await, "ok");
+    assert_eq!(
+        text(forward_request(&evil.upstream, passage("/"), request).await.unwrap()).await,
+        "ok"
+    );
 }
 
 #[tokio::test]
 async fn who_waits_to_be_told_to_go_on_is_told() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         let head = peer.head().await.unwrap();
         assert!(!head.contains("expect"), "{head}");
         assert_eq!(peer.read(5).await, b"hello");
-        peer.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     });
     let mut front = evil.front();
     front
-        .say("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        .send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
         .await;
     assert!(front.head().await.unwrap().starts_with("HTTP/1.1 100 Continue\r\n"));
-    front.say("hello").await;
+    front.send("hello").await;
     assert!(front.head().await.unwrap().starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!(front.read(2).await, b"ok");
 }
 
 #[tokio::test]
 async fn an_upstream_may_answer_before_it_has_read_all() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
+        peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
         peer.rest().await;
     });
     let (request, made) = upload(3000 * MEGABYTE, true);
-    let answer = pass(&evil.upstream, passage("/"), request).await.unwrap();
+    let answer = forward_request(&evil.upstream, passage("/"), request).await.unwrap();
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(text(answer).await, "no");
     assert!(made.load(Ordering::SeqCst) < 3000 * MEGABYTE);
@@ -121,7 +127,7 @@ async fn an_upstream_may_answer_before_it_has_read_all() {
 async fn a_browser_that_goes_away_in_the_middle_ends_it_at_the_upstream() {
     let (part, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, there) = (Arc::clone(&part), Arc::clone(&ended));
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let (here, there) = (Arc::clone(&here), Arc::clone(&there));
         async move {
             peer.head().await.unwrap();
@@ -132,7 +138,7 @@ async fn a_browser_that_goes_away_in_the_middle_ends_it_at_the_upstream() {
         }
     });
     let mut front = evil.front();
-    front.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc").await;
+    front.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc").await;
     part.notified().await;
     drop(front);
     ended.notified().await;
@@ -141,7 +147,7 @@ async fn a_browser_that_goes_away_in_the_middle_ends_it_at_the_upstream() {
 #[tokio::test]
 async fn a_body_that_breaks_off_is_not_completed() {
     let (told, mut rests) = mpsc::unbounded_channel();
-    let evil = evil(patient(), move |mut peer, _| {
+    let evil = hostile_upstream(patient(), move |mut peer, _| {
         let told = told.clone();
         async move {
             // It may break off before the head was sent.
@@ -161,8 +167,8 @@ async fn a_body_that_breaks_off_is_not_completed() {
             request = request.header("content-length", length);
         }
         let request = request.body(StreamBody::new(stream::iter(frames))).unwrap();
-        let failure = pass(&evil.upstream, passage("/"), request).await.unwrap_err();
-        assert_eq!(failure, Failure::Gone);
+        let failure = forward_request(&evil.upstream, passage("/"), request).await.unwrap_err();
+        assert_eq!(failure, ProxyError::ClientGone);
         let rest = rests.recv().await.unwrap();
         assert!(!rest.contains("0\r\n\r\n") && rest.len() < 10, "{rest:?}");
     }
@@ -170,18 +176,18 @@ async fn a_body_that_breaks_off_is_not_completed() {
 
 #[tokio::test]
 async fn an_upstream_may_even_close_before_it_has_read_all() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
+        peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
     });
     for _ in 0..20 {
         let (request, _) = upload(300 * MEGABYTE, true);
-        match pass(&evil.upstream, passage("/"), request).await {
+        match forward_request(&evil.upstream, passage("/"), request).await {
             Ok(answer) => {
                 assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
             }
             // Writing failed before its answer was read.
-            Err(failure) => assert_eq!(failure, Failure::Unreachable),
+            Err(failure) => assert_eq!(failure, ProxyError::Unreachable),
         }
     }
 }

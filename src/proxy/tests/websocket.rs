@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{Evil, evil, impatient, patient};
+use super::world::{HostileUpstream, hostile_upstream, impatient, patient};
 
 const ASK: &str = "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -18,27 +18,27 @@ const YES: &str = "HTTP/1.1 101 Sure\r\nUpgrade: websocket\r\nConnection: Upgrad
     Set-Cookie: a=b\r\n\r\n";
 
 /// An upstream that agrees, greets in the same breath and gives every byte back; and a word when it has ended.
-fn echo() -> (Evil, Arc<Notify>) {
+fn echo() -> (HostileUpstream, Arc<Notify>) {
     let ended = Arc::new(Notify::new());
     let there = Arc::clone(&ended);
     // The limits for bodies do not hold here.
-    let evil = evil(impatient(), move |mut peer, _| {
+    let evil = hostile_upstream(impatient(), move |mut peer, _| {
         let there = Arc::clone(&there);
         async move {
             let head = peer.head().await.unwrap();
             if head.contains("/silent") {
-                peer.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
                 peer.rest().await;
                 return;
             }
             assert!(head.contains("connection: Upgrade\r\nupgrade: websocket\r\n"), "{head}");
             assert!(head.contains("sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"), "{head}");
             assert!(!head.contains("cookie") && !head.contains("origin"), "{head}");
-            peer.say(format!("{YES}hello")).await;
+            peer.send(format!("{YES}hello")).await;
             loop {
                 let mut byte = [0];
                 match tokio::io::AsyncReadExt::read(&mut peer.0, &mut byte).await {
-                    Ok(1) if byte != *b"!" => peer.say(byte).await,
+                    Ok(1) if byte != *b"!" => peer.send(byte).await,
                     _ => break,
                 }
             }
@@ -52,7 +52,7 @@ fn echo() -> (Evil, Arc<Notify>) {
 async fn bytes_go_both_ways() {
     let (evil, ended) = echo();
     let mut front = evil.front();
-    front.say(format!("{ASK}early")).await;
+    front.send(format!("{ASK}early")).await;
     let head = front.head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
     assert!(
@@ -81,7 +81,7 @@ async fn bytes_go_both_ways() {
 async fn when_the_upstream_ends_the_browser_sees_it() {
     let (evil, ended) = echo();
     let mut front = evil.front();
-    front.say(format!("{ASK}bye!")).await;
+    front.send(format!("{ASK}bye!")).await;
     front.head().await.unwrap();
     assert_eq!(front.rest().await, b"hellobye");
     ended.notified().await;
@@ -92,7 +92,7 @@ async fn it_is_cut_when_it_may_not_go_on() {
     let (evil, ended) = echo();
     let until = CancellationToken::new();
     let mut front = evil.front_until(&until);
-    front.say(ASK).await;
+    front.send(ASK).await;
     front.head().await.unwrap();
     assert_eq!(front.read(5).await, b"hello");
     until.cancel();
@@ -102,13 +102,13 @@ async fn it_is_cut_when_it_may_not_go_on() {
 
 #[tokio::test]
 async fn an_upstream_may_decline() {
-    let evil = evil(patient(), |mut peer, _| async move {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say("HTTP/1.1 403 Forbidden\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno")
+        peer.send("HTTP/1.1 403 Forbidden\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno")
             .await;
     });
     let mut front = evil.front();
-    front.say(ASK).await;
+    front.send(ASK).await;
     let head = front.head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 403 Forbidden\r\n") && !head.contains("upgrade"), "{head}");
     assert_eq!(front.read(2).await, b"no");
@@ -121,16 +121,16 @@ async fn an_upstream_that_agrees_to_something_else_is_not_believed() {
         YES.replace("Sec-WebSocket-Accept", "X"),
         "HTTP/1.1 101 Sure\r\n\r\n".to_owned(),
     ] {
-        let evil = evil(patient(), move |mut peer, _| {
+        let evil = hostile_upstream(patient(), move |mut peer, _| {
             let answer = answer.clone();
             async move {
                 peer.head().await.unwrap();
-                peer.say(answer).await;
+                peer.send(answer).await;
                 peer.rest().await;
             }
         });
         let mut front = evil.front();
-        front.say(ASK).await;
+        front.send(ASK).await;
         assert!(front.head().await.unwrap().starts_with("HTTP/1.1 502"));
     }
 }
@@ -150,9 +150,9 @@ async fn who_asks_wrongly_is_refused() {
         ("Upgrade: WebSocket", "Upgrade: websocket\r\nUpgrade: h2c"),
         ("Cookie: secret", "Content-Length: 5"),
     ] {
-        let evil = evil(patient(), |_, _| async { panic!("it reached the upstream") });
+        let evil = hostile_upstream(patient(), |_, _| async { panic!("it reached the upstream") });
         let mut front = evil.front();
-        front.say(ASK.replacen(from, to, 1)).await;
+        front.send(ASK.replacen(from, to, 1)).await;
         let head = front.head().await.unwrap();
         assert!(head.contains(" 400 Bad Request\r\n"), "{to}: {head}");
         assert_eq!(evil.dials(), 0);

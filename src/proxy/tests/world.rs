@@ -13,10 +13,12 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::proxy::{Body, Dial, Failure, Limits, Passage, Upstream, pass};
+use crate::proxy::{
+    DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, Upstream, forward_request,
+};
 
 /// An upstream and its socket.
-pub struct Evil {
+pub struct HostileUpstream {
     pub upstream: Upstream,
     /// How often it was dialled.
     pub dialled: Arc<AtomicUsize>,
@@ -24,9 +26,9 @@ pub struct Evil {
 }
 
 /// Starts an upstream that treats each connection like this.
-pub fn evil<F, T>(limits: Limits, treat: F) -> Evil
+pub fn hostile_upstream<F, T>(limits: ProxyLimits, treat: F) -> HostileUpstream
 where
-    F: Fn(Peer, usize) -> T + Send + 'static,
+    F: Fn(RawPeer, usize) -> T + Send + 'static,
     T: Future<Output = ()> + Send + 'static,
 {
     let folder = tempfile::tempdir().unwrap();
@@ -35,33 +37,33 @@ where
     tokio::spawn(async move {
         for number in 0.. {
             let (stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(treat(Peer(BufReader::new(stream)), number));
+            tokio::spawn(treat(RawPeer(BufReader::new(stream)), number));
         }
     });
     let dialled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&dialled);
-    let dial: Dial = Arc::new(move || {
+    let dial: DialUpstream = Arc::new(move || {
         counter.fetch_add(1, Ordering::SeqCst);
         Box::pin(UnixStream::connect(socket.clone()))
     });
-    Evil { upstream: Upstream::new(dial, limits), dialled, _folder: folder }
+    HostileUpstream { upstream: Upstream::new(dial, limits), dialled, _folder: folder }
 }
 
 /// Limits that no test reaches by accident.
-pub fn patient() -> Limits {
-    Limits::default()
+pub fn patient() -> ProxyLimits {
+    ProxyLimits::default()
 }
 
 /// Limits for those that wait to be given up.
-pub fn impatient() -> Limits {
+pub fn impatient() -> ProxyLimits {
     let short = Duration::from_millis(80);
-    Limits { connect: short, head: short, idle: short, ..Limits::default() }
+    ProxyLimits { connect: short, head: short, body_idle: short, ..ProxyLimits::default() }
 }
 
 /// One end of a connection, by words.
-pub struct Peer(pub BufReader<UnixStream>);
+pub struct RawPeer(pub BufReader<UnixStream>);
 
-impl Peer {
+impl RawPeer {
     /// The next head, up to and with its empty line; nothing at the connection's end.
     pub async fn head(&mut self) -> Option<String> {
         let mut head = String::new();
@@ -86,27 +88,27 @@ impl Peer {
         rest
     }
 
-    pub async fn say(&mut self, words: impl AsRef<[u8]>) {
+    pub async fn send(&mut self, words: impl AsRef<[u8]>) {
         let _ = self.0.get_mut().write_all(words.as_ref()).await;
     }
 }
 
 /// Treats every request on a connection to the same answer.
-pub async fn always(mut peer: Peer, answer: &str) {
+pub async fn always(mut peer: RawPeer, answer: &str) {
     while peer.head().await.is_some() {
-        peer.say(answer).await;
+        peer.send(answer).await;
     }
 }
 
-pub fn passage(path: &str) -> Passage {
-    Passage {
+pub fn passage(path: &str) -> ProxyContext {
+    ProxyContext {
         path_and_query: path.into(),
         host: "localhost".into(),
         prefix: "/b/word/app".into(),
         origin: "https://boards.example.org".into(),
         client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
-        until: CancellationToken::new(),
-        held: None,
+        cancel: CancellationToken::new(),
+        keep_alive: None,
     }
 }
 
@@ -118,9 +120,9 @@ pub fn request(method: Method, headers: &[(&str, &str)]) -> Request<Empty<Bytes>
     request.body(Empty::new()).unwrap()
 }
 
-impl Evil {
-    pub async fn get(&self, path: &str) -> Result<Response<Body>, Failure> {
-        pass(&self.upstream, passage(path), request(Method::GET, &[])).await
+impl HostileUpstream {
+    pub async fn get(&self, path: &str) -> Result<Response<ProxyBody>, ProxyError> {
+        forward_request(&self.upstream, passage(path), request(Method::GET, &[])).await
     }
 
     pub fn dials(&self) -> usize {
@@ -128,20 +130,20 @@ impl Evil {
     }
 
     /// A browser's connection to a server that passes everything on, path by path.
-    pub fn front(&self) -> Peer {
+    pub fn front(&self) -> RawPeer {
         self.front_until(&CancellationToken::new())
     }
 
-    pub fn front_until(&self, until: &CancellationToken) -> Peer {
+    pub fn front_until(&self, until: &CancellationToken) -> RawPeer {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (upstream, until) = (self.upstream.clone(), until.clone());
         let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
             let path = request.uri().path_and_query().map_or("", |path| path.as_str());
-            let passage = Passage { until: until.clone(), ..passage(path) };
+            let passage = ProxyContext { cancel: until.clone(), ..passage(path) };
             let upstream = upstream.clone();
             async move {
                 Ok::<_, std::convert::Infallible>(
-                    pass(&upstream, passage, request).await.unwrap_or_else(shown),
+                    forward_request(&upstream, passage, request).await.unwrap_or_else(shown),
                 )
             }
         });
@@ -149,42 +151,44 @@ impl Evil {
             .serve_connection(TokioIo::new(theirs), service)
             .with_upgrades();
         tokio::spawn(async move { drop(serving.await) });
-        Peer(BufReader::new(ours))
+        RawPeer(BufReader::new(ours))
     }
 }
 
-fn shown(failure: Failure) -> Response<Body> {
-    let mut answer = Response::new(Body::default());
+fn shown(failure: ProxyError) -> Response<ProxyBody> {
+    let mut answer = Response::new(ProxyBody::default());
     *answer.status_mut() = match failure {
-        Failure::Refused(_) => StatusCode::BAD_REQUEST,
-        Failure::Late => StatusCode::GATEWAY_TIMEOUT,
-        Failure::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        Failure::Unreachable | Failure::Broken | Failure::Gone => StatusCode::BAD_GATEWAY,
+        ProxyError::Refused(_) => StatusCode::BAD_REQUEST,
+        ProxyError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        ProxyError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => {
+            StatusCode::BAD_GATEWAY
+        }
     };
     answer
 }
 
 /// The whole of an answer as text.
-pub async fn text(answer: Response<Body>) -> String {
+pub async fn text(answer: Response<ProxyBody>) -> String {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// The head that an upstream saw of this request.
-pub async fn seen(path: &str, request: Request<Empty<Bytes>>) -> String {
-    let evil = evil(patient(), |mut peer, _| async move {
+pub async fn request_seen_upstream(path: &str, request: Request<Empty<Bytes>>) -> String {
+    let evil = hostile_upstream(patient(), |mut peer, _| async move {
         let head = peer.head().await.unwrap();
         let length = head.len();
-        peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{head}")).await;
+        peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{head}")).await;
     });
-    text(pass(&evil.upstream, passage(path), request).await.unwrap()).await
+    text(forward_request(&evil.upstream, passage(path), request).await.unwrap()).await
 }
 
 /// The answer that comes through for what an upstream says.
-pub async fn told(answer: &'static str) -> Result<Response<Body>, Failure> {
-    let evil = evil(patient(), move |mut peer, _| async move {
+pub async fn response_shown_for(answer: &'static str) -> Result<Response<ProxyBody>, ProxyError> {
+    let evil = hostile_upstream(patient(), move |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.say(answer).await;
+        peer.send(answer).await;
     });
     evil.get("/").await
 }

@@ -6,7 +6,7 @@ use super::super::read_back;
 use super::super::request::{After, Array, Gpus, Memory, Request, Sets};
 use super::super::value::Value;
 use super::{Composed, Values, slots};
-use crate::sites::Say;
+use crate::sites::JobOptionRule;
 
 /// Puts the request together.
 pub fn fill(
@@ -34,7 +34,9 @@ pub fn fill(
         ..Request::default()
     };
     request.gpus = asked.number(Sets::Gpus).map(|count| Gpus {
-        model: asked.text(Sets::GpuModel).filter(|_| place.site.jobs.gpu_model != Say::Never),
+        model: asked
+            .text(Sets::GpuModel)
+            .filter(|_| place.site.jobs.gpu_model != JobOptionRule::Never),
         count,
     });
     if form.task_per_gpu {
@@ -111,7 +113,7 @@ fn sort_of_job(request: &mut Request, asked: &mut Asked<'_>, place: &Place) {
             }
             None => request.partition = Some(name),
         }
-    } else if jobs.partition != Say::Never && request.gpus.is_some() {
+    } else if jobs.partition != JobOptionRule::Never && request.gpus.is_some() {
         let model = request.gpus.as_ref().and_then(|gpus| gpus.model.as_deref());
         let gpu = match model {
             Some(model) => place.gpu(model),

@@ -9,7 +9,7 @@ use super::super::quoting::{Words, word as quoted};
 use super::super::template::Slot;
 use super::super::value::Value;
 use super::{Composed, Values};
-use crate::sites::Internet;
+use crate::sites::InternetAccess;
 
 /// Stands where an answer is still missing, so that the script can be shown.
 const MISSING: &str = "'…'";
@@ -43,10 +43,10 @@ pub fn of<'a>(
             && gpu.processor.as_deref().is_some_and(|kind| kind.contains("arm"))
     });
     let internet = match jobs.internet {
-        Internet::Unknown => "unknown",
-        Internet::Yes => "yes",
-        Internet::No => "no",
-        Internet::Proxy => "proxy",
+        InternetAccess::Unknown => "unknown",
+        InternetAccess::Yes => "yes",
+        InternetAccess::No => "no",
+        InternetAccess::Proxy => "proxy",
     };
     slots.insert("tmpdir", Slot::Shell(tmpdir(jobs.tmpdir.as_deref())));
     slots.insert("own_tmpdir", Slot::Yes(jobs.tmpdir.is_none()));

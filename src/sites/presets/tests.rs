@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::super::{
-    AreaKind, Family, Internet, Per, Period, Proof, QuotaTool, Say, Site, SubmitFrom,
+    AuthFactor, BillingBasis, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod,
+    SiteFamily, StorageAreaKind, SubmitFolderRule,
 };
 use super::*;
 
@@ -22,15 +23,16 @@ fn every_file_of_the_folder_is_in_the_program_and_right() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let built_in: BTreeSet<String> = Files::iter().map(std::borrow::Cow::into_owned).collect();
+    let built_in: BTreeSet<String> =
+        PresetFiles::iter().map(std::borrow::Cow::into_owned).collect();
     assert_eq!(on_disk, built_in, "touch src/sites/presets.rs after adding a file");
-    for (path, site) in parsed() {
+    for (path, site) in parse_preset_files() {
         let site = site.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(path, format!("{}.toml", site.name));
     }
     assert_eq!(presets().len(), built_in.len() - 1);
     assert_eq!(presets().len(), 15);
-    assert_eq!(retired().len(), 5);
+    assert_eq!(retired_sites().len(), 5);
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn automation_nodes_are_where_the_centre_says() {
         ("saga", None),
         ("lumi", None),
     ] {
-        let robot = site(name).robot.as_ref();
+        let robot = site(name).automation.as_ref();
         assert_eq!(robot.map(|robot| robot.hosts[0].as_str()), host, "{name}");
         assert!(robot.is_none_or(|robot| robot.support.is_some() && robot.page.is_some()));
     }
@@ -83,11 +85,11 @@ fn automation_nodes_are_where_the_centre_says() {
 
 #[test]
 fn ways_in_fit_the_centres() {
-    use Proof::{Code, Duo, Key, Password};
+    use AuthFactor::{Code, Duo, Key, Password};
     assert_eq!(site("fir").login.accepts, [vec![Key, Duo], vec![Password, Duo]]);
     assert_eq!(site("trillium").login.accepts, [vec![Key, Duo]], "no password there");
     for name in ["saga", "betzy", "olivia"] {
-        assert_eq!(site(name).login.way(), [Code, Password], "the code comes first");
+        assert_eq!(site(name).login.preferred_factors(), [Code, Password], "the code comes first");
         assert!(!site(name).keys.opens && site(name).keys.why_not.is_some());
         assert!(site(name).login.needs_person());
     }
@@ -108,7 +110,7 @@ fn jobs_ask_for_what_the_cluster_has() {
     assert_eq!(site("rorqual").jobs.slices[2].name, "h100_3g.40gb");
     assert_eq!(site("narval").jobs.slices[1].name, "a100_2g.10gb");
     for name in ["fir", "nibi", "rorqual"] {
-        assert_eq!(site(name).jobs.gpu_model, Say::Required, "{name}");
+        assert_eq!(site(name).jobs.gpu_model, JobOptionRule::Required, "{name}");
         assert_eq!((site(name).jobs.max_hours, site(name).jobs.max_jobs), (Some(168), Some(1000)));
         assert_eq!(site(name).jobs.account_suffixes, ["_cpu", "_gpu"]);
     }
@@ -116,29 +118,32 @@ fn jobs_ask_for_what_the_cluster_has() {
     assert_eq!((trillium.max_hours, trillium.min_minutes), (Some(24), Some(15)));
     assert_eq!((trillium.max_jobs, trillium.max_running), (Some(500), Some(150)));
     assert!(trillium.whole_node && trillium.comment_lost && trillium.account_suffixes.is_empty());
-    assert_eq!(trillium.memory, Say::Never);
+    assert_eq!(trillium.memory, JobOptionRule::Never);
     assert!(site("killarney").jobs.gpu_only && site("trillium-gpu").jobs.gpu_only);
     let prepare = site("killarney").shell.prepare.as_ref().unwrap();
     assert_eq!(prepare.module, "slurm/killarney/25.05.6");
     let internet = |name| site(name).jobs.internet;
-    assert_eq!((internet("fir"), internet("narval")), (Internet::Yes, Internet::No));
-    assert_eq!((internet("vulcan"), internet("saga")), (Internet::Proxy, Internet::Proxy));
+    assert_eq!((internet("fir"), internet("narval")), (InternetAccess::Yes, InternetAccess::No));
+    assert_eq!(
+        (internet("vulcan"), internet("saga")),
+        (InternetAccess::Proxy, InternetAccess::Proxy)
+    );
 }
 
 #[test]
 fn norway_counts_otherwise() {
     let saga = site("saga");
     assert!(!saga.jobs.mail && !saga.units.fair_share && saga.jobs.account_required);
-    assert_eq!((saga.jobs.gpu_model, saga.jobs.max_array), (Say::Never, Some(1000)));
-    assert_eq!(saga.units.period, Period::HalfYears);
+    assert_eq!((saga.jobs.gpu_model, saga.jobs.max_array), (JobOptionRule::Never, Some(1000)));
+    assert_eq!(saga.units.period, SiteAllocationPeriod::HalfYears);
     assert_eq!(saga.units.cost_tool.command(), Some("cost"));
     let factor = |per, name: &str| {
         saga.units.factors.iter().find(|f| f.per == per && f.name == name).map(|f| f.value)
     };
-    assert_eq!(factor(Per::Gpu, "a100"), Some(8.0));
-    assert_eq!(factor(Per::Gib, "normal"), Some(0.257_703_1));
+    assert_eq!(factor(BillingBasis::Gpu, "a100"), Some(8.0));
+    assert_eq!(factor(BillingBasis::Gib, "normal"), Some(0.257_703_1));
     assert_eq!(site("olivia").jobs.gpus[0].processor.as_deref(), Some("arm64"));
-    assert_eq!(saga.storage.area(AreaKind::Scratch).unwrap().path, "$USERWORK");
+    assert_eq!(saga.storage.area(StorageAreaKind::Scratch).unwrap().path, "$USERWORK");
     let h100 = &site("fir").units.factors[0];
     assert_eq!((h100.name.as_str(), h100.value), ("h100", 12.2));
 }
@@ -147,17 +152,17 @@ fn norway_counts_otherwise() {
 fn every_centre_is_complete_enough_to_use() {
     for site in presets() {
         let name = site.name.as_str();
-        assert!(site.storage.area(AreaKind::Home).is_some(), "{name}");
+        assert!(site.storage.area(StorageAreaKind::Home).is_some(), "{name}");
         assert!(site.keys.user_name.is_some() && site.keys.steps.len() >= 2, "{name}");
         assert!(site.limits.idle_minutes >= 120 || !site.login.needs_person(), "{name}");
-        if site.family != Family::Other && site.family != Family::AllianceLike {
+        if site.family != SiteFamily::Other && site.family != SiteFamily::AllianceLike {
             assert!(site.docs.is_some() && site.operator.is_some(), "{name}");
             assert!(site.storage.quota_tool != QuotaTool::None, "{name}");
             assert!(!site.jobs.accounts.is_empty(), "{name}");
         }
-        if site.family == Family::Alliance {
-            assert_eq!(site.jobs.submit_from, SubmitFrom::Scratch, "{name}");
-            assert_eq!(site.jobs.partition, Say::Never, "{name}");
+        if site.family == SiteFamily::Alliance {
+            assert_eq!(site.jobs.submit_from, SubmitFolderRule::Scratch, "{name}");
+            assert_eq!(site.jobs.partition, JobOptionRule::Never, "{name}");
             assert!(site.shell.login_shell, "{name}");
         }
         for doubt in &site.uncertain {
@@ -195,27 +200,29 @@ const DOUBTED: &[&str] = &[
 
 #[test]
 fn names_are_found_or_explained() {
-    assert!(matches!(lookup("fir"), Lookup::Site(found) if found.title == "Fir"));
-    assert!(matches!(lookup(" Fir.AllianceCan.ca. "), Lookup::Site(found) if found.title == "Fir"));
+    assert!(matches!(find_site("fir"), SiteLookup::Site(found) if found.title == "Fir"));
+    assert!(
+        matches!(find_site(" Fir.AllianceCan.ca. "), SiteLookup::Site(found) if found.title == "Fir")
+    );
     for host in ["login.saga.sigma2.no", "robot.tamia.ecpia.ca", "trillium.scinet.utoronto.ca"] {
-        assert!(matches!(lookup(host), Lookup::Site(_)), "{host}");
+        assert!(matches!(find_site(host), SiteLookup::Site(_)), "{host}");
     }
     for (old, new) in
         [("cedar", "fir"), ("graham", "nibi"), ("beluga", "rorqual"), ("niagara", "trillium")]
     {
-        let Lookup::Retired(found) = lookup(old) else { panic!("{old}") };
+        let SiteLookup::Retired(found) = find_site(old) else { panic!("{old}") };
         assert_eq!(found.instead[0].as_str(), new);
         assert!(found.ended.is_some() && found.sentence.ends_with('.'));
     }
-    assert!(matches!(lookup("cedar.computecanada.ca"), Lookup::Retired(_)));
-    assert!(matches!(lookup("fram"), Lookup::Retired(old) if old.instead.len() == 3));
-    assert_eq!(lookup("rorqal"), Lookup::Unknown { nearest: Some("rorqual") });
-    assert_eq!(lookup("cedr"), Lookup::Unknown { nearest: Some("cedar") });
-    assert_eq!(lookup("hpc.example.org"), Lookup::Unknown { nearest: None });
-    assert_eq!(lookup(""), Lookup::Unknown { nearest: None });
-    for old in retired() {
+    assert!(matches!(find_site("cedar.computecanada.ca"), SiteLookup::Retired(_)));
+    assert!(matches!(find_site("fram"), SiteLookup::Retired(old) if old.instead.len() == 3));
+    assert_eq!(find_site("rorqal"), SiteLookup::Unknown { nearest: Some("rorqual") });
+    assert_eq!(find_site("cedr"), SiteLookup::Unknown { nearest: Some("cedar") });
+    assert_eq!(find_site("hpc.example.org"), SiteLookup::Unknown { nearest: None });
+    assert_eq!(find_site(""), SiteLookup::Unknown { nearest: None });
+    for old in retired_sites() {
         for new in &old.instead {
-            assert!(matches!(lookup(new.as_str()), Lookup::Site(_)), "{new}");
+            assert!(matches!(find_site(new.as_str()), SiteLookup::Site(_)), "{new}");
         }
     }
 }

@@ -5,13 +5,13 @@
 
 /// What a server asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum PromptKind {
     /// A code from an app or a token.
     OneTimeCode,
     /// Duo's list: choose one, or type a passcode.
     DuoMenu {
         /// The choices, in the server's order.
-        choices: Vec<Choice>,
+        choices: Vec<PromptChoice>,
     },
     /// The password of the account.
     Password,
@@ -31,7 +31,7 @@ pub enum Kind {
 
 /// One line of a list to choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct PromptChoice {
     /// What to send: `1`.
     pub answer: String,
     /// What it does, in the server's words.
@@ -43,7 +43,7 @@ pub struct Choice {
 /// Longest list that is offered as buttons.
 const MAX_CHOICES: usize = 20;
 
-const CODE: &[&str] = &[
+const CODE_WORDS: &[&str] = &[
     "one time",
     "onetime",
     "otp",
@@ -65,73 +65,75 @@ const CODE: &[&str] = &[
     "engangspassord",
     "kode",
 ];
-const PASSWORD: &[&str] = &["password", "passord", "mot de passe", "first factor"];
-const NEW: &[&str] = &["new", "nouveau", "nytt"];
-const AGAIN: &[&str] = &["retype", "re type", "re enter", "reenter", "again", "repeat"];
+const PASSWORD_WORDS: &[&str] = &["password", "passord", "mot de passe", "first factor"];
+const NEW_WORDS: &[&str] = &["new", "nouveau", "nytt"];
+const RETYPE_WORDS: &[&str] = &["retype", "re type", "re enter", "reenter", "again", "repeat"];
 /// These mean "again" only beside "new".
-const CONFIRM: &[&str] = &["confirm", "verify"];
-const CURRENT: &[&str] = &["current", "old", "actuel"];
+const CONFIRM_WORDS: &[&str] = &["confirm", "verify"];
+const CURRENT_WORDS: &[&str] = &["current", "old", "actuel"];
 /// Lines that only mark where to type.
-const BARE: &[&str] = &["response", "answer", "reply", "input"];
+const INPUT_MARKER_WORDS: &[&str] = &["response", "answer", "reply", "input"];
 
 /// Finds out what a cleaned question asks for.
-pub(super) fn classify(text: &str) -> Kind {
-    if asks_by_name(text).is_some() {
-        return Kind::Password;
+pub(super) fn classify(text: &str) -> PromptKind {
+    if find_ssh_password_user(text).is_some() {
+        return PromptKind::Password;
     }
-    let asked = question(text).to_lowercase();
-    let words = normal(&asked);
+    let asked = question_line(text).to_lowercase();
+    let words = normalize_words(&asked);
     let has = |list: &[&str]| list.iter().any(|phrase| words.contains(&format!(" {phrase} ")));
     if ["(yes/no", "[yes/no", "(y/n", "[y/n"].iter().any(|mark| asked.contains(mark)) {
-        return Kind::YesNo;
+        return PromptKind::YesNo;
     }
-    let choices = choices(text);
+    let choices = parse_choices(text);
     if !choices.is_empty() && has(&["option", "passcode", "choice", "select"]) {
-        return Kind::DuoMenu { choices };
+        return PromptKind::DuoMenu { choices };
     }
     if has(&["passphrase"]) {
-        return Kind::Passphrase;
+        return PromptKind::Passphrase;
     }
     let spoken = words
         .replace(" one time password ", " one time ")
         .replace(" onetime password ", " onetime ");
-    let password = PASSWORD.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")));
-    match (has(CODE), password) {
+    let password = PASSWORD_WORDS.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")));
+    match (has(CODE_WORDS), password) {
         // Both in one answer: only the server's own words can tell how.
-        (true, true) | (false, false) => Kind::Other,
-        (true, false) => Kind::OneTimeCode,
-        (false, true) if has(AGAIN) || (has(NEW) && has(CONFIRM)) => Kind::RetypePassword,
-        (false, true) if has(NEW) => Kind::NewPassword,
-        (false, true) if has(CURRENT) => Kind::CurrentPassword,
-        (false, true) => Kind::Password,
+        (true, true) | (false, false) => PromptKind::Other,
+        (true, false) => PromptKind::OneTimeCode,
+        (false, true) if has(RETYPE_WORDS) || (has(NEW_WORDS) && has(CONFIRM_WORDS)) => {
+            PromptKind::RetypePassword
+        }
+        (false, true) if has(NEW_WORDS) => PromptKind::NewPassword,
+        (false, true) if has(CURRENT_WORDS) => PromptKind::CurrentPassword,
+        (false, true) => PromptKind::Password,
     }
 }
 
 /// `user@host` of `user@host's password:`, which is how `ssh` itself asks.
-pub(super) fn asks_by_name(text: &str) -> Option<&str> {
+pub(super) fn find_ssh_password_user(text: &str) -> Option<&str> {
     let who = text.trim_end_matches([':', ' ']).strip_suffix("'s password")?;
     (who.contains('@') && !who.contains(char::is_whitespace)).then_some(who)
 }
 
 /// Whether the answer may come from a security key, which types letters.
 pub(super) fn mentions_security_key(text: &str) -> bool {
-    let words = normal(&text.to_lowercase());
+    let words = normalize_words(&text.to_lowercase());
     ["yubikey", "token", "passcode"].iter().any(|word| words.contains(&format!(" {word} ")))
 }
 
 /// The line that asks: the last one, or the one before it where the last only marks the place to type.
-fn question(text: &str) -> &str {
+fn question_line(text: &str) -> &str {
     let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
     let last = lines.next().unwrap_or_default();
     let word = last.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    if word.is_empty() || BARE.contains(&word.as_str()) {
+    if word.is_empty() || INPUT_MARKER_WORDS.contains(&word.as_str()) {
         return lines.next().unwrap_or(last);
     }
     last
 }
 
 /// The words with single blanks around each, without names of people and hosts.
-fn normal(text: &str) -> String {
+fn normalize_words(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     // A name stands between a backquote and a quote: `alice'.
@@ -152,8 +154,8 @@ fn normal(text: &str) -> String {
 }
 
 /// Lines such as ` 1. Duo Push to My phone (iOS)`, numbered from one.
-fn choices(text: &str) -> Vec<Choice> {
-    let mut found: Vec<Choice> = Vec::new();
+fn parse_choices(text: &str) -> Vec<PromptChoice> {
+    let mut found: Vec<PromptChoice> = Vec::new();
     for line in text.lines() {
         let Some((number, label)) = line.trim().split_once(". ") else {
             continue;
@@ -162,7 +164,7 @@ fn choices(text: &str) -> Vec<Choice> {
         if number != (found.len() + 1).to_string() || label.is_empty() {
             continue;
         }
-        found.push(Choice {
+        found.push(PromptChoice {
             answer: number.to_owned(),
             label: label.to_owned(),
             is_push: label.to_lowercase().contains("push"),

@@ -8,25 +8,25 @@ use super::*;
 const DUO: &str = "Duo two-factor login for name\n\nEnter a passcode or select one of the following options:\n\n \
                    1. Duo Push to My phone (iOS)\n\nPasscode or option (1-1): ";
 
-fn kind(raw: &str) -> Kind {
-    Prompt::read(raw).kind
+fn kind(raw: &str) -> PromptKind {
+    LoginPrompt::parse(raw).kind
 }
 
 #[test]
 fn duo_lists_its_choices() {
-    let prompt = Prompt::read(&format!("(alice@fir.alliancecan.ca) {DUO}"));
+    let prompt = LoginPrompt::parse(&format!("(alice@fir.alliancecan.ca) {DUO}"));
     assert_eq!(prompt.hop.as_deref(), Some("fir.alliancecan.ca"));
     assert!(prompt.text.starts_with("Duo two-factor login for name\n"), "{}", prompt.text);
-    let phone = Choice {
+    let phone = PromptChoice {
         answer: "1".to_owned(),
         label: "Duo Push to My phone (iOS)".to_owned(),
         is_push: true,
     };
-    assert_eq!(prompt.kind, Kind::DuoMenu { choices: vec![phone] });
-    assert!(!prompt.secret());
+    assert_eq!(prompt.kind, PromptKind::DuoMenu { choices: vec![phone] });
+    assert!(!prompt.is_secret());
     assert_eq!(prompt.input_mode(), "text", "a security key types letters");
 
-    let Kind::DuoMenu { choices } = kind(
+    let PromptKind::DuoMenu { choices } = kind(
         "Duo two-factor login for jdoe\r\n\r\nEnter a passcode or select one of the following options:\r\n\r\n \
          1. Duo Push to XXX-XXX-3089\r\n 2. Phone call to XXX-XXX-3089\r\n 3. SMS passcodes to XXX-XXX-3089\r\n\r\n\
          Passcode or option (1-3): ",
@@ -39,18 +39,19 @@ fn duo_lists_its_choices() {
 
 #[test]
 fn a_menu_without_choices_takes_a_code() {
-    assert_eq!(kind("Passcode or option (1-1): "), Kind::OneTimeCode);
+    assert_eq!(kind("Passcode or option (1-1): "), PromptKind::OneTimeCode);
 }
 
 #[test]
 fn a_one_time_password_is_a_code() {
-    let prompt =
-        Prompt::read("(hicham@login.olivia.sigma2.no) One-time password (OATH) for `hicham': ");
-    assert_eq!(prompt.kind, Kind::OneTimeCode);
+    let prompt = LoginPrompt::parse(
+        "(hicham@login.olivia.sigma2.no) One-time password (OATH) for `hicham': ",
+    );
+    assert_eq!(prompt.kind, PromptKind::OneTimeCode);
     assert_eq!(prompt.hop.as_deref(), Some("login.olivia.sigma2.no"));
     assert_eq!(prompt.text, "One-time password (OATH) for `hicham':");
     assert_eq!(prompt.input_mode(), "numeric");
-    assert_eq!(kind("(hicham@login.olivia.sigma2.no) Password: "), Kind::Password);
+    assert_eq!(kind("(hicham@login.olivia.sigma2.no) Password: "), PromptKind::Password);
 }
 
 #[test]
@@ -67,46 +68,46 @@ fn other_words_for_a_code() {
         "One-time password (OATH) for `newpassword': ",
         "Code de vérification :",
     ] {
-        assert_eq!(kind(raw), Kind::OneTimeCode, "{raw:?}");
+        assert_eq!(kind(raw), PromptKind::OneTimeCode, "{raw:?}");
     }
-    assert_eq!(Prompt::read("YubiKey for `alice':").input_mode(), "text");
+    assert_eq!(LoginPrompt::parse("YubiKey for `alice':").input_mode(), "text");
 }
 
 #[test]
 fn passwords_old_and_new() {
     for (raw, expected) in [
-        ("alice@login1's password: ", Kind::Password),
-        ("alice@token.example.org's password: ", Kind::Password),
-        ("Password for alice@otp.example.org: ", Kind::Password),
-        ("Mot de passe : ", Kind::Password),
-        ("First Factor: ", Kind::Password),
-        ("newton@login1's password: ", Kind::Password),
+        ("alice@login1's password: ", PromptKind::Password),
+        ("alice@token.example.org's password: ", PromptKind::Password),
+        ("Password for alice@otp.example.org: ", PromptKind::Password),
+        ("Mot de passe : ", PromptKind::Password),
+        ("First Factor: ", PromptKind::Password),
+        ("newton@login1's password: ", PromptKind::Password),
         (
             "You are required to change your password immediately (administrator enforced).\nCurrent password: ",
-            Kind::CurrentPassword,
+            PromptKind::CurrentPassword,
         ),
-        ("(current) UNIX password: ", Kind::CurrentPassword),
-        ("New password: ", Kind::NewPassword),
-        ("Enter new UNIX password: ", Kind::NewPassword),
-        ("BAD PASSWORD: The password is too short\nNew password: ", Kind::NewPassword),
-        ("Retype new password: ", Kind::RetypePassword),
-        ("Re-enter new password: ", Kind::RetypePassword),
-        ("Confirm new password:", Kind::RetypePassword),
-        ("Enter passphrase for key '/home/alice/.ssh/id_ed25519': ", Kind::Passphrase),
+        ("(current) UNIX password: ", PromptKind::CurrentPassword),
+        ("New password: ", PromptKind::NewPassword),
+        ("Enter new UNIX password: ", PromptKind::NewPassword),
+        ("BAD PASSWORD: The password is too short\nNew password: ", PromptKind::NewPassword),
+        ("Retype new password: ", PromptKind::RetypePassword),
+        ("Re-enter new password: ", PromptKind::RetypePassword),
+        ("Confirm new password:", PromptKind::RetypePassword),
+        ("Enter passphrase for key '/home/alice/.ssh/id_ed25519': ", PromptKind::Passphrase),
     ] {
         assert_eq!(kind(raw), expected, "{raw:?}");
-        assert!(Prompt::read(raw).secret(), "{raw:?}");
+        assert!(LoginPrompt::parse(raw).is_secret(), "{raw:?}");
     }
 }
 
 #[test]
 fn what_is_not_clear_stays_open() {
     for raw in ["", "   \n ", "Enter your password followed by your OTP: ", "Favourite colour? "] {
-        assert_eq!(kind(raw), Kind::Other, "{raw:?}");
-        assert!(Prompt::read(raw).secret());
+        assert_eq!(kind(raw), PromptKind::Other, "{raw:?}");
+        assert!(LoginPrompt::parse(raw).is_secret());
     }
     let host_key = "Are you sure you want to continue connecting (yes/no/[fingerprint])? ";
-    assert_eq!(kind(host_key), Kind::YesNo);
+    assert_eq!(kind(host_key), PromptKind::YesNo);
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn the_prefix_tells_who_asks() {
         ("Password (alice@elsewhere): ", None, "Password (alice@elsewhere):"),
         ("(a@b) (root@c) Password: ", Some("b"), "(root@c) Password:"),
     ] {
-        let prompt = Prompt::read(raw);
+        let prompt = LoginPrompt::parse(raw);
         assert_eq!(prompt.hop.as_deref(), hop, "{raw:?}");
         assert_eq!(prompt.text, text, "{raw:?}");
     }
@@ -129,21 +130,21 @@ fn the_prefix_tells_who_asks() {
 
 #[test]
 fn tricks_and_floods_are_taken_out() {
-    let prompt = Prompt::read("(a@b) \u{1B}[2J\u{1B}[31mPass\u{200B}word\u{202E}:\u{7} ");
-    assert_eq!((prompt.text.as_str(), &prompt.kind), ("Password:", &Kind::Password));
-    assert!(!prompt.cut);
-    let flood = Prompt::read(&format!("{}Password: ", "x".repeat(100_000)));
-    assert!(flood.cut && flood.text.chars().count() == MAX_CHARS);
-    assert!(Prompt::read(&"a\n".repeat(200)).cut);
+    let prompt = LoginPrompt::parse("(a@b) \u{1B}[2J\u{1B}[31mPass\u{200B}word\u{202E}:\u{7} ");
+    assert_eq!((prompt.text.as_str(), &prompt.kind), ("Password:", &PromptKind::Password));
+    assert!(!prompt.is_truncated);
+    let flood = LoginPrompt::parse(&format!("{}Password: ", "x".repeat(100_000)));
+    assert!(flood.is_truncated && flood.text.chars().count() == MAX_PROMPT_CHARS);
+    assert!(LoginPrompt::parse(&"a\n".repeat(200)).is_truncated);
 }
 
 #[test]
 fn every_kind_has_words_for_people() {
     for raw in [DUO, "OTP:", "Password:", "New password:", "Retype new password:", "?", "(y/n)"] {
-        let prompt = Prompt::read(raw);
+        let prompt = LoginPrompt::parse(raw);
         assert!(prompt.help().ends_with('.') && !prompt.help().contains("  "), "{}", prompt.help());
         assert!(!prompt.title().ends_with('.'));
-        assert!(prompt.again_words().ends_with('.'));
+        assert!(prompt.retry_help().ends_with('.'));
     }
 }
 
@@ -152,14 +153,14 @@ proptest! {
     fn whatever_a_server_sends_is_bounded_and_plain(
         raw in "(\\PC|[\u{0}-\u{1F}\u{7F}-\u{9F}]|\n|\u{1B}\\[|\u{202E}| 1\\. |`|'|@|\\(|\\)|password|option){0,400}"
     ) {
-        let prompt = Prompt::read(&raw);
-        prop_assert!(prompt.text.chars().count() <= MAX_CHARS);
+        let prompt = LoginPrompt::parse(&raw);
+        prop_assert!(prompt.text.chars().count() <= MAX_PROMPT_CHARS);
         prop_assert!(prompt.text.lines().count() <= MAX_LINES);
         prop_assert!(!prompt.text.chars().any(|c| c != '\n' && is_hidden(c)));
         if let Some(hop) = &prompt.hop {
             prop_assert!(!hop.chars().any(|c| is_hidden(c) || c.is_whitespace()));
         }
-        if let Kind::DuoMenu { choices } = &prompt.kind {
+        if let PromptKind::DuoMenu { choices } = &prompt.kind {
             prop_assert!(choices.iter().all(|c| !c.label.contains('\n') && c.answer.len() <= 2));
         }
         prop_assert!(!prompt.title().is_empty() && !prompt.input_mode().is_empty());

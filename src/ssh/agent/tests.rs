@@ -30,8 +30,8 @@ fn keys_are_listed_with_their_comments() {
         put_string(&mut expected, key.public().blob());
         put_string(&mut expected, key.public().comment().as_bytes());
     }
-    assert_eq!(answer(&[REQUEST_IDENTITIES], &keys), (expected, Asked::Listed));
-    assert_eq!(answer(&[REQUEST_IDENTITIES], &[]).0, [IDENTITIES_ANSWER, 0, 0, 0, 0]);
+    assert_eq!(answer_request(&[REQUEST_IDENTITIES], &keys), (expected, AgentReply::Listed));
+    assert_eq!(answer_request(&[REQUEST_IDENTITIES], &[]).0, [IDENTITIES_ANSWER, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn the_key_that_was_asked_signs() {
     let keys = [PrivateKey::generate("one").unwrap(), key("openssh_rsa_3072")];
     for (index, flags) in [(0, 0), (0, RSA_SHA2_512), (1, RSA_SHA2_256), (1, RSA_SHA2_512)] {
         let public = keys[index].public();
-        let (reply, asked) = answer(&request(public.blob(), b"data", flags), &keys);
-        assert_eq!(asked, Asked::Signed(index));
-        let mut reader = Reader::new(&reply);
+        let (reply, asked) = answer_request(&request(public.blob(), b"data", flags), &keys);
+        assert_eq!(asked, AgentReply::Signed(index));
+        let mut reader = WireReader::new(&reply);
         assert_eq!(reader.byte(), Some(SIGN_RESPONSE));
         let signature = reader.string().unwrap();
         assert!(reader.rest().is_empty());
         assert!(verifies(public, b"data", signature));
-        let algorithm = Reader::new(signature).text().unwrap();
+        let algorithm = WireReader::new(signature).text().unwrap();
         assert_eq!(
             algorithm,
             match (index, flags) {
@@ -74,7 +74,11 @@ fn everything_else_is_refused() {
     // Adding and removing keys, locking, extensions: whatever an agent may be asked besides.
     refused.extend((0..=u8::MAX).filter(|kind| *kind != REQUEST_IDENTITIES).map(|kind| vec![kind]));
     for request in refused {
-        assert_eq!(answer(&request, &keys), (vec![FAILURE], Asked::Refused), "{request:?}");
+        assert_eq!(
+            answer_request(&request, &keys),
+            (vec![FAILURE], AgentReply::Refused),
+            "{request:?}"
+        );
     }
 }
 
@@ -110,15 +114,15 @@ async fn ssh_add_lists_the_keys() {
     let (_folder, path) = socket();
     let keys = vec![PrivateKey::generate("my key").unwrap(), key("openssh_rsa_4096")];
     let prints: Vec<String> = keys.iter().map(|key| key.public().fingerprint()).collect();
-    let agent = Agent::start(&path, keys, our_own()).unwrap();
+    let agent = SshAgent::start(&path, keys, our_own()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    assert_eq!((agent.listed(), agent.signed()), (0, None));
+    assert_eq!((agent.list_count(), agent.signing_key_index()), (0, None));
 
     let listed = run("ssh-add", &["-l"], &path, "").await;
     let expected =
         format!("256 {} my key (ED25519)\n4096 {} test key (RSA)\n", prints[0], prints[1]);
     assert_eq!(String::from_utf8_lossy(&listed.stdout), expected, "{listed:?}");
-    assert_eq!((agent.listed(), agent.signed()), (1, None));
+    assert_eq!((agent.list_count(), agent.signing_key_index()), (1, None));
 
     let removal = run("ssh-add", &["-D"], &path, "").await;
     assert!(!removal.status.success(), "keys cannot be taken out");
@@ -136,13 +140,13 @@ async fn openssh_accepts_the_signatures() {
         "openssh_rsa_3072",
         "openssh_rsa_4096",
     ];
-    let agent = Agent::start(&path, names.map(key).into(), our_own()).unwrap();
+    let agent = SshAgent::start(&path, names.map(key).into(), our_own()).unwrap();
     for (index, name) in names.iter().enumerate() {
         let public = format!("{FIXTURES}/{name}.pub");
         let sign = ["-Y", "sign", "-U", "-n", "test", "-f", &public];
         let signed = run("ssh-keygen", &sign, &path, "data").await;
         assert!(signed.status.success(), "{name}: {signed:?}");
-        assert_eq!(agent.signed(), Some(index), "{name}");
+        assert_eq!(agent.signing_key_index(), Some(index), "{name}");
 
         let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let (allowed, signature) = (file("allowed"), file("signature"));
@@ -166,7 +170,7 @@ async fn a_stranger_gets_no_answer() {
         seen.lock().unwrap().push(pid);
         false
     };
-    let agent = Agent::start(&path, vec![PrivateKey::generate("").unwrap()], refuse).unwrap();
+    let agent = SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], refuse).unwrap();
     let listed = run("ssh-add", &["-l"], &path, "").await;
     assert!(!listed.status.success() && listed.stdout.is_empty(), "{listed:?}");
 
@@ -176,7 +180,7 @@ async fn a_stranger_gets_no_answer() {
     let _ = stream.write_all(&[0, 0, 0, 1, REQUEST_IDENTITIES]).await;
     let _ = stream.read_to_end(&mut reply).await;
     assert!(reply.is_empty());
-    assert_eq!((agent.listed(), agent.signed()), (0, None));
+    assert_eq!((agent.list_count(), agent.signing_key_index()), (0, None));
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[1], i32::try_from(std::process::id()).unwrap());
@@ -185,8 +189,9 @@ async fn a_stranger_gets_no_answer() {
 #[tokio::test]
 async fn messages_without_measure_end_the_connection() {
     let (_folder, path) = socket();
-    let _agent = Agent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
-    for length in [0, u32::try_from(MOST_BYTES).unwrap() + 1, u32::MAX] {
+    let _agent =
+        SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
+    for length in [0, u32::try_from(MAX_MESSAGE_BYTES).unwrap() + 1, u32::MAX] {
         let mut stream = UnixStream::connect(&path).await.unwrap();
         stream.write_all(&length.to_be_bytes()).await.unwrap();
         assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "{length}");
@@ -196,9 +201,10 @@ async fn messages_without_measure_end_the_connection() {
 #[tokio::test]
 async fn one_connection_too_many_waits_for_its_turn() {
     let (_folder, path) = socket();
-    let _agent = Agent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
+    let _agent =
+        SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
     let mut idle = Vec::new();
-    for _ in 0..MOST_CONNECTIONS {
+    for _ in 0..MAX_CONNECTIONS {
         idle.push(UnixStream::connect(&path).await.unwrap());
     }
     let mut last = UnixStream::connect(&path).await.unwrap();
@@ -212,7 +218,7 @@ async fn one_connection_too_many_waits_for_its_turn() {
 async fn dropping_the_agent_ends_everything() {
     let (folder, path) = socket();
     let keys = vec![PrivateKey::generate("").unwrap()];
-    let agent = Agent::start(&path, keys, our_own()).unwrap();
+    let agent = SshAgent::start(&path, keys, our_own()).unwrap();
     let kept = Arc::downgrade(agent.shared.keys.lock().unwrap().as_ref().unwrap());
     let mut stream = UnixStream::connect(&path).await.unwrap();
     stream.write_all(&[0, 0, 0, 1, REQUEST_IDENTITIES]).await.unwrap();
@@ -225,7 +231,7 @@ async fn dropping_the_agent_ends_everything() {
     assert!(UnixStream::connect(&path).await.is_err());
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest).await;
-    let again = Agent::start(&path, Vec::new(), our_own()).unwrap();
+    let again = SshAgent::start(&path, Vec::new(), our_own()).unwrap();
     folder.close().unwrap();
     drop(again);
 }
@@ -236,10 +242,10 @@ async fn the_folder_must_be_private() {
     for mode in [0o755, 0o701, 0o770] {
         let open = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(folder.path(), open).unwrap();
-        let error = Agent::start(&path, Vec::new(), our_own()).unwrap_err();
+        let error = SshAgent::start(&path, Vec::new(), our_own()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{mode:o}");
         assert!(!path.exists());
     }
-    let bare = Agent::start(Path::new("a"), Vec::new(), our_own()).unwrap_err();
+    let bare = SshAgent::start(Path::new("a"), Vec::new(), our_own()).unwrap_err();
     assert_eq!(bare.kind(), io::ErrorKind::PermissionDenied);
 }

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use ssh_key::EcdsaCurve;
 use zeroize::Zeroizing;
 
-use super::ImportError;
-use super::openssh::needed;
+use super::KeyImportError;
+use super::openssh::require_passphrase;
 use crate::ssh::keys::PrivateKey;
 use crate::ssh::keys::build::{self, RsaNumbers};
 
@@ -25,14 +25,14 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
 /// Most passes of PBKDF2 that are calculated, about a second; OpenSSL takes 2048.
-const MOST_PASSES: u32 = 1_000_000;
+const MAX_PBKDF2_PASSES: u32 = 1_000_000;
 /// Most work that scrypt is asked for (N times r times p), some 64 MB and half a second; OpenSSL takes 2^17.
-const MOST_SCRYPT: u64 = 1 << 19;
+const MAX_SCRYPT_WORK: u64 = 1 << 19;
 
-pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, ImportError> {
-    let key = pkcs1::RsaPrivateKey::try_from(der).map_err(|_| ImportError::Damaged)?;
+pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
+    let key = pkcs1::RsaPrivateKey::try_from(der).map_err(|_| KeyImportError::Damaged)?;
     if key.other_prime_infos.is_some() {
-        return Err(ImportError::OtherKind);
+        return Err(KeyImportError::OtherKind);
     }
     let pair = build::rsa(RsaNumbers {
         modulus: key.modulus.as_bytes(),
@@ -44,78 +44,81 @@ pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, ImportError> {
 }
 
 /// `curve` is what stands around the key, where something does.
-pub(super) fn sec1(der: &[u8], curve: Option<ObjectIdentifier>) -> Result<PrivateKey, ImportError> {
-    let key = EcPrivateKey::try_from(der).map_err(|_| ImportError::Damaged)?;
+pub(super) fn sec1(
+    der: &[u8],
+    curve: Option<ObjectIdentifier>,
+) -> Result<PrivateKey, KeyImportError> {
+    let key = EcPrivateKey::try_from(der).map_err(|_| KeyImportError::Damaged)?;
     let inside = key.parameters.and_then(EcParameters::named_curve);
-    let curve = match curve.or(inside).ok_or(ImportError::Damaged)? {
+    let curve = match curve.or(inside).ok_or(KeyImportError::Damaged)? {
         P256 => EcdsaCurve::NistP256,
         P384 => EcdsaCurve::NistP384,
         P521 => EcdsaCurve::NistP521,
-        _ => return Err(ImportError::OtherKind),
+        _ => return Err(KeyImportError::OtherKind),
     };
     let pair = build::ecdsa(curve, key.private_key, key.public_key)?;
     Ok(PrivateKey::from_pair(pair, "")?)
 }
 
-pub(super) fn pkcs8(der: &[u8]) -> Result<PrivateKey, ImportError> {
-    let key = PrivateKeyInfo::try_from(der).map_err(|_| ImportError::Damaged)?;
+pub(super) fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
+    let key = PrivateKeyInfo::try_from(der).map_err(|_| KeyImportError::Damaged)?;
     match key.algorithm.oid {
         RSA => pkcs1(key.private_key),
         ECDSA => {
-            let curve = key.algorithm.parameters_oid().map_err(|_| ImportError::OtherKind)?;
+            let curve = key.algorithm.parameters_oid().map_err(|_| KeyImportError::OtherKind)?;
             sec1(key.private_key, Some(curve))
         }
         ED25519 => {
             let seed =
-                OctetStringRef::from_der(key.private_key).map_err(|_| ImportError::Damaged)?;
+                OctetStringRef::from_der(key.private_key).map_err(|_| KeyImportError::Damaged)?;
             let pair = build::ed25519(seed.as_bytes(), key.public_key)?;
             Ok(PrivateKey::from_pair(pair, "")?)
         }
-        DSA => Err(ImportError::Dsa),
-        _ => Err(ImportError::OtherKind),
+        DSA => Err(KeyImportError::Dsa),
+        _ => Err(KeyImportError::OtherKind),
     }
 }
 
 pub(super) fn encrypted_pkcs8(
     der: &[u8],
     passphrase: Option<&SecretString>,
-) -> Result<PrivateKey, ImportError> {
+) -> Result<PrivateKey, KeyImportError> {
     let Ok(file) = EncryptedPrivateKeyInfo::try_from(der) else {
         // Whole, but with an algorithm that the parser does not know?
         let whole = AnyRef::from_der(der).is_ok_and(|any| any.tag() == Tag::Sequence);
-        return Err(if whole { ImportError::OtherEncryption } else { ImportError::Damaged });
+        return Err(if whole { KeyImportError::OtherEncryption } else { KeyImportError::Damaged });
     };
     let EncryptionScheme::Pbes2(parameters) = &file.encryption_algorithm else {
-        return Err(ImportError::OtherEncryption);
+        return Err(KeyImportError::OtherEncryption);
     };
     let affordable = match &parameters.kdf {
         Kdf::Pbkdf2(kdf) if kdf.prf == Pbkdf2Prf::HmacWithSha1 => {
-            return Err(ImportError::OtherEncryption);
+            return Err(KeyImportError::OtherEncryption);
         }
-        Kdf::Pbkdf2(kdf) => kdf.iteration_count <= MOST_PASSES,
+        Kdf::Pbkdf2(kdf) => kdf.iteration_count <= MAX_PBKDF2_PASSES,
         Kdf::Scrypt(kdf) => kdf
             .cost_parameter
             .checked_mul(u64::from(kdf.block_size))
             .and_then(|work| work.checked_mul(u64::from(kdf.parallelization)))
-            .is_some_and(|work| work <= MOST_SCRYPT),
-        _ => return Err(ImportError::OtherEncryption),
+            .is_some_and(|work| work <= MAX_SCRYPT_WORK),
+        _ => return Err(KeyImportError::OtherEncryption),
     };
     if !affordable {
-        return Err(ImportError::TooManyRounds);
+        return Err(KeyImportError::TooManyRounds);
     }
-    let passphrase = needed(passphrase)?;
+    let passphrase = require_passphrase(passphrase)?;
     let mut buffer = Zeroizing::new(file.encrypted_data.to_vec());
     let opened =
         parameters.decrypt_in_place(passphrase.expose_secret(), &mut buffer).map_err(|error| {
             match error {
-                rsa::pkcs8::pkcs5::Error::EncryptFailed => ImportError::WrongPassphrase,
-                _ => ImportError::OtherEncryption,
+                rsa::pkcs8::pkcs5::Error::EncryptFailed => KeyImportError::WrongPassphrase,
+                _ => KeyImportError::OtherEncryption,
             }
         })?;
     // Nothing authenticates this format: now and then a wrong passphrase gives something that ends as it
     // should, but never a key.
     if PrivateKeyInfo::try_from(opened).is_err() {
-        return Err(ImportError::WrongPassphrase);
+        return Err(KeyImportError::WrongPassphrase);
     }
     pkcs8(opened)
 }

@@ -7,22 +7,22 @@ use secrecy::{ExposeSecret, SecretString};
 use ssh_key::{Cipher, EcdsaCurve, Kdf};
 use zeroize::Zeroizing;
 
-use super::ImportError;
+use super::KeyImportError;
 use crate::ssh::keys::PrivateKey;
 use crate::ssh::keys::build::{self, RsaNumbers};
-use crate::ssh::wire::Reader;
+use crate::ssh::wire::WireReader;
 
 const MAGIC: &[u8] = b"openssh-key-v1\0";
 
 /// Most rounds of bcrypt that are calculated: `ssh-keygen` takes 16 or 24, careful people 100 or 200, and
 /// each takes about 10 ms.
-const MOST_ROUNDS: u32 = 256;
+const MAX_BCRYPT_ROUNDS: u32 = 256;
 
 pub(super) fn read(
     bytes: &[u8],
     passphrase: Option<&SecretString>,
-) -> Result<PrivateKey, ImportError> {
-    let file = Container::parse(bytes)?;
+) -> Result<PrivateKey, KeyImportError> {
+    let file = OpensshKeyFile::parse(bytes)?;
     file.check_kind()?;
     let (section, locked) = match file.cipher {
         "none" if file.kdf == "none" && file.tag.is_empty() => {
@@ -30,23 +30,23 @@ pub(super) fn read(
         }
         _ => (file.decrypt(passphrase)?, true),
     };
-    let mut reader = Reader::new(&section);
-    if reader.number().ok_or(ImportError::Damaged)?
-        != reader.number().ok_or(ImportError::Damaged)?
+    let mut reader = WireReader::new(&section);
+    if reader.number().ok_or(KeyImportError::Damaged)?
+        != reader.number().ok_or(KeyImportError::Damaged)?
     {
-        return Err(if locked { ImportError::WrongPassphrase } else { ImportError::Damaged });
+        return Err(if locked { KeyImportError::WrongPassphrase } else { KeyImportError::Damaged });
     }
-    let key = private(&mut reader)?;
+    let key = parse_private_key(&mut reader)?;
     let padding_fits = reader.rest().iter().zip(1..=u8::MAX).all(|(byte, place)| *byte == place);
     if key.public().blob() == file.public && padding_fits && reader.rest().len() < 16 {
         Ok(key)
     } else {
-        Err(ImportError::Damaged)
+        Err(KeyImportError::Damaged)
     }
 }
 
 /// The file as it is before decryption.
-struct Container<'a> {
+struct OpensshKeyFile<'a> {
     cipher: &'a str,
     kdf: &'a str,
     kdf_options: &'a [u8],
@@ -55,10 +55,10 @@ struct Container<'a> {
     tag: &'a [u8],
 }
 
-impl<'a> Container<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, ImportError> {
-        let inside = bytes.strip_prefix(MAGIC).ok_or(ImportError::Damaged)?;
-        let parse = |reader: &mut Reader<'a>| {
+impl<'a> OpensshKeyFile<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, KeyImportError> {
+        let inside = bytes.strip_prefix(MAGIC).ok_or(KeyImportError::Damaged)?;
+        let parse = |reader: &mut WireReader<'a>| {
             let (cipher, kdf, kdf_options) = (reader.text()?, reader.text()?, reader.string()?);
             let count = reader.number()?;
             Some((
@@ -73,84 +73,86 @@ impl<'a> Container<'a> {
                 },
             ))
         };
-        match parse(&mut Reader::new(inside)) {
+        match parse(&mut WireReader::new(inside)) {
             Some((1, file)) => Ok(file),
-            Some((2.., _)) => Err(ImportError::SeveralKeys),
-            _ => Err(ImportError::Damaged),
+            Some((2.., _)) => Err(KeyImportError::SeveralKeys),
+            _ => Err(KeyImportError::Damaged),
         }
     }
 
     /// The public half is never encrypted: what cannot be used is refused before anybody types a passphrase.
-    fn check_kind(&self) -> Result<(), ImportError> {
-        let mut public = Reader::new(self.public);
-        match public.text().ok_or(ImportError::Damaged)? {
+    fn check_kind(&self) -> Result<(), KeyImportError> {
+        let mut public = WireReader::new(self.public);
+        match public.text().ok_or(KeyImportError::Damaged)? {
             "ssh-ed25519" => Ok(()),
             "ssh-rsa" => {
                 let _exponent = public.positive();
-                Ok(build::rsa_length(public.positive().ok_or(ImportError::Damaged)?)?)
+                Ok(build::check_rsa_length(public.positive().ok_or(KeyImportError::Damaged)?)?)
             }
-            kind if curve(kind).is_some() => Ok(()),
-            "ssh-dss" => Err(ImportError::Dsa),
-            kind if kind.ends_with("-cert-v01@openssh.com") => Err(ImportError::Certificate),
-            kind if kind.starts_with("sk-") => Err(ImportError::SecurityKey),
-            _ => Err(ImportError::OtherKind),
+            kind if parse_curve(kind).is_some() => Ok(()),
+            "ssh-dss" => Err(KeyImportError::Dsa),
+            kind if kind.ends_with("-cert-v01@openssh.com") => Err(KeyImportError::Certificate),
+            kind if kind.starts_with("sk-") => Err(KeyImportError::SecurityKey),
+            _ => Err(KeyImportError::OtherKind),
         }
     }
 
     fn decrypt(
         &self,
         passphrase: Option<&SecretString>,
-    ) -> Result<Zeroizing<Vec<u8>>, ImportError> {
+    ) -> Result<Zeroizing<Vec<u8>>, KeyImportError> {
         let cipher = match Cipher::new(self.cipher) {
             Ok(Cipher::None | Cipher::TDesCbc) | Err(_) => {
-                return Err(ImportError::OtherEncryption);
+                return Err(KeyImportError::OtherEncryption);
             }
             Ok(cipher) => cipher,
         };
         if self.kdf != "bcrypt" {
-            return Err(ImportError::OtherEncryption);
+            return Err(KeyImportError::OtherEncryption);
         }
-        let mut options = Reader::new(self.kdf_options);
+        let mut options = WireReader::new(self.kdf_options);
         let (Some(salt), Some(rounds)) = (options.string(), options.number()) else {
-            return Err(ImportError::Damaged);
+            return Err(KeyImportError::Damaged);
         };
-        if rounds > MOST_ROUNDS {
-            return Err(ImportError::TooManyRounds);
+        if rounds > MAX_BCRYPT_ROUNDS {
+            return Err(KeyImportError::TooManyRounds);
         }
         let tag = match (cipher.has_tag(), self.tag) {
-            (true, tag) => Some(tag.try_into().map_err(|_| ImportError::Damaged)?),
+            (true, tag) => Some(tag.try_into().map_err(|_| KeyImportError::Damaged)?),
             (false, []) => None,
-            (false, _) => return Err(ImportError::Damaged),
+            (false, _) => return Err(KeyImportError::Damaged),
         };
         let whole_blocks = self.section.len().is_multiple_of(cipher.block_size());
         if salt.is_empty() || rounds == 0 || !whole_blocks {
-            return Err(ImportError::Damaged);
+            return Err(KeyImportError::Damaged);
         }
-        let passphrase = needed(passphrase)?;
+        let passphrase = require_passphrase(passphrase)?;
         let (key, iv) = Kdf::Bcrypt { salt: salt.to_vec(), rounds }
             .derive_key_and_iv(cipher, passphrase.expose_secret())
-            .map_err(|_| ImportError::Damaged)?;
+            .map_err(|_| KeyImportError::Damaged)?;
         let mut section = Zeroizing::new(self.section.to_vec());
         cipher
             .decrypt(&key, &Zeroizing::new(iv), &mut section, tag)
-            .map_err(|_| ImportError::WrongPassphrase)?;
+            .map_err(|_| KeyImportError::WrongPassphrase)?;
         Ok(section)
     }
 }
 
 /// The passphrase, if one was typed.
-pub(super) fn needed(passphrase: Option<&SecretString>) -> Result<&SecretString, ImportError> {
+pub(super) fn require_passphrase(
+    passphrase: Option<&SecretString>,
+) -> Result<&SecretString, KeyImportError> {
     passphrase
         .filter(|passphrase| !passphrase.expose_secret().is_empty())
-        .ok_or(ImportError::PassphraseNeeded)
+        .ok_or(KeyImportError::PassphraseNeeded)
 }
 
-fn curve(kind: &str) -> Option<EcdsaCurve> {
+fn parse_curve(kind: &str) -> Option<EcdsaCurve> {
     kind.strip_prefix("ecdsa-sha2-").and_then(|name| EcdsaCurve::new(name).ok())
 }
 
 /// The private half and its comment, after the two check numbers.
-fn private(reader: &mut Reader<'_>) -> Result<PrivateKey, ImportError> {
+fn parse_private_key(reader: &mut WireReader<'_>) -> Result<PrivateKey, KeyImportError> {
     let mut parse = || {
         let kind = reader.text()?;
         let pair = match kind {
@@ -167,13 +169,13 @@ fn private(reader: &mut Reader<'_>) -> Result<PrivateKey, ImportError> {
                 build::rsa(RsaNumbers { modulus, public_exponent, private_exponent, primes })
             }
             _ => {
-                let curve = curve(kind)?;
+                let curve = parse_curve(kind)?;
                 let (_name, public) = (reader.string()?, reader.string()?);
                 build::ecdsa(curve, reader.positive()?, Some(public))
             }
         };
         Some((pair, String::from_utf8_lossy(reader.string()?)))
     };
-    let (pair, comment) = parse().ok_or(ImportError::Damaged)?;
+    let (pair, comment) = parse().ok_or(KeyImportError::Damaged)?;
     Ok(PrivateKey::from_pair(pair?, &comment)?)
 }

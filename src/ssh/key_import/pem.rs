@@ -5,41 +5,41 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use super::ImportError;
+use super::KeyImportError;
 
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
 /// One block, and what stands between its two lines.
-pub(super) struct Block<'a> {
+pub(super) struct PemBlock<'a> {
     pub(super) label: &'a str,
     body: &'a str,
 }
 
 /// All blocks of a text, in order. Anything between them is passed over, as in other programs.
-pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>, ImportError> {
+pub(super) fn parse_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, KeyImportError> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((_, after)) = rest.split_once(BEGIN) {
-        let (label, after) = after.split_once(DASHES).ok_or(ImportError::Damaged)?;
+        let (label, after) = after.split_once(DASHES).ok_or(KeyImportError::Damaged)?;
         let end = format!("-----END {label}{DASHES}");
-        let (body, after) = after.split_once(&end).ok_or(ImportError::Damaged)?;
-        found.push(Block { label, body });
+        let (body, after) = after.split_once(&end).ok_or(KeyImportError::Damaged)?;
+        found.push(PemBlock { label, body });
         rest = after;
     }
     Ok(found)
 }
 
-impl Block<'_> {
+impl PemBlock<'_> {
     /// Whether it is encrypted as PEM files were before PKCS#8: with headers that say so.
     pub(super) fn has_legacy_encryption(&self) -> bool {
         self.body.contains("Proc-Type:") || self.body.contains("DEK-Info:")
     }
 
     /// The bytes it holds.
-    pub(super) fn decode(&self) -> Result<Zeroizing<Vec<u8>>, ImportError> {
+    pub(super) fn decode(&self) -> Result<Zeroizing<Vec<u8>>, KeyImportError> {
         let mut base64 = Zeroizing::new(String::with_capacity(self.body.len()));
         base64.extend(self.body.chars().filter(|c| !c.is_whitespace()));
-        STANDARD.decode(base64.as_bytes()).map(Zeroizing::new).map_err(|_| ImportError::Damaged)
+        STANDARD.decode(base64.as_bytes()).map(Zeroizing::new).map_err(|_| KeyImportError::Damaged)
     }
 }

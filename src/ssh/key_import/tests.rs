@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
 use super::super::keys::tests::verifies;
-use super::super::keys::{PublicKey, RSA_SHA2_512, SignError};
+use super::super::keys::{PublicKey, RSA_SHA2_512, SshSignError};
 use super::*;
 
 fn folder(name: &str) -> PathBuf {
@@ -32,7 +32,7 @@ fn passphrase() -> SecretString {
     SecretString::from("harbour light")
 }
 
-fn error(text: &str) -> ImportError {
+fn error(text: &str) -> KeyImportError {
     import(text, Some(&passphrase())).unwrap_err()
 }
 
@@ -84,16 +84,16 @@ fn every_format_is_accepted_and_signs() {
         };
         assert_eq!(key.public().kind(), expected, "{name}");
         if expected.starts_with("RSA") {
-            assert!(matches!(key.sign(b"data", 0), Err(SignError::Sha1)));
+            assert!(matches!(key.sign(b"data", 0), Err(SshSignError::Sha1Refused)));
         } else {
             assert!(verifies(&public, b"data", &key.sign(b"data", 0).unwrap()));
         }
         if name.ends_with("_locked") {
             let wrong = SecretString::from("harbour lights");
-            assert_eq!(import(&text, Some(&wrong)).unwrap_err(), ImportError::WrongPassphrase);
-            assert_eq!(import(&text, None).unwrap_err(), ImportError::PassphraseNeeded);
+            assert_eq!(import(&text, Some(&wrong)).unwrap_err(), KeyImportError::WrongPassphrase);
+            assert_eq!(import(&text, None).unwrap_err(), KeyImportError::PassphraseNeeded);
             let empty = SecretString::from("");
-            assert_eq!(import(&text, Some(&empty)).unwrap_err(), ImportError::PassphraseNeeded);
+            assert_eq!(import(&text, Some(&empty)).unwrap_err(), KeyImportError::PassphraseNeeded);
         } else {
             assert!(import(&text, None).is_ok(), "{name}");
         }
@@ -105,17 +105,17 @@ fn every_refusal_has_its_own_reason_and_quotes_nothing() {
     for name in names("refused") {
         let text = file(&format!("refused/{name}"));
         let expected = match name.split('_').next().unwrap() {
-            "certificate" => ImportError::Certificate,
-            "dsa" => ImportError::Dsa,
-            "encryption" => ImportError::OtherEncryption,
-            "garbage" => ImportError::NotAKey,
-            "kind" => ImportError::OtherKind,
-            "legacy" => ImportError::LegacyEncryption,
-            "public" => ImportError::PublicKey,
-            "putty" => ImportError::Putty,
-            "rsa" => ImportError::RsaTooShort { bits: 2048 },
-            "security" => ImportError::SecurityKey,
-            "several" => ImportError::SeveralKeys,
+            "certificate" => KeyImportError::Certificate,
+            "dsa" => KeyImportError::Dsa,
+            "encryption" => KeyImportError::OtherEncryption,
+            "garbage" => KeyImportError::NotAKey,
+            "kind" => KeyImportError::OtherKind,
+            "legacy" => KeyImportError::LegacyEncryption,
+            "public" => KeyImportError::PublicKey,
+            "putty" => KeyImportError::Putty,
+            "rsa" => KeyImportError::RsaTooShort { bits: 2048 },
+            "security" => KeyImportError::SecurityKey,
+            "several" => KeyImportError::SeveralKeys,
             other => panic!("no reason is called {other}"),
         };
         let error = error(&text);
@@ -141,7 +141,7 @@ fn white_space_from_forms_and_clipboards_does_not_matter() {
             text.trim_end().to_owned(),
             format!("\u{feff}\n\n \t{text}\n\n"),
             format!("Bag Attributes\n    friendlyName: x\n{text}"),
-            format!("{text}{}\n", public.line()),
+            format!("{text}{}\n", public.to_line()),
         ] {
             assert_eq!(import(&variant, None).unwrap().public(), &public, "{name}");
         }
@@ -157,7 +157,7 @@ fn a_comment_from_a_file_stays_on_its_line() {
 #[test]
 fn nonsense_is_not_a_key() {
     for text in ["", " \n", "hello", "ssh-keygen -t ed25519", "\0\0\0", "-----", "----- BEGIN x"] {
-        assert_eq!(error(text), ImportError::NotAKey, "{text:?}");
+        assert_eq!(error(text), KeyImportError::NotAKey, "{text:?}");
     }
     let whole = file("accepted/openssh_ed25519");
     for text in [
@@ -168,9 +168,12 @@ fn nonsense_is_not_a_key() {
         &whole[..whole.len() / 2],
         &whole.replace("END OPENSSH", "END RSA"),
     ] {
-        assert_eq!(error(text), ImportError::Damaged, "{text:?}");
+        assert_eq!(error(text), KeyImportError::Damaged, "{text:?}");
     }
-    assert_eq!(error(&format!("{whole}{}", " ".repeat(MOST_BYTES))), ImportError::TooLong);
+    assert_eq!(
+        error(&format!("{whole}{}", " ".repeat(MAX_KEY_FILE_BYTES))),
+        KeyImportError::TooLong
+    );
 }
 
 /// Each of these would keep a processor busy for minutes, or for ever.
@@ -180,16 +183,16 @@ fn absurd_costs_are_refused_before_they_are_paid() {
         let bcrypt = patched("accepted/openssh_rounds_locked", |body| {
             replace(body, &[0, 0, 0, 32, 0, 0, 0, 1], &[&rounds[..], &[0, 0, 0, 1]].concat());
         });
-        assert_eq!(error(&bcrypt), ImportError::TooManyRounds);
+        assert_eq!(error(&bcrypt), KeyImportError::TooManyRounds);
     }
     let pbkdf2 = patched("accepted/pkcs8_sha512_locked", |body| {
         replace(body, &[2, 3, 0, 0x9c, 0x40], &[2, 3, 0x7f, 0xff, 0xff]);
     });
-    assert_eq!(error(&pbkdf2), ImportError::TooManyRounds);
+    assert_eq!(error(&pbkdf2), KeyImportError::TooManyRounds);
     let scrypt = patched("accepted/pkcs8_scrypt_locked", |body| {
         replace(body, &[2, 1, 8, 2, 1, 1], &[2, 1, 0x7f, 2, 1, 0x7f]);
     });
-    assert_eq!(error(&scrypt), ImportError::TooManyRounds);
+    assert_eq!(error(&scrypt), KeyImportError::TooManyRounds);
 }
 
 #[test]
@@ -197,14 +200,14 @@ fn several_keys_in_one_container_are_several_keys() {
     let several = patched("accepted/openssh_ed25519", |body| {
         replace(body, &[0, 0, 0, 1, 0, 0, 0, 51], &[0, 0, 0, 2, 0, 0, 0, 51]);
     });
-    assert_eq!(error(&several), ImportError::SeveralKeys);
+    assert_eq!(error(&several), KeyImportError::SeveralKeys);
 }
 
 #[test]
 fn halves_that_do_not_belong_together_are_damage() {
     use super::super::keys::build;
     use ssh_key::EcdsaCurve::{NistP256, NistP384, NistP521};
-    let mismatch = Some(BuildError::Mismatch);
+    let mismatch = Some(KeyBuildError::Mismatch);
     assert_eq!(build::ed25519(&[1; 32], Some(&[2; 32])).err(), mismatch);
     assert_eq!(build::ed25519(&[1; 31], None).err(), mismatch);
     for (curve, size) in [(NistP256, 32), (NistP384, 48), (NistP521, 66)] {
@@ -230,10 +233,10 @@ fn a_lopsided_rsa_key_is_refused() {
         private_exponent: &[1],
         primes: [&[3], &other.to_bytes_be()],
     };
-    assert_eq!(rsa(numbers).err(), Some(BuildError::Mismatch));
+    assert_eq!(rsa(numbers).err(), Some(KeyBuildError::Mismatch));
     let long = vec![0xff; 1025];
     let numbers = RsaNumbers { modulus: &long, ..numbers };
-    assert_eq!(rsa(numbers).err(), Some(BuildError::RsaTooLong(8200)));
+    assert_eq!(rsa(numbers).err(), Some(KeyBuildError::RsaTooLong(8200)));
 }
 
 proptest! {

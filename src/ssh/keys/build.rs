@@ -9,18 +9,18 @@ use ssh_key::public::RsaPublicKey;
 use ssh_key::{EcdsaCurve, Mpint};
 use zeroize::Zeroizing;
 
-use super::public::bits;
+use super::public::bit_length;
 
 /// Shortest RSA key that is accepted, in bits.
-pub(crate) const RSA_FEWEST_BITS: usize = 3072;
+pub(crate) const RSA_MIN_BITS: usize = 3072;
 /// Longest RSA key that is accepted, in bits; one signature with it takes a good part of a second.
-pub(crate) const RSA_MOST_BITS: usize = 8192;
+pub(crate) const RSA_MAX_BITS: usize = 8192;
 /// How much longer one prime may be than the other, in bits. Signing takes steps of the shorter one.
-const RSA_UNEVEN_BITS: usize = 4;
+const RSA_MAX_PRIME_BIT_DIFF: usize = 4;
 
 /// Why numbers make no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BuildError {
+pub(crate) enum KeyBuildError {
     /// They do not belong together.
     Mismatch,
     /// An RSA key of too few bits.
@@ -30,11 +30,11 @@ pub(crate) enum BuildError {
 }
 
 /// An Ed25519 key from its seed. `public` is what the file says about the other half.
-pub(crate) fn ed25519(seed: &[u8], public: Option<&[u8]>) -> Result<KeypairData, BuildError> {
-    let seed: &[u8; 32] = seed.try_into().map_err(|_| BuildError::Mismatch)?;
+pub(crate) fn ed25519(seed: &[u8], public: Option<&[u8]>) -> Result<KeypairData, KeyBuildError> {
+    let seed: &[u8; 32] = seed.try_into().map_err(|_| KeyBuildError::Mismatch)?;
     let pair = Ed25519Keypair::from_seed(seed);
     if public.is_some_and(|public| public != pair.public.0) {
-        return Err(BuildError::Mismatch);
+        return Err(KeyBuildError::Mismatch);
     }
     Ok(KeypairData::Ed25519(pair))
 }
@@ -44,12 +44,12 @@ pub(crate) fn ecdsa(
     curve: EcdsaCurve,
     scalar: &[u8],
     public: Option<&[u8]>,
-) -> Result<KeypairData, BuildError> {
+) -> Result<KeypairData, KeyBuildError> {
     macro_rules! on_curve {
         ($curve:ident, $name:ident, $size:literal) => {{
-            let scalar = padded::<$size>(scalar).ok_or(BuildError::Mismatch)?;
+            let scalar = left_pad::<$size>(scalar).ok_or(KeyBuildError::Mismatch)?;
             let secret =
-                $curve::SecretKey::from_slice(&*scalar).map_err(|_| BuildError::Mismatch)?;
+                $curve::SecretKey::from_slice(&*scalar).map_err(|_| KeyBuildError::Mismatch)?;
             let own = secret.public_key();
             let matches = public.is_none_or(|public| {
                 $curve::PublicKey::from_sec1_bytes(public).is_ok_and(|public| public == own)
@@ -62,10 +62,10 @@ pub(crate) fn ecdsa(
         EcdsaCurve::NistP384 => on_curve!(p384, NistP384, 48),
         EcdsaCurve::NistP521 => on_curve!(p521, NistP521, 66),
     };
-    pair.map(KeypairData::Ecdsa).ok_or(BuildError::Mismatch)
+    pair.map(KeypairData::Ecdsa).ok_or(KeyBuildError::Mismatch)
 }
 
-fn padded<const N: usize>(number: &[u8]) -> Option<Zeroizing<[u8; N]>> {
+fn left_pad<const N: usize>(number: &[u8]) -> Option<Zeroizing<[u8; N]>> {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     let number = &number[zeros..];
     let mut out = Zeroizing::new([0; N]);
@@ -83,22 +83,22 @@ pub(crate) struct RsaNumbers<'a> {
 }
 
 /// Whether an RSA key of this modulus may be used.
-pub(crate) fn rsa_length(modulus: &[u8]) -> Result<(), BuildError> {
-    match bits(modulus) {
-        few if few < RSA_FEWEST_BITS => Err(BuildError::RsaTooShort(few)),
-        many if many > RSA_MOST_BITS => Err(BuildError::RsaTooLong(many)),
+pub(crate) fn check_rsa_length(modulus: &[u8]) -> Result<(), KeyBuildError> {
+    match bit_length(modulus) {
+        few if few < RSA_MIN_BITS => Err(KeyBuildError::RsaTooShort(few)),
+        many if many > RSA_MAX_BITS => Err(KeyBuildError::RsaTooLong(many)),
         _ => Ok(()),
     }
 }
 
 /// An RSA key of two primes.
-pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, BuildError> {
-    rsa_length(numbers.modulus)?;
+pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, KeyBuildError> {
+    check_rsa_length(numbers.modulus)?;
     let [p, q] = numbers.primes;
-    if bits(p).abs_diff(bits(q)) > RSA_UNEVEN_BITS
-        || bits(numbers.private_exponent) > bits(numbers.modulus)
+    if bit_length(p).abs_diff(bit_length(q)) > RSA_MAX_PRIME_BIT_DIFF
+        || bit_length(numbers.private_exponent) > bit_length(numbers.modulus)
     {
-        return Err(BuildError::Mismatch);
+        return Err(KeyBuildError::Mismatch);
     }
     let key = rsa::RsaPrivateKey::from_components(
         BigUint::from_bytes_be(numbers.modulus),
@@ -106,12 +106,13 @@ pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, BuildError> {
         BigUint::from_bytes_be(numbers.private_exponent),
         vec![BigUint::from_bytes_be(p), BigUint::from_bytes_be(q)],
     )
-    .map_err(|_| BuildError::Mismatch)?;
+    .map_err(|_| KeyBuildError::Mismatch)?;
     // Without it the primes share a factor, and are none.
-    let coefficient = Zeroizing::new(key.crt_coefficient().ok_or(BuildError::Mismatch)?);
+    let coefficient = Zeroizing::new(key.crt_coefficient().ok_or(KeyBuildError::Mismatch)?);
     let coefficient = Zeroizing::new(coefficient.to_bytes_be());
 
-    let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes).map_err(|_| BuildError::Mismatch);
+    let number =
+        |bytes: &[u8]| Mpint::from_positive_bytes(bytes).map_err(|_| KeyBuildError::Mismatch);
     Ok(KeypairData::Rsa(RsaKeypair {
         public: RsaPublicKey { n: number(numbers.modulus)?, e: number(numbers.public_exponent)? },
         private: RsaSecret {

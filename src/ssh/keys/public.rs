@@ -7,9 +7,9 @@ use ssh_key::EcdsaCurve;
 use ssh_key::public::KeyData;
 
 /// Longest line that is looked at; the longest key has a third of it.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024;
 /// Most characters that are kept of a comment.
-const MOST_OF_COMMENT: usize = 200;
+const MAX_COMMENT_CHARS: usize = 200;
 
 /// Why a line is no public key that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ impl PublicKey {
     /// Reads a line as in a `.pub` file: kind, body and an optional comment.
     pub fn parse(line: &str) -> Result<Self, PublicKeyError> {
         let line = line.trim();
-        if line.len() > MOST_BYTES || line.contains(['\n', '\r']) {
+        if line.len() > MAX_LINE_BYTES || line.contains(['\n', '\r']) {
             return Err(PublicKeyError::NotAKey);
         }
         let (kind, rest) = line.split_once([' ', '\t']).ok_or(PublicKeyError::NotAKey)?;
@@ -58,7 +58,7 @@ impl PublicKey {
     }
 
     /// As put into `authorized_keys`: kind, body, and the comment if there is one.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let (name, body) = (self.data.algorithm(), STANDARD.encode(&self.blob));
         format!("{name} {body} {}", self.comment).trim_end().to_owned()
     }
@@ -72,7 +72,7 @@ impl PublicKey {
     pub fn kind(&self) -> String {
         match &self.data {
             KeyData::Rsa(key) => {
-                format!("RSA {} bits", bits(key.n.as_positive_bytes().unwrap_or_default()))
+                format!("RSA {} bits", bit_length(key.n.as_positive_bytes().unwrap_or_default()))
             }
             KeyData::Ecdsa(key) => {
                 let curve = match key.curve() {
@@ -98,7 +98,7 @@ impl PublicKey {
 }
 
 /// Bits of a whole number that is written without leading zero bytes.
-pub(super) fn bits(number: &[u8]) -> usize {
+pub(super) fn bit_length(number: &[u8]) -> usize {
     number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
 }
 
@@ -110,6 +110,6 @@ pub(super) fn clean_comment(comment: &str) -> String {
             || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     let plain: String =
-        comment.chars().map(|c| if blank(c) { ' ' } else { c }).take(MOST_OF_COMMENT).collect();
+        comment.chars().map(|c| if blank(c) { ' ' } else { c }).take(MAX_COMMENT_CHARS).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

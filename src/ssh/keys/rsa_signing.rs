@@ -8,10 +8,10 @@ use ssh_key::private::RsaKeypair;
 use ssh_key::{Algorithm, HashAlg, Mpint, Signature};
 use zeroize::Zeroizing;
 
-use super::{RSA_SHA2_256, RSA_SHA2_512, SignError};
+use super::{RSA_SHA2_256, RSA_SHA2_512, SshSignError};
 use crate::entropy;
 
-pub(super) fn sign(pair: &RsaKeypair, data: &[u8], flags: u32) -> Result<Signature, SignError> {
+pub(super) fn sign(pair: &RsaKeypair, data: &[u8], flags: u32) -> Result<Signature, SshSignError> {
     let (hash, padding, digest) = if flags & RSA_SHA2_256 != 0 {
         let digest = Sha256::digest(data).to_vec();
         (HashAlg::Sha256, Pkcs1v15Sign::new::<Sha256>(), digest)
@@ -19,17 +19,18 @@ pub(super) fn sign(pair: &RsaKeypair, data: &[u8], flags: u32) -> Result<Signatu
         let digest = Sha512::digest(data).to_vec();
         (HashAlg::Sha512, Pkcs1v15Sign::new::<Sha512>(), digest)
     } else {
-        return Err(SignError::Sha1);
+        return Err(SshSignError::Sha1Refused);
     };
     let signature = private_key(pair)?
-        .sign_with_rng(&mut Blinding::new()?, padding, &digest)
-        .map_err(|_| SignError::Damaged)?;
-    Signature::new(Algorithm::Rsa { hash: Some(hash) }, signature).map_err(|_| SignError::Damaged)
+        .sign_with_rng(&mut BlindingRng::new()?, padding, &digest)
+        .map_err(|_| SshSignError::Damaged)?;
+    Signature::new(Algorithm::Rsa { hash: Some(hash) }, signature)
+        .map_err(|_| SshSignError::Damaged)
 }
 
-fn private_key(pair: &RsaKeypair) -> Result<rsa::RsaPrivateKey, SignError> {
+fn private_key(pair: &RsaKeypair) -> Result<rsa::RsaPrivateKey, SshSignError> {
     let number = |number: &Mpint| {
-        number.as_positive_bytes().map(BigUint::from_bytes_be).ok_or(SignError::Damaged)
+        number.as_positive_bytes().map(BigUint::from_bytes_be).ok_or(SshSignError::Damaged)
     };
     rsa::RsaPrivateKey::from_components(
         number(&pair.public.n)?,
@@ -37,23 +38,23 @@ fn private_key(pair: &RsaKeypair) -> Result<rsa::RsaPrivateKey, SignError> {
         number(&pair.private.d)?,
         vec![number(&pair.private.p)?, number(&pair.private.q)?],
     )
-    .map_err(|_| SignError::Damaged)
+    .map_err(|_| SshSignError::Damaged)
 }
 
 /// Random numbers for blinding: hashes of a secret seed and a counter. The trait has no room for a failure,
 /// so the operating system is asked once, before.
-struct Blinding {
+struct BlindingRng {
     seed: Zeroizing<[u8; 32]>,
     counter: u64,
 }
 
-impl Blinding {
+impl BlindingRng {
     fn new() -> std::io::Result<Self> {
         Ok(Self { seed: Zeroizing::new(entropy::bytes()?), counter: 0 })
     }
 }
 
-impl RngCore for Blinding {
+impl RngCore for BlindingRng {
     fn next_u32(&mut self) -> u32 {
         let mut bytes = [0; 4];
         self.fill_bytes(&mut bytes);
@@ -81,7 +82,7 @@ impl RngCore for Blinding {
     }
 }
 
-impl CryptoRng for Blinding {}
+impl CryptoRng for BlindingRng {}
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn blinding_never_repeats_itself() {
-        let (mut a, mut b) = (Blinding::new().unwrap(), Blinding::new().unwrap());
+        let (mut a, mut b) = (BlindingRng::new().unwrap(), BlindingRng::new().unwrap());
         let mut draws = std::collections::BTreeSet::new();
         for _ in 0..100 {
             assert!(draws.insert(a.next_u64()));

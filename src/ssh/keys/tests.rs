@@ -31,8 +31,8 @@ fn a_generated_key_signs_and_reads_back() {
     let key = PrivateKey::generate("alice at Portolan").unwrap();
     assert_eq!(key.public().kind(), "Ed25519");
     assert_eq!(key.public().comment(), "alice at Portolan");
-    assert!(key.public().line().starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"));
-    assert!(key.public().line().ends_with(" alice at Portolan"));
+    assert!(key.public().to_line().starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"));
+    assert!(key.public().to_line().ends_with(" alice at Portolan"));
 
     let again = PrivateKey::from_bytes(&key.to_bytes().unwrap()).unwrap();
     assert_eq!(again.public(), key.public());
@@ -63,10 +63,10 @@ fn a_public_line_reads_back_and_is_fingerprinted() {
     let key = PublicKey::parse(&format!("  {line}\t two  words \n")).unwrap();
     assert_eq!(key.fingerprint(), "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU");
     assert_eq!(key.comment(), "two words");
-    assert_eq!(key.line(), format!("{line} two words"));
+    assert_eq!(key.to_line(), format!("{line} two words"));
     let plain = PublicKey::parse(line).unwrap();
-    assert_eq!(plain.line(), line);
-    assert_eq!(PublicKey::parse(&plain.line()).unwrap(), plain);
+    assert_eq!(plain.to_line(), line);
+    assert_eq!(PublicKey::parse(&plain.to_line()).unwrap(), plain);
 
     for bad in [
         "",
@@ -86,7 +86,7 @@ fn a_public_line_reads_back_and_is_fingerprinted() {
 fn a_comment_cannot_become_a_second_line() {
     let key = PrivateKey::generate("me\nssh-rsa AAAA\r\u{2028}\u{202e}x\0").unwrap();
     assert_eq!(key.public().comment(), "me ssh-rsa AAAA x");
-    assert_eq!(key.public().line().lines().count(), 1);
+    assert_eq!(key.public().to_line().lines().count(), 1);
     let long = PrivateKey::generate(&"é".repeat(500)).unwrap();
     assert_eq!(long.public().comment().chars().count(), 200);
 }

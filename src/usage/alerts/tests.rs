@@ -2,13 +2,18 @@ use super::*;
 
 const TODAY: Day = Day(20_773);
 
-fn place(label: &str, used: u64, limit: u64) -> Place {
-    Place { label: label.into(), used_bytes: used, limit_bytes: Some(limit), ..Place::default() }
+fn place(label: &str, used: u64, limit: u64) -> StorageQuota {
+    StorageQuota {
+        label: label.into(),
+        used_bytes: used,
+        limit_bytes: Some(limit),
+        ..StorageQuota::default()
+    }
 }
 
 #[test]
 fn full_places_are_told() {
-    let told = |place: &Place| storage(place, "Harbour", "key", TODAY);
+    let told = |place: &StorageQuota| storage(place, "Harbour", "key", TODAY);
     assert_eq!(told(&place("/project (project def-x)", 899, 1000)), None);
     let news = told(&place("/project (project def-x)", 905, 1000)).unwrap();
     assert_eq!(news.about, "storage:key:/project (project def-x):2026-11");
@@ -16,9 +21,10 @@ fn full_places_are_told() {
         news.text,
         "/project (project def-x) on Harbour is nearly full: 91 % of its space is used."
     );
-    let files = Place { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
+    let files =
+        StorageQuota { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
     assert!(told(&files).unwrap().text.contains("95 % of its files"));
-    assert_eq!(told(&Place { limit_bytes: None, ..place("/project", u64::MAX, 0) }), None);
+    assert_eq!(told(&StorageQuota { limit_bytes: None, ..place("/project", u64::MAX, 0) }), None);
     assert_eq!(told(&place("/project", u64::MAX, 0)), None);
     let hostile = told(&place(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();
     assert!(!hostile.text.contains('\u{202e}') && hostile.text.chars().count() < 200);

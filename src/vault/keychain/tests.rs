@@ -38,7 +38,8 @@ fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
 
     assert_eq!(*password("quiet harbour").0.0, *password("quiet harbour").0.0);
     assert_ne!(*password("quiet harbour").0.0, *password("quiet harbours").0.0);
-    let other_salt = derive_password_key(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
+    let other_salt =
+        derive_password_key(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
     assert_ne!(*password("quiet harbour").0.0, *other_salt.0.0);
 }
 
@@ -70,7 +71,10 @@ fn the_master_key_alone_gives_no_chain() {
     let newer = vault('a').seal(VaultPurpose::ChainByPassword, PERSON, &newer).unwrap();
     assert!(vault('a').unlock_keychain(PERSON, &right, &newer).is_err(), "unknown version");
     let moved = vault('a').seal(VaultPurpose::ChainByPassword, "person:1", &inner).unwrap();
-    assert!(vault('a').unlock_keychain("person:1", &right, &moved).is_err(), "inner place counts too");
+    assert!(
+        vault('a').unlock_keychain("person:1", &right, &moved).is_err(),
+        "inner place counts too"
+    );
 }
 
 #[test]
@@ -142,7 +146,10 @@ fn unattended_use_needs_the_master_key_and_nothing_else() {
 
     let opened = vault('a').open_private_unattended(KEY, &sealed.body, &unattended).unwrap();
     assert_eq!(&**opened, b"private");
-    assert!(vault('b').open_private_unattended(KEY, &sealed.body, &unattended).is_err(), "other master");
+    assert!(
+        vault('b').open_private_unattended(KEY, &sealed.body, &unattended).is_err(),
+        "other master"
+    );
     let elsewhere = "person:17/key:6";
     assert!(vault('a').open_private_unattended(elsewhere, &sealed.body, &unattended).is_err());
     assert!(vault('a').open_private_unattended(KEY, &sealed.body, &sealed.own_key).is_err());

@@ -15,7 +15,7 @@ use crate::auth::Action;
 use crate::boards::Kind;
 use crate::cluster::found_boards::{Found, Sort};
 use crate::error::AppError;
-use crate::ssh::RunError;
+use crate::ssh::RunCommandError;
 
 /// Nobody waits longer for suggestions.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,7 +48,8 @@ pub async fn get(context: Context, me: Me, Query(fields): Query<Fields>) -> Answ
         let line = app.lines.line(ground.key)?;
         app.found_boards.look(&line, ground.key, &ground.learnt, sort).await
     };
-    let looked = tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(RunError::Late));
+    let looked =
+        tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(RunCommandError::TimedOut));
     let (found, trouble) = match looked {
         Ok(found) => (found, String::new()),
         Err(error) => (Arc::default(), error.to_string()),

@@ -15,7 +15,7 @@ use super::super::visitor::visitor;
 use super::{Foreign, base, check};
 use crate::app::AppState;
 use crate::boards::{Kind, NoEntry, Who, allowed};
-use crate::proxy::{self, Failure, Passage, clean_path};
+use crate::proxy::{self, ProxyContext, ProxyError, clean_path};
 
 /// Largest request of someone who only reads: a search.
 const LARGEST_SEARCH: usize = 1024 * 1024;
@@ -93,7 +93,7 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
     let guard = app.boards.stream(&pass);
     // Readers leave places free for its owner, and each of them for the others.
     let places = if is_reader { live.room_for_reader(&guard).await } else { Some(Vec::new()) };
-    let Some(places) = places else { return failed(Failure::Busy) };
+    let Some(places) = places else { return failed(ProxyError::Busy) };
     let (parts, mut body) = request.into_parts();
     if is_reader {
         if body.size_hint().lower() > u64::try_from(LARGEST_SEARCH).unwrap_or(u64::MAX) {
@@ -101,16 +101,16 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
         }
         body = Body::new(Limited::new(body, LARGEST_SEARCH));
     }
-    let passage = Passage {
+    let passage = ProxyContext {
         path_and_query,
         host: HOST.to_owned(),
         prefix: format!("{}/app", base(&pass.word)),
         origin: here.to_string(),
         client: visitor(&parts, &app.config.proxy.trusted).address,
-        until: guard.cut().clone(),
-        held: Some(Arc::new((guard, places))),
+        cancel: guard.cut().clone(),
+        keep_alive: Some(Arc::new((guard, places))),
     };
-    match proxy::pass(&live.upstream, passage, Request::from_parts(parts, body)).await {
+    match proxy::forward_request(&live.upstream, passage, Request::from_parts(parts, body)).await {
         Ok(answer) => foreign(answer.map(Body::new)),
         Err(failure) => {
             tracing::debug!(%failure, board = pass.board.id.0, "A dashboard did not answer");
@@ -177,14 +177,16 @@ const READ_ONLY: &str = "This dashboard is shown to you for reading only.\n";
 const TOO_LARGE: &str = "This request is larger than anything that readers need to ask.\n";
 const NOT_RUNNING: &str = "This dashboard is not running, or cannot be reached at the moment.\n";
 
-fn failed(failure: Failure) -> Response {
+fn failed(failure: ProxyError) -> Response {
     let (status, text) = match failure {
-        Failure::Unreachable | Failure::Broken | Failure::Gone => {
+        ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => {
             (StatusCode::BAD_GATEWAY, "The dashboard did not give an answer that can be shown.\n")
         }
-        Failure::Late => (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n"),
-        Failure::Refused(_) => (StatusCode::BAD_REQUEST, MALFORMED),
-        Failure::Busy => (
+        ProxyError::TimedOut => {
+            (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n")
+        }
+        ProxyError::Refused(_) => (StatusCode::BAD_REQUEST, MALFORMED),
+        ProxyError::Busy => (
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many requests to this dashboard are under way. Try again in a moment.\n",
         ),

@@ -16,7 +16,7 @@ use crate::auth::Action;
 use crate::cluster::Known;
 use crate::cluster::administration::{Refused, hosts};
 use crate::error::AppError;
-use crate::sites::{self, Family, Lookup, Retired, Site};
+use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
 
 /// Which preset to begin with.
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct Centre {
 
 /// A cluster that is gone, with those to use instead.
 struct Gone {
-    cluster: &'static Retired,
+    cluster: &'static RetiredSite,
     instead: Vec<&'static Site>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct SettingsPage {
     pub known: Option<Known>,
     pub form: SettingsForm,
     /// What is not certain in the preset.
-    pub uncertain: Vec<sites::Uncertain>,
+    pub uncertain: Vec<sites::UncertainField>,
     /// The description as a file.
     pub file: String,
     pub problems: Problems,
@@ -73,8 +73,8 @@ pub async fn new(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
         return show(&new_page(&context, &me, String::new(), Problems::default()));
     };
     let own = context.app.presets.iter().find(|site| site.name.as_str() == name).cloned();
-    let site = own.or_else(|| match sites::lookup(&name) {
-        Lookup::Site(site) => Some(site.clone()),
+    let site = own.or_else(|| match sites::find_site(&name) {
+        SiteLookup::Site(site) => Some(site.clone()),
         _ => None,
     });
     // A cluster that is gone has its sentence on the list.
@@ -251,7 +251,7 @@ pub(super) fn fault(error: Refused) -> AppError {
 fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> NewPage {
     let mut presets = context.app.presets.clone();
     // The demo comes after what a real portal needs.
-    let place = |site: &Site| (site.family == Family::AllianceLike, site.family);
+    let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
     presets.sort_by(|a, b| (place(a), &a.title).cmp(&(place(b), &b.title)));
     let mut centres: Vec<Centre> = Vec::new();
     for site in presets {
@@ -261,14 +261,14 @@ fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> New
             _ => centres.push(Centre { title, sites: vec![site] }),
         }
     }
-    let known = |name: &sites::Name| match sites::lookup(name.as_str()) {
-        Lookup::Site(site) => Some(site),
+    let known = |name: &sites::SiteName| match sites::find_site(name.as_str()) {
+        SiteLookup::Site(site) => Some(site),
         _ => None,
     };
     NewPage {
         page: Page::for_person(context, &me.0, "Add a cluster", Section::Clusters),
         centres,
-        retired: sites::retired()
+        retired: sites::retired_sites()
             .iter()
             .map(|cluster| Gone {
                 instead: cluster.instead.iter().filter_map(known).collect(),
@@ -281,12 +281,12 @@ fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> New
 }
 
 /// Whose clusters a family is, as a heading.
-const fn centre(family: Family) -> &'static str {
+const fn centre(family: SiteFamily) -> &'static str {
     match family {
-        Family::Alliance => "Digital Research Alliance of Canada",
-        Family::Nris => "Sigma2, Norway",
-        Family::Lumi => "LUMI, Finland",
-        Family::AllianceLike | Family::Other => "Anywhere else",
+        SiteFamily::Alliance => "Digital Research Alliance of Canada",
+        SiteFamily::Nris => "Sigma2, Norway",
+        SiteFamily::Lumi => "LUMI, Finland",
+        SiteFamily::AllianceLike | SiteFamily::Other => "Anywhere else",
     }
 }
 

@@ -17,8 +17,8 @@ use crate::cluster::wrapper;
 use crate::cluster::{Known, Learnt, Status};
 use crate::domain::LineRole;
 use crate::error::AppError;
-use crate::sites::robot;
-use crate::ssh::opening::Attended;
+use crate::sites::automation;
+use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::store::keys::SshKey;
 
@@ -37,7 +37,7 @@ pub struct Wishes {
 struct AutomationPage {
     page: Page,
     known: Known,
-    robot: crate::sites::Robot,
+    robot: crate::sites::SiteAutomation,
     user: String,
     key: Option<SshKey>,
     address: String,
@@ -99,7 +99,7 @@ pub async fn get(
 ) -> Answer {
     me.may(Action::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let robot = known.site.robot.clone().ok_or(AppError::NotFound)?;
+    let robot = known.site.automation.clone().ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
     let robot_key = key(me.0.person.id, &known, LineRole::Robot);
     let line = store::lines::get(&mut db, robot_key).await?;
@@ -121,14 +121,14 @@ pub async fn get(
     let addresses: Vec<IpAddr> =
         address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
     let key_line = match &own {
-        Some(key) => robot::key_line(&addresses, &command, &key.public_line)
+        Some(key) => automation::authorized_keys_line(&addresses, &command, &key.public_line)
             .map_err(|error| error.to_string()),
         None => Err("First make the key.".to_owned()),
     };
     let user = line.as_ref().map(|line| line.remote_user.clone()).unwrap_or_default();
-    let request = robot::request_text(
+    let request = automation::access_request_letter(
         &known.site,
-        &robot::Request {
+        &automation::AutomationAccessRequest {
             person: &me.0.person.display_name,
             user_name: &user,
             portal: &context.app.config.portal.public_url.to_string(),
@@ -189,7 +189,7 @@ pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer 
     let known = find(&context.app, &slug).await?;
     let page = format!("/clusters/{slug}/automation");
     let key = key(me.0.person.id, &known, LineRole::Robot);
-    match context.app.lines.connect(key, me.actor(&context), Attended::No).await {
+    match context.app.lines.connect(key, me.actor(&context), LoginAttendance::Unattended).await {
         Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
         Err(error) => connect::refusal(context, &page, error),
     }
@@ -211,5 +211,5 @@ pub async fn wrapper(me: Me) -> Answer {
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"portolan-commands\""),
     ];
-    Ok((headers, robot::WRAPPER).into_response())
+    Ok((headers, automation::WRAPPER_SCRIPT).into_response())
 }

@@ -13,7 +13,7 @@ use crate::auth::activity::{About, Event, record};
 use crate::cluster::{Known, NotBegun, Purpose, Status};
 use crate::domain::{LineRole, RemoteUser};
 use crate::error::AppError;
-use crate::ssh::opening::Attended;
+use crate::ssh::login::LoginAttendance;
 use crate::store;
 
 /// The user name on the cluster.
@@ -104,7 +104,7 @@ pub async fn connect(
     me.may(Action::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     let key = key(me.0.person.id, &known, LineRole::Login);
-    let begun = context.app.lines.connect(key, me.actor(&context), Attended::Yes).await;
+    let begun = context.app.lines.connect(key, me.actor(&context), LoginAttendance::Attended).await;
     after(context, &me, &known, begun, seen.seen).await
 }
 

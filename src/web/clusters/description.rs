@@ -4,7 +4,10 @@ use serde::Deserialize;
 
 use super::super::form::Problems;
 use crate::domain::{HostName, Label, Slug};
-use crate::sites::{AccountPrefix, Area, AreaKind, Host, Jump, Name, Robot, Site};
+use crate::sites::{
+    AccountPrefix, Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName, StorageArea,
+    StorageAreaKind,
+};
 
 /// The fields as they are typed.
 #[derive(Debug, Clone, Deserialize)]
@@ -31,8 +34,8 @@ impl SettingsForm {
     /// The fields of a description.
     pub fn of(site: &Site) -> Self {
         let jump = site.login.jump.as_ref();
-        let robot = site.robot.as_ref();
-        let area = |area: &Area| format!("{}: {}", area.label, area.path);
+        let robot = site.automation.as_ref();
+        let area = |area: &StorageArea| format!("{}: {}", area.label, area.path);
         Self {
             name: site.name.as_str().to_owned(),
             title: site.title.clone(),
@@ -69,17 +72,17 @@ impl SettingsForm {
             Err(error) => return Err(Problems::one("file", error)),
         };
         if let Some(name) = problems.parse::<Slug>("name", &self.name) {
-            site.name = Name(name);
+            site.name = SiteName(name);
         }
         if let Some(title) = problems.parse::<Label>("title", &self.title) {
             title.as_str().clone_into(&mut site.title);
         }
-        site.login.host = problems.parse::<HostName>("host", self.host.trim()).map(Host);
+        site.login.host = problems.parse::<HostName>("host", self.host.trim()).map(SiteHost);
         site.login.port = port(&mut problems, "port", &self.port);
         site.login.jump = match self.jump_host.trim() {
             "" => None,
-            host => problems.parse::<HostName>("jump_host", host).map(|host| Jump {
-                host: Host(host),
+            host => problems.parse::<HostName>("jump_host", host).map(|host| SiteJumpHost {
+                host: SiteHost(host),
                 port: port(&mut problems, "jump_port", &self.jump_port),
             }),
         };
@@ -111,19 +114,19 @@ impl SettingsForm {
     fn read_robot(&self, site: &mut Site, problems: &mut Problems) {
         let host = self.robot_host.trim();
         if host.is_empty() {
-            site.robot = None;
+            site.automation = None;
         } else if let Some(host) = problems.parse::<HostName>("robot_host", host) {
-            let robot = site.robot.get_or_insert_with(Robot::default);
+            let robot = site.automation.get_or_insert_with(SiteAutomation::default);
             robot.port = port(problems, "robot_port", &self.robot_port);
             match robot.hosts.first_mut() {
-                Some(first) => *first = Host(host),
-                None => robot.hosts.push(Host(host)),
+                Some(first) => *first = SiteHost(host),
+                None => robot.hosts.push(SiteHost(host)),
             }
         }
     }
 
     /// Lines of `Label: path`; what is known of a folder of the same label stays.
-    fn areas(&self, site: &Site, problems: &mut Problems) -> Vec<Area> {
+    fn areas(&self, site: &Site, problems: &mut Problems) -> Vec<StorageArea> {
         let mut areas = Vec::new();
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((label, path)) = line.split_once(':') else {
@@ -133,8 +136,8 @@ impl SettingsForm {
             let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
             let known = site.storage.areas.iter().find(|area| area.label == label).cloned();
             areas.push(match known {
-                Some(area) => Area { path, ..area },
-                None => Area {
+                Some(area) => StorageArea { path, ..area },
+                None => StorageArea {
                     kind: kind_of(&label),
                     purpose: format!("Files in {label}."),
                     room: None,
@@ -163,12 +166,12 @@ impl SettingsForm {
     }
 }
 
-fn kind_of(label: &str) -> AreaKind {
+fn kind_of(label: &str) -> StorageAreaKind {
     let label = label.to_lowercase();
     match () {
-        () if label.contains("home") => AreaKind::Home,
-        () if label.contains("scratch") => AreaKind::Scratch,
-        () => AreaKind::Project,
+        () if label.contains("home") => StorageAreaKind::Home,
+        () if label.contains("scratch") => StorageAreaKind::Scratch,
+        () => StorageAreaKind::Project,
     }
 }
 

@@ -16,7 +16,7 @@ use super::{address, find};
 use crate::auth::Action;
 use crate::cluster::Known;
 use crate::cluster::administration::{Scanned, scan};
-use crate::sites::{Link, Site};
+use crate::sites::{Site, SiteLink};
 use crate::ssh::host_keys::HostKey;
 use crate::store::clusters::Pin;
 
@@ -43,7 +43,7 @@ struct HostKeysPage {
     /// The cluster, if it is there already.
     known: Option<Known>,
     title: String,
-    hosts: Vec<Host>,
+    hosts: Vec<SiteHost>,
     /// The description to be saved with the keys, as a file.
     site: String,
     /// Where the form goes.
@@ -53,7 +53,7 @@ struct HostKeysPage {
     by_hand: String,
     differs: bool,
     /// The centre's own pages.
-    docs: Option<Link>,
+    docs: Option<SiteLink>,
     problems: Problems,
 }
 
@@ -64,7 +64,7 @@ impl HostKeysPage {
 }
 
 /// A host with its keys, for the page.
-struct Host {
+struct SiteHost {
     what: &'static str,
     name: String,
     port: u16,
@@ -77,7 +77,7 @@ struct Host {
     as_published: bool,
 }
 
-impl Host {
+impl SiteHost {
     /// Whether it shows keys besides the published ones.
     fn has_others(&self) -> bool {
         self.keys.iter().any(|key| !key.is_published)
@@ -219,7 +219,7 @@ fn pins(form: &PinForm) -> Result<Vec<Pin>, Problems> {
     {
         let read = line.split_once(char::is_whitespace).and_then(|(hop, key)| {
             let known = ["login", "jump", "robot"].contains(&hop);
-            HostKey::parse(key).filter(|_| known).map(|key| (hop.to_owned(), key.line()))
+            HostKey::parse(key).filter(|_| known).map(|key| (hop.to_owned(), key.to_line()))
         });
         let Some(pin) = read else {
             return Err(Problems::one(
@@ -251,7 +251,7 @@ async fn page(
         for key in host.shown.iter().flatten() {
             // Where some are published, only those are worth believing.
             if !host.is_as_published() || host.is_published(key) {
-                let _ = writeln!(keys, "{} {}", host.hop, key.line());
+                let _ = writeln!(keys, "{} {}", host.hop, key.to_line());
             }
         }
     }
@@ -270,10 +270,10 @@ async fn page(
     }
 }
 
-fn shown(host: &Scanned, known: Option<&Known>) -> Host {
+fn shown(host: &Scanned, known: Option<&Known>) -> SiteHost {
     let pins = known.map(|known| known.keys_of(host.hop)).unwrap_or_default();
     let shown = host.shown.as_deref().unwrap_or_default();
-    Host {
+    SiteHost {
         what: match host.hop {
             "jump" => "Host on the way",
             "robot" => "Automation host",

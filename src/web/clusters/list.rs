@@ -39,7 +39,7 @@ struct Row {
     /// As whom.
     user: String,
     since: Option<UnixTime>,
-    figures: Option<crate::ssh::Figures>,
+    figures: Option<crate::ssh::ConnectionStats>,
     idle: String,
     /// Why it is not connected, or what went wrong last.
     problem: String,

@@ -7,8 +7,8 @@ use super::super::page::show;
 use super::way::{Next, Way};
 use crate::clock::UnixTime;
 use crate::cluster::{Attempt, Known, Progress, Purpose, Status, UpStatus};
-use crate::sites::Proof;
-use crate::sites::prompts::Prompt;
+use crate::sites::AuthFactor;
+use crate::sites::prompts::LoginPrompt;
 
 /// The panel, alone or inside its page.
 #[derive(Template)]
@@ -79,7 +79,7 @@ pub enum Step {
         /// Which question.
         number: u32,
         /// The question.
-        prompt: Prompt,
+        prompt: LoginPrompt,
         /// What the server said besides.
         notices: String,
         /// The last answer was not accepted.
@@ -167,16 +167,16 @@ fn state(known: &Known, way: &Way) -> PanelState {
                 problem: problem.to_owned(),
                 said: said.to_owned(),
                 again: line.connected_at().is_some(),
-                needs: needs(known.site.login.way()),
+                needs: needs(known.site.login.preferred_factors()),
             }
         }
     }
 }
 
 /// What to have at hand before one begins.
-fn needs(way: &[Proof]) -> &'static str {
+fn needs(way: &[AuthFactor]) -> &'static str {
     let has = |proof| way.contains(&proof);
-    match (has(Proof::Duo), has(Proof::Code), has(Proof::Password)) {
+    match (has(AuthFactor::Duo), has(AuthFactor::Code), has(AuthFactor::Password)) {
         (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
         (_, true, true) => {
             "Have your one-time code and your password for the cluster at hand: it asks for both, and waits only a minute or two."
@@ -215,7 +215,7 @@ fn opening(attempt: &Attempt, known: &Known) -> Opening {
 }
 
 /// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
-fn asker(prompt: &Prompt, known: &Known) -> String {
+fn asker(prompt: &LoginPrompt, known: &Known) -> String {
     let jump = known.site.login.jump.as_ref().map(|jump| jump.host.as_str());
     match (jump, &prompt.hop) {
         (Some(jump), Some(hop)) if hop.contains(jump) => {

@@ -7,7 +7,7 @@ use super::key;
 use crate::cluster::{Attempt, Known, Status};
 use crate::domain::LineRole;
 use crate::error::AppError;
-use crate::ssh::Failure;
+use crate::ssh::LoginError;
 use crate::store;
 use crate::store::keys::SshKey;
 use crate::store::lines::Line;
@@ -113,7 +113,7 @@ impl Way {
             return Next::Key;
         }
         // Nobody but the cluster knows whether the key is registered there; the first try shows it.
-        let is_refused = line.problem.starts_with(&Failure::KeyRefused.to_string());
+        let is_refused = line.problem.starts_with(&LoginError::KeyRefused.to_string());
         let is_tried = self.was_connected() || !line.problem.is_empty();
         if known.site.keys.opens && (is_refused || !is_tried) { Next::Key } else { Next::Connect }
     }

@@ -6,7 +6,7 @@ use crate::recipes::compose::Problem;
 use crate::recipes::form::{Answers, Form, offered, sweep_key};
 use crate::recipes::place::Place;
 use crate::recipes::question::{Kind, Question};
-use crate::sites::Say;
+use crate::sites::JobOptionRule;
 
 /// A part of the form.
 pub struct Part {
@@ -215,7 +215,7 @@ fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
                 .iter()
                 .filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu))))
                 .collect();
-            if place.site.jobs.gpu_model == Say::Optional {
+            if place.site.jobs.gpu_model == JobOptionRule::Optional {
                 all.push((String::new(), "Any, whichever is free first".to_owned()));
             }
             all

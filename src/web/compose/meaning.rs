@@ -24,7 +24,7 @@ pub fn meaning(
     chosen: &Chosen,
     request: &Request,
     spot: &Spot,
-    told: Option<&sites::cost::Cost>,
+    told: Option<&sites::cost::CostReport>,
 ) -> Meaning {
     let left = told.zip(request.account.as_deref()).and_then(|(told, one)| left(told, one));
     let cost = cost(request, &spot.place, left);

@@ -14,7 +14,7 @@ use crate::auth::Action;
 use crate::error::AppError;
 use crate::jobs::QueueKey;
 use crate::recipes::compose::Problem;
-use crate::sites::cost::Cost;
+use crate::sites::cost::CostReport;
 
 /// So many points of a sweep are shown at once.
 const SHOWN_POINTS: usize = 12;
@@ -93,7 +93,7 @@ pub async fn preview(
 }
 
 /// What the site last told of what projects have left.
-pub async fn told(context: &Context, me: &Me, spot: &Spot) -> Result<Option<Cost>, AppError> {
+pub async fn told(context: &Context, me: &Me, spot: &Spot) -> Result<Option<CostReport>, AppError> {
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
     Ok(context.app.queues.picture(key).await?.standing.cost.clone())
 }
@@ -104,7 +104,7 @@ pub fn panel(
     filled: &Filled,
     spot: &Spot,
     job: &Job,
-    told: Option<&Cost>,
+    told: Option<&CostReport>,
 ) -> Panel {
     let form = &chosen.form;
     let label = |key: &str| form.question(key).map(|question| question.label.clone());

@@ -123,7 +123,7 @@ fn folders(learnt: &Learnt) -> BTreeMap<String, String> {
 
 /// The GPUs that this cluster really has, by the names that people know, then the parts of them that the site names.
 fn gpus(site: &Site, learnt: &Learnt) -> Vec<Gpu> {
-    let of_site = |gpu: &crate::sites::Gpu| Gpu {
+    let of_site = |gpu: &crate::sites::SiteGpu| Gpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
         per_node: gpu.per_node.unwrap_or(0).into(),

@@ -200,7 +200,7 @@ fn whole(number: f64) -> Option<u64> {
 }
 
 /// How full a place is.
-pub fn folder(place: &quota::Place) -> Folder {
+pub fn folder(place: &quota::StorageQuota) -> Folder {
     let is_decimal =
         place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
     let space =
@@ -276,8 +276,8 @@ fn tenths(tenths: u64, unit: &str) -> String {
 mod tests {
     use super::*;
 
-    fn place(used: u64, limit: Option<u64>, files: Option<u64>) -> quota::Place {
-        quota::Place {
+    fn place(used: u64, limit: Option<u64>, files: Option<u64>) -> quota::StorageQuota {
+        quota::StorageQuota {
             label: "/home".into(),
             used_bytes: used,
             limit_bytes: limit,

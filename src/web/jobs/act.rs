@@ -15,7 +15,7 @@ use crate::jobs::actions::{MOST_TARGETS, Target, Undone, Verb};
 use crate::jobs::entry::stage;
 use crate::slurm::job::{JobId, Stage};
 use crate::slurm::tasks::TaskSet;
-use crate::ssh::RunError;
+use crate::ssh::RunCommandError;
 
 /// Most jobs that are named one by one.
 const MOST_NAMED: usize = 50;
@@ -274,13 +274,17 @@ fn outcome(one: &Chosen, result: Result<(), (String, String, bool)>) -> Outcome 
 fn undone_words(undone: Undone) -> Result<(String, bool), AppError> {
     match undone {
         Undone::Store(error) => Err(error.into()),
-        Undone::Run(error @ (RunError::Lost | RunError::Late | RunError::TooMuch)) => Ok((
+        Undone::Run(
+            error @ (RunCommandError::ConnectionLost
+            | RunCommandError::TimedOut
+            | RunCommandError::OutputTooLong),
+        ) => Ok((
             format!(
                 "{error} It may have been done all the same: look at the job's state in a moment before you try again."
             ),
             true,
         )),
-        Undone::Run(RunError::NotConnected) => Ok((
+        Undone::Run(RunCommandError::NotConnected) => Ok((
             "You are not connected to this cluster, so nothing was sent. Connect and try again."
                 .to_owned(),
             false,

@@ -2,8 +2,8 @@
 
 use super::super::home::standing::{Folder, folder};
 use crate::explain::sizes;
-use crate::sites::per_user::UserPlace;
 use crate::sites::quota;
+use crate::sites::storage_per_user::UserStorageUse;
 use crate::usage::{Facts, View};
 
 /// Folders that are drawn.
@@ -40,16 +40,16 @@ pub struct PersonPlace {
 }
 
 /// The folders that belong to the group's accounts.
-pub fn folders(places: &[quota::Place], accounts: &[&Facts]) -> Vec<ProjectFolder> {
+pub fn folders(places: &[quota::StorageQuota], accounts: &[&Facts]) -> Vec<ProjectFolder> {
     let of_group = of_group(places, accounts).take(MOST_FOLDERS);
     of_group.map(|place| ProjectFolder { folder: folder(place) }).collect()
 }
 
 /// The places that belong to the group's accounts.
 pub fn of_group<'a>(
-    places: &'a [quota::Place],
+    places: &'a [quota::StorageQuota],
     accounts: &[&Facts],
-) -> impl Iterator<Item = &'a quota::Place> {
+) -> impl Iterator<Item = &'a quota::StorageQuota> {
     places.iter().filter(|place| names(&place.label, accounts))
 }
 
@@ -70,22 +70,22 @@ pub fn is_of(word: &str, facts: &Facts) -> bool {
 }
 
 /// Who has how much, for those who lead the group.
-pub fn people(rows: &[UserPlace], accounts: &[&Facts], view: &View) -> Vec<ProjectPeople> {
-    let mut found: Vec<(String, Vec<&UserPlace>)> = Vec::new();
+pub fn people(rows: &[UserStorageUse], accounts: &[&Facts], view: &View) -> Vec<ProjectPeople> {
+    let mut found: Vec<(String, Vec<&UserStorageUse>)> = Vec::new();
     let Some(cluster) = accounts.first().map(|facts| facts.cluster) else { return Vec::new() };
-    let of_group = |row: &&UserPlace| accounts.iter().any(|facts| is_of(&row.project, facts));
+    let of_group = |row: &&UserStorageUse| accounts.iter().any(|facts| is_of(&row.project, facts));
     for row in rows.iter().filter(of_group) {
         match found.iter_mut().find(|(project, _)| *project == row.project) {
             Some((_, of_project)) => of_project.push(row),
             None => found.push((row.project.clone(), vec![row])),
         }
     }
-    let project = |(project, mut rows): (String, Vec<&UserPlace>)| {
+    let project = |(project, mut rows): (String, Vec<&UserStorageUse>)| {
         rows.sort_by(|a, b| {
             (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user))
         });
         let more = rows.len().saturating_sub(MOST_PEOPLE);
-        let person = |row: &&UserPlace| {
+        let person = |row: &&UserStorageUse| {
             let known = view.people.get(&(cluster, row.user.clone()));
             PersonPlace {
                 name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn people_of_a_project_by_name() {
         let smith = facts("def-smith");
-        let row = |project: &str, user: &str, used_bytes| UserPlace {
+        let row = |project: &str, user: &str, used_bytes| UserStorageUse {
             project: project.into(),
             user: user.into(),
             used_bytes,

@@ -19,7 +19,7 @@ use crate::auth::Action;
 use crate::clock::Day;
 use crate::domain::{AllocationId, ClusterId, GroupId};
 use crate::error::AppError;
-use crate::sites::Period;
+use crate::sites::SiteAllocationPeriod;
 use crate::store;
 use crate::usage::{NotSet, Offer, SiteUnit, Unit, period_of};
 
@@ -210,7 +210,7 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
     let form = state.form.or_else(|| changed.map(|one| as_typed(one, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
-        let period = first.map_or(Period::None, |offer| offer.site.units.period);
+        let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.site.units.period);
         let (begins, ends) = period_of(period, today);
         let site = first.and_then(|offer| SiteUnit::of(&offer.site));
         let usual = if site.is_some() { "site-hours" } else { "core-hours" };

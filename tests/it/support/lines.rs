@@ -8,7 +8,9 @@ use portolan::clock::Clock;
 use portolan::config::Config;
 use portolan::domain::{ClusterId, LineRole, PersonId};
 use portolan::sites::Site;
-use portolan::ssh::{Line, Output, RemoteCommand, RunError, Urgency};
+use portolan::ssh::{
+    CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError,
+};
 use portolan::store;
 use portolan::store::lines::LineKey;
 
@@ -59,7 +61,7 @@ impl TestApp {
     }
 
     /// Someone's connection that stands.
-    pub async fn line(&self, name: &str, slug: &str) -> Arc<Line> {
+    pub async fn line(&self, name: &str, slug: &str) -> Arc<ClusterConnection> {
         self.app.lines.line(self.line_key(name, slug).await).unwrap()
     }
 
@@ -104,11 +106,11 @@ impl Installation {
 
 /// Runs a command on someone's connection.
 pub async fn run(
-    line: &Arc<Line>,
+    line: &Arc<ClusterConnection>,
     program: &'static str,
     args: &[&str],
-) -> Result<Output, RunError> {
-    line.run(RemoteCommand::new(program).args(args.iter().copied()), Urgency::Interactive).await
+) -> Result<CommandOutput, RunCommandError> {
+    line.run(RemoteCommand::new(program).args(args.iter().copied()), CallUrgency::Interactive).await
 }
 
 impl Client {

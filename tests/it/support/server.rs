@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use portolan::sites::{Host, Jump, Name, Robot, Site};
+use portolan::sites::{Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName};
 
 use super::cluster::Cluster;
 use super::program::{free_port, stderr, stdout};
@@ -216,7 +216,7 @@ impl Drop for Server {
 
 /// A site on a port of this machine, with room for the haste of tests.
 pub fn site_at(slug: &str, port: u16) -> Site {
-    let mut site = Site::plain(Name(slug.parse().unwrap()), &format!("Harbour {slug}"));
+    let mut site = Site::with_defaults(SiteName(slug.parse().unwrap()), &format!("Harbour {slug}"));
     site.login.host = Some(host());
     site.login.port = port;
     site.limits.calls_per_minute = 300;
@@ -226,18 +226,19 @@ pub fn site_at(slug: &str, port: u16) -> Site {
 
 /// The same, reached through another port first.
 pub fn through(mut site: Site, port: u16) -> Site {
-    site.login.jump = Some(Jump { host: host(), port });
+    site.login.jump = Some(SiteJumpHost { host: host(), port });
     site
 }
 
 /// The same, with an automation host.
 pub fn with_robot(mut site: Site, port: u16) -> Site {
-    site.robot = Some(Robot { hosts: vec![host()], port, ..Robot::default() });
+    site.automation =
+        Some(SiteAutomation { hosts: vec![host()], port, ..SiteAutomation::default() });
     site
 }
 
-fn host() -> Host {
-    Host("127.0.0.1".parse().unwrap())
+fn host() -> SiteHost {
+    SiteHost("127.0.0.1".parse().unwrap())
 }
 
 /// How many connections to a port of this machine are open.

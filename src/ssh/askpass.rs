@@ -17,29 +17,29 @@ use tokio::task::AbortHandle;
 use zeroize::Zeroizing;
 
 /// Tells the helper where to ask. Its presence makes this program the helper.
-pub const SOCKET_VARIABLE: &str = "PORTOLAN_ASKPASS_SOCKET";
+pub const ASKPASS_SOCKET_VARIABLE: &str = "PORTOLAN_ASKPASS_SOCKET";
 
 /// Longest question that is read; ssh cannot hand over more in one word anyway.
-const LONGEST_QUESTION: u64 = 128 * 1024;
+const MAX_QUESTION_BYTES: u64 = 128 * 1024;
 /// The helper writes its question at once.
-const READ_WITHIN: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer that ssh takes.
-pub const LONGEST_ANSWER: usize = 1023;
+pub const MAX_ANSWER_BYTES: usize = 1023;
 
 /// The helper's whole life: asks the portal and prints the answer. `None` if this process is not the helper.
-pub fn help() -> Option<ExitCode> {
-    let socket = std::env::var_os(SOCKET_VARIABLE)?;
+pub fn run_askpass_helper() -> Option<ExitCode> {
+    let socket = std::env::var_os(ASKPASS_SOCKET_VARIABLE)?;
     let question = std::env::args_os().nth(1).unwrap_or_default();
-    let asked = ask(Path::new(&socket), question.as_encoded_bytes());
+    let asked = ask_portal(Path::new(&socket), question.as_encoded_bytes());
     // An answer that did not come is no answer; ssh is ended by the portal in that case.
     Some(if asked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn ask(socket: &Path, question: &[u8]) -> io::Result<()> {
+fn ask_portal(socket: &Path, question: &[u8]) -> io::Result<()> {
     let mut stream = BlockingStream::connect(socket)?;
     stream.write_all(question)?;
     stream.shutdown(Shutdown::Write)?;
-    let mut answer = Zeroizing::new(Vec::with_capacity(LONGEST_ANSWER + 1));
+    let mut answer = Zeroizing::new(Vec::with_capacity(MAX_ANSWER_BYTES + 1));
     stream.read_to_end(&mut answer)?;
     if answer.is_empty() {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -49,21 +49,21 @@ fn ask(socket: &Path, question: &[u8]) -> io::Result<()> {
 
 /// The portal's end of the socket: questions are taken in by a task of its own, so that whoever waits for them may
 /// look elsewhere meanwhile without losing one.
-pub(super) struct Desk {
-    questions: mpsc::Receiver<Question>,
+pub(super) struct AskpassListener {
+    questions: mpsc::Receiver<AskpassQuestion>,
     task: AbortHandle,
 }
 
 /// A question that waits for its answer.
-pub(super) struct Question {
+pub(super) struct AskpassQuestion {
     /// What the server asks, as it came.
     pub text: String,
     stream: UnixStream,
 }
 
-impl Desk {
+impl AskpassListener {
     /// Opens the desk for those whom `allowed` lets in, by their process number.
-    pub(super) fn open(
+    pub(super) fn bind(
         path: &Path,
         allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -72,7 +72,7 @@ impl Desk {
         let (sender, questions) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                if let Some(question) = take_in(stream, &allowed).await
+                if let Some(question) = read_question(stream, &allowed).await
                     && sender.send(question).await.is_err()
                 {
                     return;
@@ -83,19 +83,22 @@ impl Desk {
     }
 
     /// The next question.
-    pub(super) async fn next(&mut self) -> Option<Question> {
+    pub(super) async fn next_question(&mut self) -> Option<AskpassQuestion> {
         self.questions.recv().await
     }
 }
 
-impl Drop for Desk {
+impl Drop for AskpassListener {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Reads a question of our own ssh; anyone else is sent away.
-async fn take_in(mut stream: UnixStream, allowed: impl Fn(i32) -> bool) -> Option<Question> {
+async fn read_question(
+    mut stream: UnixStream,
+    allowed: impl Fn(i32) -> bool,
+) -> Option<AskpassQuestion> {
     let peer = stream.peer_cred().ok()?;
     let ours = peer.uid() == rustix::process::geteuid().as_raw();
     if !ours || !peer.pid().is_some_and(allowed) {
@@ -103,12 +106,12 @@ async fn take_in(mut stream: UnixStream, allowed: impl Fn(i32) -> bool) -> Optio
         return None;
     }
     let mut text = Vec::new();
-    let mut bounded = (&mut stream).take(LONGEST_QUESTION);
-    tokio::time::timeout(READ_WITHIN, bounded.read_to_end(&mut text)).await.ok()?.ok()?;
-    Some(Question { text: String::from_utf8_lossy(&text).into_owned(), stream })
+    let mut bounded = (&mut stream).take(MAX_QUESTION_BYTES);
+    tokio::time::timeout(READ_TIMEOUT, bounded.read_to_end(&mut text)).await.ok()?.ok()?;
+    Some(AskpassQuestion { text: String::from_utf8_lossy(&text).into_owned(), stream })
 }
 
-impl Question {
+impl AskpassQuestion {
     /// Hands the answer over. What comes after a line break would be cut off by ssh; it is refused before.
     pub(super) async fn answer(mut self, answer: &SecretString) -> io::Result<()> {
         let line = Zeroizing::new(format!("{}\n", answer.expose_secret()));

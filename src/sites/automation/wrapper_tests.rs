@@ -124,7 +124,8 @@ struct Bench(tempfile::TempDir);
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in SLURM.iter().chain(OTHERS).copied().chain(["rm", "sh", "srun"]) {
+        for name in SLURM_COMMANDS.iter().chain(OTHER_COMMANDS).copied().chain(["rm", "sh", "srun"])
+        {
             let path = folder.path().join(name);
             let body = format!(
                 "#!/bin/bash\nprintf '%s\\n' {name} \"$@\"\nIFS= read -r -d '' all\nprintf %s \"$all\"\n"
@@ -221,8 +222,13 @@ fn slurm_is_asked_in_its_own_format() {
 
 #[test]
 fn the_list_is_the_wrappers_own() {
-    let cases =
-        WRAPPER.split("\ncase $program in\n").nth(1).unwrap().split("\nesac\n").next().unwrap();
+    let cases = WRAPPER_SCRIPT
+        .split("\ncase $program in\n")
+        .nth(1)
+        .unwrap()
+        .split("\nesac\n")
+        .next()
+        .unwrap();
     let mut named: Vec<&str> = Vec::new();
     for line in cases.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
         if let Some((names, _)) = line.trim().split_once(')') {
@@ -231,7 +237,7 @@ fn the_list_is_the_wrappers_own() {
             );
         }
     }
-    let mut ours = [SLURM, OTHERS].concat();
+    let mut ours = [SLURM_COMMANDS, OTHER_COMMANDS].concat();
     named.sort_unstable();
     ours.sort_unstable();
     assert_eq!(named, ours);

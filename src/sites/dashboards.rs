@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The shape of a board's job: small, wherever the site lets it be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Boards {
+pub struct SiteDashboardJob {
     /// Cores.
     pub cores: u32,
     /// Mebibytes of memory, where a job may say so.
@@ -21,7 +21,7 @@ pub struct Boards {
     pub note: Option<String>,
 }
 
-impl Default for Boards {
+impl Default for SiteDashboardJob {
     fn default() -> Self {
         Self { cores: 1, memory_mb: 4096, job_type: None, gpu: None, note: None }
     }

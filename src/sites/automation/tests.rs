@@ -12,23 +12,25 @@ fn address(text: &str) -> IpAddr {
 
 #[test]
 fn a_key_line_has_all_three_restrictions() {
-    let line = key_line(&[address("203.0.113.7")], "/home/alice/portolan-commands", KEY).unwrap();
+    let line =
+        authorized_keys_line(&[address("203.0.113.7")], "/home/alice/portolan-commands", KEY)
+            .unwrap();
     assert_eq!(
         line,
         format!("restrict,from=\"203.0.113.7\",command=\"/home/alice/portolan-commands\" {KEY}")
     );
     let both = [address("203.0.113.7"), address("2001:db8::7")];
-    let line = key_line(&both, "bin/portolan-commands", KEY).unwrap();
+    let line = authorized_keys_line(&both, "bin/portolan-commands", KEY).unwrap();
     assert!(line.starts_with("restrict,from=\"203.0.113.7,2001:db8::7\",command=\"bin/"), "{line}");
-    let mapped = key_line(&[address("::ffff:203.0.113.7")], "/x", KEY).unwrap();
+    let mapped = authorized_keys_line(&[address("::ffff:203.0.113.7")], "/x", KEY).unwrap();
     assert!(mapped.contains("from=\"203.0.113.7\""), "{mapped}");
-    assert!(key_line(&[address("127.0.0.1")], "/x", KEY).is_ok(), "a rehearsal");
+    assert!(authorized_keys_line(&[address("127.0.0.1")], "/x", KEY).is_ok(), "a rehearsal");
 }
 
 #[test]
 fn what_would_not_work_is_refused_with_a_reason() {
     let out = [address("203.0.113.7")];
-    assert_eq!(key_line(&[], "/x", KEY), Err(KeyLineError::NoAddress));
+    assert_eq!(authorized_keys_line(&[], "/x", KEY), Err(KeyLineError::NoAddress));
     for inside in [
         "10.0.0.5",
         "192.168.1.2",
@@ -39,12 +41,16 @@ fn what_would_not_work_is_refused_with_a_reason() {
         "fd00::1",
         "::",
     ] {
-        let error = key_line(&[address(inside)], "/x", KEY).unwrap_err();
+        let error = authorized_keys_line(&[address(inside)], "/x", KEY).unwrap_err();
         assert_eq!(error, KeyLineError::InsideAddress(address(inside)));
         assert!(error.to_string().starts_with(inside));
     }
     for command in ["", " ", "/x\" ssh-rsa", "/x\ny", "-x", "/x;id", "/x $(id)", "/x ", "/é"] {
-        assert_eq!(key_line(&out, command, KEY), Err(KeyLineError::Command), "{command:?}");
+        assert_eq!(
+            authorized_keys_line(&out, command, KEY),
+            Err(KeyLineError::Command),
+            "{command:?}"
+        );
     }
     let (kind, body) = ("ssh-ed25519", KEY.split(' ').nth(1).unwrap());
     for key in [
@@ -56,17 +62,20 @@ fn what_would_not_work_is_refused_with_a_reason() {
         format!("{KEY}\n{KEY}"),
         "ssh-dss AAAAB3NzaC1kc3M=".to_owned(),
     ] {
-        assert_eq!(key_line(&out, "/x", &key), Err(KeyLineError::PublicKey), "{key:?}");
+        assert_eq!(authorized_keys_line(&out, "/x", &key), Err(KeyLineError::PublicKey), "{key:?}");
     }
     let private = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n";
-    assert_eq!(key_line(&out, "/x", private), Err(KeyLineError::PrivateKey));
+    assert_eq!(authorized_keys_line(&out, "/x", private), Err(KeyLineError::PrivateKey));
     let odd = format!("{kind} {body} \"odd\"");
-    assert!(key_line(&out, "/x", &odd).unwrap().ends_with(body), "an odd comment is dropped");
+    assert!(
+        authorized_keys_line(&out, "/x", &odd).unwrap().ends_with(body),
+        "an odd comment is dropped"
+    );
 }
 
 #[test]
 fn every_outcome_is_explained_in_sentences() {
-    use Outcome as O;
+    use AutomationTestOutcome as O;
     let refused = O::CommandRefused("sacct".to_owned());
     for outcome in [
         O::Works,
@@ -77,7 +86,7 @@ fn every_outcome_is_explained_in_sentences() {
         O::NoSlurm,
         refused,
     ] {
-        let sentences = explain(&outcome);
+        let sentences = explain_outcome(&outcome);
         assert!(!sentences.is_empty());
         assert!(sentences.iter().all(|s| !s.contains("  ")), "{sentences:?}");
     }
@@ -85,7 +94,7 @@ fn every_outcome_is_explained_in_sentences() {
 
 #[test]
 fn the_letter_says_what_runs_from_where_and_how_often() {
-    let request = Request {
+    let request = AutomationAccessRequest {
         person: "Alice Smith",
         user_name: "alice",
         portal: "portolan.example.org",
@@ -93,7 +102,7 @@ fn the_letter_says_what_runs_from_where_and_how_often() {
         command: "/home/alice/portolan-commands",
     };
     let site = presets().iter().find(|site| site.name.as_str() == "rorqual").unwrap();
-    let text = request_text(site, &request).unwrap();
+    let text = access_request_letter(site, &request).unwrap();
     for part in [
         "robot.rorqual.alliancecan.ca",
         "alice",
@@ -106,5 +115,5 @@ fn the_letter_says_what_runs_from_where_and_how_often() {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
     let saga = presets().iter().find(|site| site.name.as_str() == "saga").unwrap();
-    assert_eq!(request_text(saga, &request), None);
+    assert_eq!(access_request_letter(saga, &request), None);
 }

@@ -10,7 +10,7 @@ use super::is_default;
 /// would cause, and enough for pages that feel alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct SiteLimits {
     /// Most commands in a minute for one person.
     pub calls_per_minute: u16,
     /// Least seconds between two looks at a person's queue.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub submit_spacing_s: u16,
 }
 
-impl Default for Limits {
+impl Default for SiteLimits {
     fn default() -> Self {
         Self {
             calls_per_minute: 20,
@@ -41,19 +41,19 @@ impl Default for Limits {
 /// How commands find their programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Shell {
+pub struct SiteShell {
     /// Whether Slurm and modules are found only by a login shell.
     #[serde(skip_serializing_if = "is_default")]
     pub login_shell: bool,
     /// What must be loaded before Slurm's programs are there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prepare: Option<Prepare>,
+    pub prepare: Option<SiteShellSetup>,
 }
 
 /// A module to load first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prepare {
+pub struct SiteShellSetup {
     /// A file of the site to source before `module` is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -64,18 +64,18 @@ pub struct Prepare {
 /// Where files live.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Storage {
+pub struct SiteStorage {
     /// The program that tells how full the folders are.
     #[serde(skip_serializing_if = "is_default")]
     pub quota_tool: QuotaTool,
     /// The folders a person has.
     #[serde(skip_serializing_if = "is_default")]
-    pub areas: Vec<Area>,
+    pub areas: Vec<StorageArea>,
 }
 
-impl Storage {
+impl SiteStorage {
     /// The first folder of a kind.
-    pub fn area(&self, kind: AreaKind) -> Option<&Area> {
+    pub fn area(&self, kind: StorageAreaKind) -> Option<&StorageArea> {
         self.areas.iter().find(|area| area.kind == kind)
     }
 }
@@ -110,11 +110,11 @@ impl QuotaTool {
 /// A folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Area {
+pub struct StorageArea {
     /// What it is called.
     pub label: String,
     /// What it is.
-    pub kind: AreaKind,
+    pub kind: StorageAreaKind,
     /// Its path. May begin with a variable of the site (`$SCRATCH`) and hold `{project}`, the name of the project.
     pub path: String,
     /// What it is for, as a sentence.
@@ -133,7 +133,7 @@ pub struct Area {
 /// What a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AreaKind {
+pub enum StorageAreaKind {
     /// A person's home.
     Home,
     /// Large, fast and emptied by and by.
@@ -145,7 +145,7 @@ pub enum AreaKind {
 /// How use is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Units {
+pub struct SiteUsageUnits {
     /// The unit, for people: "billing hours".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -157,19 +157,19 @@ pub struct Units {
     pub fair_share: bool,
     /// When a new quota begins.
     #[serde(skip_serializing_if = "is_default")]
-    pub period: Period,
+    pub period: SiteAllocationPeriod,
     /// The program that tells what is left.
     #[serde(skip_serializing_if = "is_default")]
     pub cost_tool: CostTool,
     /// What counts how much.
     #[serde(skip_serializing_if = "is_default")]
-    pub factors: Vec<Factor>,
+    pub factors: Vec<BillingFactor>,
 }
 
 /// When a new quota begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Period {
+pub enum SiteAllocationPeriod {
     /// No fixed day is known.
     #[default]
     None,
@@ -206,9 +206,9 @@ impl CostTool {
 /// What one thing counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Factor {
+pub struct BillingFactor {
     /// What is counted.
-    pub per: Per,
+    pub per: BillingBasis,
     /// Of which: the name of a GPU, of a part of one, of a sort of job, or `cpu` for all jobs without GPUs.
     pub name: String,
     /// Units for each, in one hour.
@@ -218,7 +218,7 @@ pub struct Factor {
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Per {
+pub enum BillingBasis {
     /// Each GPU or part of one.
     Gpu,
     /// Each gibibyte of memory.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Which host on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hop {
+pub enum RouteHop {
     /// Where commands run.
     Target,
     /// The host in between.
@@ -13,20 +13,20 @@ pub enum Hop {
 
 /// What is known besides ssh's log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Traces {
+pub struct LoginTraces {
     /// The key was used to sign, so the server had accepted it.
-    pub signed: bool,
+    pub has_signed: bool,
     /// Answers that a person gave.
     pub answers: u32,
 }
 
 /// Why a connection did not come about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum LoginError {
     /// The host shows another key than the pinned ones; its fingerprint if ssh told.
-    HostKeyChanged(Hop, Option<String>),
+    HostKeyChanged(RouteHop, Option<String>),
     /// No host key is pinned of the kind that the host shows.
-    HostKeyUnknown(Hop),
+    HostKeyUnknown(RouteHop),
     /// The server does not know this key.
     KeyRefused,
     /// The key was right, what followed was not; `answers` is how many a person gave.
@@ -37,99 +37,102 @@ pub enum Failure {
         answers: u32,
     },
     /// The name leads nowhere.
-    NoSuchHost(Hop),
+    NoSuchHost(RouteHop),
     /// Nobody listens there.
-    Refused(Hop),
+    ConnectionRefused(RouteHop),
     /// No answer.
-    Silent(Hop),
+    TimedOut(RouteHop),
     /// The server hung up.
-    HungUp {
+    Disconnected {
         /// Whether the key had been accepted.
         after_key: bool,
         /// How many answers a person had given.
         answers: u32,
     },
     /// The person gave up.
-    GivenUp,
+    Cancelled,
     /// Nobody answered in time.
-    RanOut,
+    AnswerTimedOut,
     /// The server asks something and nobody is there to answer.
     NeedsPerson,
     /// The portal's own machine could not do its part: disk full, no ssh.
-    Here(String),
+    LocalFault(String),
     /// The sign-in went well, but no command can be run there: why, as a sentence.
-    NoUse(String),
+    Unusable(String),
     /// Something else: ssh's last line.
     Other(String),
 }
 
-impl Failure {
+impl LoginError {
     /// Reads it from ssh's logs.
-    pub fn read(log: &str, jump_log: &str, traces: Traces) -> Self {
-        let (log, jump_log) = (&own_words(log), &own_words(jump_log));
+    pub fn from_logs(log: &str, jump_log: &str, traces: LoginTraces) -> Self {
+        let (log, jump_log) = (&strip_server_lines(log), &strip_server_lines(jump_log));
         // An alarm comes first, wherever it is. Then the way in between: if it fails, the rest only says that it hung up.
-        alarm(jump_log, Hop::Jump)
-            .or_else(|| alarm(log, Hop::Target))
-            .or_else(|| host_problem(jump_log, Hop::Jump))
-            .or_else(|| host_problem(log, Hop::Target))
-            .unwrap_or_else(|| sign_in_problem(log, jump_log, traces))
+        find_host_key_alarm(jump_log, RouteHop::Jump)
+            .or_else(|| find_host_key_alarm(log, RouteHop::Target))
+            .or_else(|| find_host_problem(jump_log, RouteHop::Jump))
+            .or_else(|| find_host_problem(log, RouteHop::Target))
+            .unwrap_or_else(|| classify_sign_in(log, jump_log, traces))
     }
 
     /// Whether trying again without anything having changed could ever help.
-    pub const fn is_passing(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Refused(_) | Self::Silent(_) | Self::HungUp { .. } | Self::NoSuchHost(_)
+            Self::ConnectionRefused(_)
+                | Self::TimedOut(_)
+                | Self::Disconnected { .. }
+                | Self::NoSuchHost(_)
         )
     }
 
     /// In a few words, for lists.
-    pub const fn brief(&self) -> &'static str {
+    pub const fn short_reason(&self) -> &'static str {
         match self {
             Self::HostKeyChanged(..) => "its host key had changed",
             Self::HostKeyUnknown(_) => "its host key is not pinned",
             Self::KeyRefused => "the key was not accepted",
             Self::SignInRefused { .. } => "the sign-in was refused",
             Self::NoSuchHost(_) => "its name was not found",
-            Self::Refused(_) => "it refused the connection",
-            Self::Silent(_) => "it did not answer",
-            Self::HungUp { .. } => "it hung up",
-            Self::GivenUp => "given up",
-            Self::RanOut => "nobody answered its question in time",
+            Self::ConnectionRefused(_) => "it refused the connection",
+            Self::TimedOut(_) => "it did not answer",
+            Self::Disconnected { .. } => "it hung up",
+            Self::Cancelled => "given up",
+            Self::AnswerTimedOut => "nobody answered its question in time",
             Self::NeedsPerson => "it asked for a code or a password",
-            Self::Here(_) => "the portal's own machine failed",
-            Self::NoUse(_) => "no command could be run there",
+            Self::LocalFault(_) => "the portal's own machine failed",
+            Self::Unusable(_) => "no command could be run there",
             Self::Other(_) => "another reason",
         }
     }
 
     /// A stable word for figures and records.
-    pub const fn word(&self) -> &'static str {
+    pub const fn code(&self) -> &'static str {
         match self {
             Self::HostKeyChanged(..) => "host-key-changed",
             Self::HostKeyUnknown(_) => "host-key-unknown",
             Self::KeyRefused => "key-refused",
             Self::SignInRefused { .. } => "sign-in-refused",
             Self::NoSuchHost(_) => "no-such-host",
-            Self::Refused(_) => "refused",
-            Self::Silent(_) => "silent",
-            Self::HungUp { .. } => "hung-up",
-            Self::GivenUp => "given-up",
-            Self::RanOut => "ran-out",
+            Self::ConnectionRefused(_) => "refused",
+            Self::TimedOut(_) => "silent",
+            Self::Disconnected { .. } => "hung-up",
+            Self::Cancelled => "given-up",
+            Self::AnswerTimedOut => "ran-out",
             Self::NeedsPerson => "needs-person",
-            Self::Here(_) => "here",
-            Self::NoUse(_) => "no-use",
+            Self::LocalFault(_) => "here",
+            Self::Unusable(_) => "no-use",
             Self::Other(_) => "other",
         }
     }
 }
 
 /// What happened and what to do, for the person who wanted to connect.
-impl fmt::Display for Failure {
+impl fmt::Display for LoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = |hop: &Hop| match hop {
-            Hop::Target => "The cluster",
-            Hop::Jump => "The host on the way to the cluster",
+        let host = |hop: &RouteHop| match hop {
+            RouteHop::Target => "The cluster",
+            RouteHop::Jump => "The host on the way to the cluster",
         };
         match self {
             Self::HostKeyChanged(hop, _) => write!(f, "{} showed another identity than the one this portal trusts. Nothing was sent to it. An administrator must look at it before anyone connects again.", host(hop)),
@@ -139,15 +142,15 @@ impl fmt::Display for Failure {
             Self::SignInRefused { answers: 0, .. } => f.write_str("The cluster refused the sign-in without asking anything. Check the user name and the key."),
             Self::SignInRefused { .. } => f.write_str("The cluster did not accept the answers. Check the code or password and start again; a code works only once."),
             Self::NoSuchHost(hop) => write!(f, "{}'s name could not be found. Check this portal's network, or ask an administrator whether the host name is right.", host(hop)),
-            Self::Refused(hop) => write!(f, "{} refused the connection. It may be down for maintenance: see the centre's status page.", host(hop)),
-            Self::Silent(hop) => write!(f, "{} did not answer in time. It may be down, or the network between it and this portal may be.", host(hop)),
-            Self::HungUp { answers: 0, .. } => f.write_str("The cluster hung up during the sign-in. It may be busy, or it may not let this portal's address in. Try again in a few minutes."),
-            Self::HungUp { .. } => f.write_str("The cluster hung up during the sign-in, perhaps because its time for answers was over. Start again."),
-            Self::GivenUp => f.write_str("The sign-in was given up."),
-            Self::RanOut => f.write_str("The time for answers was over. Start again when you have your phone or code at hand."),
+            Self::ConnectionRefused(hop) => write!(f, "{} refused the connection. It may be down for maintenance: see the centre's status page.", host(hop)),
+            Self::TimedOut(hop) => write!(f, "{} did not answer in time. It may be down, or the network between it and this portal may be.", host(hop)),
+            Self::Disconnected { answers: 0, .. } => f.write_str("The cluster hung up during the sign-in. It may be busy, or it may not let this portal's address in. Try again in a few minutes."),
+            Self::Disconnected { .. } => f.write_str("The cluster hung up during the sign-in, perhaps because its time for answers was over. Start again."),
+            Self::Cancelled => f.write_str("The sign-in was given up."),
+            Self::AnswerTimedOut => f.write_str("The time for answers was over. Start again when you have your phone or code at hand."),
             Self::NeedsPerson => f.write_str("The cluster wants a code or a password. Press Connect when you have it at hand."),
-            Self::Here(what) => write!(f, "The portal's own machine could not open the connection: {what}. Tell an administrator."),
-            Self::NoUse(why) => write!(f, "The cluster let you in, but the portal cannot work there. {why}"),
+            Self::LocalFault(what) => write!(f, "The portal's own machine could not open the connection: {what}. Tell an administrator."),
+            Self::Unusable(why) => write!(f, "The cluster let you in, but the portal cannot work there. {why}"),
             Self::Other(line) if line.is_empty() => f.write_str("The connection ended without a word. Try again; if it happens again, tell an administrator."),
             Self::Other(line) => write!(f, "The connection failed. ssh says: {line}"),
         }
@@ -155,7 +158,7 @@ impl fmt::Display for Failure {
 }
 
 /// ssh repeats what a server says when it hangs up; these lines are not ssh's own.
-fn own_words(log: &str) -> String {
+fn strip_server_lines(log: &str) -> String {
     let theirs = |line: &&str| {
         ["Received disconnect", "Disconnected from", "channel "]
             .iter()
@@ -165,38 +168,38 @@ fn own_words(log: &str) -> String {
 }
 
 /// The frame in which ssh itself warns.
-fn alarm(log: &str, hop: Hop) -> Option<Failure> {
+fn find_host_key_alarm(log: &str, hop: RouteHop) -> Option<LoginError> {
     let warns = |line: &str| {
         line.starts_with("@ ")
             && (line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
                 || line.contains("REVOKED HOST KEY DETECTED"))
     };
-    log.lines().any(warns).then(|| Failure::HostKeyChanged(hop, fingerprint(log)))
+    log.lines().any(warns).then(|| LoginError::HostKeyChanged(hop, find_fingerprint(log)))
 }
 
-fn host_problem(log: &str, hop: Hop) -> Option<Failure> {
+fn find_host_problem(log: &str, hop: RouteHop) -> Option<LoginError> {
     let has = |text: &str| log.contains(text);
     Some(if has("Host key verification failed") || has("host key is known for") {
-        Failure::HostKeyUnknown(hop)
+        LoginError::HostKeyUnknown(hop)
     } else if has("Could not resolve hostname") {
-        Failure::NoSuchHost(hop)
+        LoginError::NoSuchHost(hop)
     } else if has("Connection refused") {
-        Failure::Refused(hop)
+        LoginError::ConnectionRefused(hop)
     } else if has("timed out") || has("No route to host") || has("Network is unreachable") {
-        Failure::Silent(hop)
+        LoginError::TimedOut(hop)
     } else {
         return None;
     })
 }
 
-fn sign_in_problem(log: &str, jump_log: &str, traces: Traces) -> Failure {
-    let Traces { signed, answers } = traces;
+fn classify_sign_in(log: &str, jump_log: &str, traces: LoginTraces) -> LoginError {
+    let LoginTraces { has_signed: signed, answers } = traces;
     let has = |text: &str| log.contains(text) || jump_log.contains(text);
     if has("Permission denied") || has("Too many authentication failures") {
         return if signed || answers > 0 {
-            Failure::SignInRefused { after_key: signed, answers }
+            LoginError::SignInRefused { after_key: signed, answers }
         } else {
-            Failure::KeyRefused
+            LoginError::KeyRefused
         };
     }
     if has("Connection closed")
@@ -204,16 +207,16 @@ fn sign_in_problem(log: &str, jump_log: &str, traces: Traces) -> Failure {
         || has("closed by remote host")
         || has("Broken pipe")
     {
-        return Failure::HungUp { after_key: signed, answers };
+        return LoginError::Disconnected { after_key: signed, answers };
     }
     let last = log.lines().chain(jump_log.lines()).rfind(|line| !line.trim().is_empty());
-    Failure::Other(
+    LoginError::Other(
         last.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(300).collect(),
     )
 }
 
 /// The fingerprint in ssh's alarm.
-fn fingerprint(log: &str) -> Option<String> {
+fn find_fingerprint(log: &str) -> Option<String> {
     log.split_whitespace()
         .map(|word| word.trim_end_matches('.'))
         .find(|word| word.starts_with("SHA256:") && word.len() == 50)
@@ -227,54 +230,57 @@ mod tests {
     /// Lines of OpenSSH 9.2 for each kind of failure.
     #[test]
     fn logs_are_read_as_ssh_wrote_them() {
-        let traces = Traces::default();
+        let traces = LoginTraces::default();
         let changed = "@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU.\nPlease contact your system administrator.\nHost key verification failed.\n";
         assert_eq!(
-            Failure::read(changed, "", traces),
-            Failure::HostKeyChanged(
-                Hop::Target,
+            LoginError::from_logs(changed, "", traces),
+            LoginError::HostKeyChanged(
+                RouteHop::Target,
                 Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
             )
         );
         let unknown = "No ED25519 host key is known for fir and you have requested strict checking.\nHost key verification failed.\n";
-        assert_eq!(Failure::read(unknown, "", traces), Failure::HostKeyUnknown(Hop::Target));
+        assert_eq!(
+            LoginError::from_logs(unknown, "", traces),
+            LoginError::HostKeyUnknown(RouteHop::Target)
+        );
         for (log, expected) in [
-            ("alice@127.0.0.1: Permission denied (publickey).", Failure::KeyRefused),
+            ("alice@127.0.0.1: Permission denied (publickey).", LoginError::KeyRefused),
             (
                 "ssh: connect to host 127.0.0.1 port 9: Connection refused",
-                Failure::Refused(Hop::Target),
+                LoginError::ConnectionRefused(RouteHop::Target),
             ),
             (
                 "ssh: Could not resolve hostname x.invalid: Name or service not known",
-                Failure::NoSuchHost(Hop::Target),
+                LoginError::NoSuchHost(RouteHop::Target),
             ),
             (
                 "Connection timed out during banner exchange\nConnection to 127.0.0.1 port 2 timed out",
-                Failure::Silent(Hop::Target),
+                LoginError::TimedOut(RouteHop::Target),
             ),
             (
                 "Connection closed by 127.0.0.1 port 22022",
-                Failure::HungUp { after_key: false, answers: 0 },
+                LoginError::Disconnected { after_key: false, answers: 0 },
             ),
-            ("", Failure::Other(String::new())),
+            ("", LoginError::Other(String::new())),
         ] {
-            assert_eq!(Failure::read(log, "", traces), expected, "{log}");
+            assert_eq!(LoginError::from_logs(log, "", traces), expected, "{log}");
         }
         let forged = "Received disconnect from 127.0.0.1 port 1:2: x\nReceived disconnect from h: @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nDisconnected from h\nConnection closed by 127.0.0.1 port 1";
         assert_eq!(
-            Failure::read(forged, "", traces),
-            Failure::HungUp { after_key: false, answers: 0 },
+            LoginError::from_logs(forged, "", traces),
+            LoginError::Disconnected { after_key: false, answers: 0 },
             "a server's own words raise no alarm"
         );
-        let after = Traces { signed: true, answers: 2 };
+        let after = LoginTraces { has_signed: true, answers: 2 };
         assert_eq!(
-            Failure::read("alice@h: Permission denied (keyboard-interactive).", "", after),
-            Failure::SignInRefused { after_key: true, answers: 2 }
+            LoginError::from_logs("alice@h: Permission denied (keyboard-interactive).", "", after),
+            LoginError::SignInRefused { after_key: true, answers: 2 }
         );
         assert_eq!(
-            Failure::read("Connection closed by UNKNOWN port 65535", changed, traces),
-            Failure::HostKeyChanged(
-                Hop::Jump,
+            LoginError::from_logs("Connection closed by UNKNOWN port 65535", changed, traces),
+            LoginError::HostKeyChanged(
+                RouteHop::Jump,
                 Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
             )
         );

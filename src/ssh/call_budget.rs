@@ -4,25 +4,25 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::line::RunError;
-use super::slots::Urgency;
+use super::connection::RunCommandError;
+use super::slots::CallUrgency;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 /// A day is counted in hours.
-const HOURS: usize = 24;
+const HOURS_PER_DAY: usize = 24;
 /// People may go this many times over the budget before they, too, must wait: a minute of clicking is no hammering.
-const PEOPLE_MAY: usize = 3;
+const INTERACTIVE_FACTOR: usize = 3;
 
 /// The figures of one connection.
 #[derive(Debug)]
-pub struct Tally {
-    budget: usize,
-    inner: Mutex<Inner>,
+pub struct CallBudget {
+    calls_per_minute: usize,
+    counts: Mutex<CallCounts>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CallCounts {
     recent: VecDeque<Instant>,
     /// Calls in each hour of the last day, the present one last.
     hours: VecDeque<u64>,
@@ -35,7 +35,7 @@ struct Inner {
 
 /// The figures at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Figures {
+pub struct ConnectionStats {
     /// Commands since the connection stands.
     pub commands: u64,
     /// How many of them gave nothing.
@@ -52,12 +52,12 @@ pub struct Figures {
     pub problem: Option<String>,
 }
 
-impl Tally {
+impl CallBudget {
     /// Nothing yet.
     pub fn new(calls_per_minute: u32) -> Self {
         Self {
-            budget: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
-            inner: Mutex::new(Inner {
+            calls_per_minute: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
+            counts: Mutex::new(CallCounts {
                 recent: VecDeque::new(),
                 hours: VecDeque::from([0]),
                 hour_began: Instant::now(),
@@ -70,20 +70,23 @@ impl Tally {
     }
 
     /// Counts a call, or refuses it because there were enough in the last minute.
-    pub(super) fn admit(&self, urgency: Urgency, now: Instant) -> Result<(), RunError> {
+    pub(super) fn admit(&self, urgency: CallUrgency, now: Instant) -> Result<(), RunCommandError> {
         let mut inner = self.lock();
         inner.prune(now);
-        let most =
-            if urgency == Urgency::Interactive { self.budget * PEOPLE_MAY } else { self.budget };
+        let most = if urgency == CallUrgency::Interactive {
+            self.calls_per_minute * INTERACTIVE_FACTOR
+        } else {
+            self.calls_per_minute
+        };
         if inner.recent.len() >= most {
-            return Err(RunError::OverBudget);
+            return Err(RunCommandError::OverBudget);
         }
         inner.recent.push_back(now);
         if let Some(hour) = inner.hours.back_mut() {
             *hour += 1;
         }
         inner.commands += 1;
-        if urgency == Urgency::Interactive {
+        if urgency == CallUrgency::Interactive {
             inner.used_at = now;
         }
         metrics::counter!("portolan_cluster_commands_total").increment(1);
@@ -91,12 +94,12 @@ impl Tally {
     }
 
     /// Someone looks at what comes over the connection: it is in use, although they ask nothing themselves.
-    pub fn note_use(&self, now: Instant) {
+    pub fn record_use(&self, now: Instant) {
         self.lock().used_at = now;
     }
 
     /// Notes how a call ended.
-    pub(super) fn note<T>(&self, result: &Result<T, RunError>, now: Instant) {
+    pub(super) fn record_result<T>(&self, result: &Result<T, RunCommandError>, now: Instant) {
         if let Err(error) = result {
             let mut inner = self.lock();
             inner.failures += 1;
@@ -107,26 +110,26 @@ impl Tally {
     }
 
     /// The figures now.
-    pub fn figures(&self, now: Instant) -> Figures {
+    pub fn stats(&self, now: Instant) -> ConnectionStats {
         let mut inner = self.lock();
         inner.prune(now);
-        Figures {
+        ConnectionStats {
             commands: inner.commands,
             failures: inner.failures,
             calls_last_minute: inner.recent.len(),
             calls_last_day: inner.hours.iter().sum(),
-            budget: self.budget,
+            budget: self.calls_per_minute,
             idle: now.saturating_duration_since(inner.used_at),
             problem: inner.problem.clone(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CallCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl CallCounts {
     fn prune(&mut self, now: Instant) {
         while self.recent.front().is_some_and(|at| now.saturating_duration_since(*at) >= MINUTE) {
             self.recent.pop_front();
@@ -134,7 +137,7 @@ impl Inner {
         while now.saturating_duration_since(self.hour_began) >= HOUR {
             self.hour_began += HOUR;
             self.hours.push_back(0);
-            if self.hours.len() > HOURS {
+            if self.hours.len() > HOURS_PER_DAY {
                 self.hours.pop_front();
             }
         }
@@ -147,21 +150,21 @@ mod tests {
 
     #[test]
     fn background_work_stops_at_the_budget_and_people_later() {
-        let tally = Tally::new(2);
+        let tally = CallBudget::new(2);
         let start = Instant::now();
         for _ in 0..2 {
-            tally.admit(Urgency::Background, start).unwrap();
+            tally.admit(CallUrgency::Background, start).unwrap();
         }
-        assert_eq!(tally.admit(Urgency::Background, start), Err(RunError::OverBudget));
+        assert_eq!(tally.admit(CallUrgency::Background, start), Err(RunCommandError::OverBudget));
         for _ in 0..4 {
-            tally.admit(Urgency::Interactive, start).unwrap();
+            tally.admit(CallUrgency::Interactive, start).unwrap();
         }
-        assert_eq!(tally.admit(Urgency::Interactive, start), Err(RunError::OverBudget));
-        let figures = tally.figures(start);
+        assert_eq!(tally.admit(CallUrgency::Interactive, start), Err(RunCommandError::OverBudget));
+        let figures = tally.stats(start);
         assert_eq!((figures.calls_last_minute, figures.commands, figures.budget), (6, 6, 2));
-        tally.admit(Urgency::Background, start + MINUTE).unwrap();
-        assert_eq!(tally.figures(start + MINUTE).calls_last_minute, 1);
-        assert_eq!(tally.figures(start + MINUTE).calls_last_day, 7);
-        assert_eq!(tally.figures(start + HOUR * 25).calls_last_day, 0);
+        tally.admit(CallUrgency::Background, start + MINUTE).unwrap();
+        assert_eq!(tally.stats(start + MINUTE).calls_last_minute, 1);
+        assert_eq!(tally.stats(start + MINUTE).calls_last_day, 7);
+        assert_eq!(tally.stats(start + HOUR * 25).calls_last_day, 0);
     }
 }

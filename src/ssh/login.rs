@@ -14,51 +14,51 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Agent;
-use super::failure::{Failure, Traces};
+use super::agent::SshAgent;
+use super::askpass::{ASKPASS_SOCKET_VARIABLE, AskpassListener, AskpassQuestion, MAX_ANSWER_BYTES};
+use super::control_master::{self, ControlMaster};
 use super::keys::PrivateKey;
-use super::master::{self, Master};
+use super::login_error::{LoginError, LoginTraces};
 use super::process;
-use super::prompts::{Desk, LONGEST_ANSWER, Question, SOCKET_VARIABLE};
-use super::route::{Folder, Route, read_ends};
+use super::route::{ConnectionFolder, SshRoute, read_head_and_tail};
 
 /// How often to look whether the sign-in is through: its control socket appears then.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of ssh's own log.
-const MOST_LOG: u32 = 1024 * 1024;
+const MAX_LOG_BYTES: u32 = 1024 * 1024;
 /// Most that is kept of what a server says besides its questions.
-const MOST_NOTICES: usize = 16 * 1024;
+const MAX_NOTICE_BYTES: usize = 16 * 1024;
 
 /// Whether somebody sits in front of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attended {
+pub enum LoginAttendance {
     /// Questions can be answered.
-    Yes,
+    Attended,
     /// A question ends the attempt.
-    No,
+    Unattended,
 }
 
 /// What is needed to open a connection.
-pub struct Plan {
+pub struct LoginRequest {
     /// Its private folder.
-    pub folder: Folder,
+    pub folder: ConnectionFolder,
     /// The way.
-    pub route: Route,
+    pub route: SshRoute,
     /// The keys to offer, in this order.
     pub keys: Vec<PrivateKey>,
     /// This program, for questions.
-    pub program: PathBuf,
+    pub askpass_program: PathBuf,
     /// When the server will have lost patience.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Whether somebody can answer.
-    pub attended: Attended,
+    pub attendance: LoginAttendance,
 }
 
 /// How far an attempt got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stage {
+pub enum LoginStage {
     /// On the way to the host.
-    Reaching,
+    Connecting,
     /// The server asks something.
     Asked {
         /// The how many-th question.
@@ -77,35 +77,35 @@ pub enum Stage {
 
 /// The handle of whoever answers.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct LoginAnswers {
     sender: mpsc::Sender<(u32, SecretString)>,
     cancel: CancellationToken,
 }
 
-impl Answers {
+impl LoginAnswers {
     /// Answers question `number`. False if it is no longer asked, or the answer is not one line of sane length.
-    pub async fn give(&self, number: u32, answer: SecretString) -> bool {
+    pub async fn submit(&self, number: u32, answer: SecretString) -> bool {
         use secrecy::ExposeSecret as _;
         let text = answer.expose_secret();
-        if text.len() > LONGEST_ANSWER || text.contains(['\n', '\r', '\0']) {
+        if text.len() > MAX_ANSWER_BYTES || text.contains(['\n', '\r', '\0']) {
             return false;
         }
         self.sender.send((number, answer)).await.is_ok()
     }
 
     /// Gives the attempt up.
-    pub fn give_up(&self) {
+    pub fn cancel(&self) {
         self.cancel.cancel();
     }
 }
 
 /// A connection that stands.
 #[derive(Debug)]
-pub struct Opened {
+pub struct CompletedLogin {
     /// The master.
-    pub master: Master,
+    pub master: ControlMaster,
     /// Which of the keys was used, if any.
-    pub signed: Option<usize>,
+    pub signing_key_index: Option<usize>,
     /// How many questions were asked.
     pub questions: u32,
     /// What the server said besides, as it came.
@@ -114,32 +114,32 @@ pub struct Opened {
 
 /// An attempt that did not lead to a connection.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedLogin {
     /// Why.
-    pub failure: Failure,
+    pub error: LoginError,
     /// What the server said besides, as it came.
     pub notices: String,
 }
 
 /// An attempt: the handle to answer with, how far it got, and its end.
-pub struct Opening {
+pub struct LoginProcess {
     /// For answers.
-    pub answers: Answers,
+    pub answers: LoginAnswers,
     /// How far it got.
-    pub stage: watch::Receiver<Stage>,
+    pub stage: watch::Receiver<LoginStage>,
     /// Its end.
-    pub end: tokio::task::JoinHandle<Result<Opened, Failed>>,
+    pub end: tokio::task::JoinHandle<Result<CompletedLogin, FailedLogin>>,
 }
 
 /// Begins to open a connection.
-pub fn open(plan: Plan) -> Opening {
-    let (stages, stage) = watch::channel(Stage::Reaching);
+pub fn start_login(plan: LoginRequest) -> LoginProcess {
+    let (stages, stage) = watch::channel(LoginStage::Connecting);
     let (sender, replies) = mpsc::channel(1);
-    let answers = Answers { sender, cancel: CancellationToken::new() };
+    let answers = LoginAnswers { sender, cancel: CancellationToken::new() };
     let cancel = answers.cancel.clone();
     let end = tokio::spawn(async move {
-        let notices = Notices::default();
-        let attempt = Attempt {
+        let notices = ServerNotices::default();
+        let attempt = LoginTask {
             stages,
             replies,
             cancel,
@@ -152,25 +152,25 @@ pub fn open(plan: Plan) -> Opening {
             Ok(opened) => Ok(opened),
             Err(failure) => {
                 folder.remove();
-                Err(Failed { failure, notices: notices.text() })
+                Err(FailedLogin { error: failure, notices: notices.text() })
             }
         }
     });
-    Opening { answers, stage, end }
+    LoginProcess { answers, stage, end }
 }
 
-struct Attempt {
-    stages: watch::Sender<Stage>,
+struct LoginTask {
+    stages: watch::Sender<LoginStage>,
     replies: mpsc::Receiver<(u32, SecretString)>,
     cancel: CancellationToken,
-    notices: Notices,
+    notices: ServerNotices,
     questions: u32,
     answered: u32,
 }
 
-impl Attempt {
-    async fn run(mut self, plan: Plan) -> Result<Opened, Failure> {
-        let here = |error: io::Error| Failure::Here(error.to_string());
+impl LoginTask {
+    async fn run(mut self, plan: LoginRequest) -> Result<CompletedLogin, LoginError> {
+        let here = |error: io::Error| LoginError::LocalFault(error.to_string());
         let folder = plan.folder;
         folder.prepare(&plan.route).map_err(here)?;
         let ssh = Arc::new(AtomicI32::new(0));
@@ -178,74 +178,78 @@ impl Attempt {
             let ssh = ssh.clone();
             move |pid| process::is_self_or_descendant(pid, ssh.load(Ordering::SeqCst))
         };
-        let desk = Desk::open(&folder.prompts(), ours.clone()).map_err(here)?;
-        let agent = Agent::start(&folder.agent(), plan.keys, ours).map_err(here)?;
-        let mut child = start(&folder, &plan.route, &plan.program).map_err(here)?;
+        let desk = AskpassListener::bind(&folder.askpass_socket(), ours.clone()).map_err(here)?;
+        let agent = SshAgent::start(&folder.agent_socket(), plan.keys, ours).map_err(here)?;
+        let mut child = spawn_ssh(&folder, &plan.route, &plan.askpass_program).map_err(here)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
         ssh.store(pid, Ordering::SeqCst);
         self.notices.collect(&mut child);
+        let signed_in = self.drive(&mut child, pid, &folder, desk, plan.timeout, plan.attendance);
         let signed_in =
-            self.accompany(&mut child, pid, &folder, desk, plan.patience, plan.attended);
-        let signed_in = signed_in.await.and_then(|()| Ok(Master::watch(folder.clone(), pid)?));
-        let signed = agent.signed();
+            signed_in.await.and_then(|()| Ok(ControlMaster::watch(folder.clone(), pid)?));
+        let signed = agent.signing_key_index();
         drop(agent);
-        let _ = std::fs::remove_file(folder.prompts());
+        let _ = std::fs::remove_file(folder.askpass_socket());
         match signed_in {
             Ok(master) => {
                 // Reaps the process when it ends; it is not ended with this program.
                 tokio::spawn(async move { child.wait().await });
-                Ok(Opened {
+                Ok(CompletedLogin {
                     master,
-                    signed,
+                    signing_key_index: signed,
                     questions: self.questions,
                     notices: self.notices.text(),
                 })
             }
-            Err(End::Failed(failure)) => {
+            Err(LoginEnd::Failed(failure)) => {
                 // If it was not ended already: the master could not be watched.
                 let _ = child.kill().await;
                 Err(failure)
             }
-            Err(End::Exited) => {
-                let read = |path: PathBuf| read_ends(&path);
-                let traces = Traces { signed: signed.is_some(), answers: self.answered };
-                Err(Failure::read(&read(folder.log()), &read(folder.jump_log()), traces))
+            Err(LoginEnd::Exited) => {
+                let read = |path: PathBuf| read_head_and_tail(&path);
+                let traces = LoginTraces { has_signed: signed.is_some(), answers: self.answered };
+                Err(LoginError::from_logs(
+                    &read(folder.log_file()),
+                    &read(folder.jump_log_file()),
+                    traces,
+                ))
             }
         }
     }
 
-    async fn accompany(
+    async fn drive(
         &mut self,
         child: &mut Child,
         ssh: i32,
-        folder: &Folder,
-        mut desk: Desk,
+        folder: &ConnectionFolder,
+        mut desk: AskpassListener,
         patience: Duration,
-        attended: Attended,
-    ) -> Result<(), End> {
+        attended: LoginAttendance,
+    ) -> Result<(), LoginEnd> {
         // Kept for whoever must end it if this program dies in between.
         folder.write("pid", &ssh.to_string())?;
         let deadline = tokio::time::Instant::now() + patience;
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        let mut waiting: Option<Question> = None;
+        let mut look = tokio::time::interval(POLL_INTERVAL);
+        let mut waiting: Option<AskpassQuestion> = None;
         let end = loop {
             tokio::select! {
-                _ = child.wait() => break Err(End::Exited),
-                () = self.cancel.cancelled() => break Err(Failure::GivenUp.into()),
-                () = tokio::time::sleep_until(deadline) => break Err(Failure::RanOut.into()),
+                _ = child.wait() => break Err(LoginEnd::Exited),
+                () = self.cancel.cancelled() => break Err(LoginError::Cancelled.into()),
+                () = tokio::time::sleep_until(deadline) => break Err(LoginError::AnswerTimedOut.into()),
                 _ = look.tick() => {
-                    if folder.control().exists() && master::pid_behind(folder).await == Some(ssh) {
+                    if folder.control_socket().exists() && control_master::find_master_pid(folder).await == Some(ssh) {
                         break Ok(());
                     }
                 }
-                Some(question) = desk.next(), if waiting.is_none() => {
-                    if attended == Attended::No {
+                Some(question) = desk.next_question(), if waiting.is_none() => {
+                    if attended == LoginAttendance::Unattended {
                         // Its question stays unanswered until ssh is gone.
                         waiting = Some(question);
-                        break Err(Failure::NeedsPerson.into());
+                        break Err(LoginError::NeedsPerson.into());
                     }
                     self.questions += 1;
-                    self.stages.send_replace(Stage::Asked {
+                    self.stages.send_replace(LoginStage::Asked {
                         number: self.questions,
                         text: question.text.clone(),
                         notices: self.notices.text(),
@@ -253,18 +257,18 @@ impl Attempt {
                     waiting = Some(question);
                 }
                 reply = self.replies.recv() => {
-                    let Some((number, answer)) = reply else { break Err(Failure::GivenUp.into()) };
+                    let Some((number, answer)) = reply else { break Err(LoginError::Cancelled.into()) };
                     // An answer to a question that is gone is dropped: it must not reach the next one.
                     if number == self.questions && let Some(question) = waiting.take() {
                         self.answered += 1;
-                        self.stages.send_replace(Stage::Checking { number });
+                        self.stages.send_replace(LoginStage::Checking { number });
                         // If it does not arrive, ssh has ended, and that is seen above.
                         let _ = question.answer(&answer).await;
                     }
                 }
             }
         };
-        if matches!(end, Err(End::Failed(_))) {
+        if matches!(end, Err(LoginEnd::Failed(_))) {
             // First of all: ssh takes a question that nobody answers any more as answered with nothing, and a server
             // counts that as a wrong try.
             let _ = child.kill().await;
@@ -274,34 +278,38 @@ impl Attempt {
     }
 }
 
-enum End {
+enum LoginEnd {
     Exited,
-    Failed(Failure),
+    Failed(LoginError),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for LoginEnd {
     fn from(error: io::Error) -> Self {
-        Self::Failed(Failure::Here(error.to_string()))
+        Self::Failed(LoginError::LocalFault(error.to_string()))
     }
 }
 
-impl From<Failure> for End {
-    fn from(failure: Failure) -> Self {
+impl From<LoginError> for LoginEnd {
+    fn from(failure: LoginError) -> Self {
         Self::Failed(failure)
     }
 }
 
 /// Starts ssh in a session of its own, so that it outlives this program, with an environment that says nothing.
-fn start(folder: &Folder, route: &Route, program: &std::path::Path) -> io::Result<Child> {
+fn spawn_ssh(
+    folder: &ConnectionFolder,
+    route: &SshRoute,
+    program: &std::path::Path,
+) -> io::Result<Child> {
     // A server can make ssh write to its log without end; at this size ssh is ended instead.
     Command::new("prlimit")
-        .arg(format!("--fsize={MOST_LOG}"))
+        .arg(format!("--fsize={MAX_LOG_BYTES}"))
         .args(["setsid", "ssh", "-M", "-N", "-T", "-F"])
-        .arg(folder.config())
+        .arg(folder.config_file())
         .arg("-S")
-        .arg(folder.control())
+        .arg(folder.control_socket())
         .arg("-E")
-        .arg(folder.log())
+        .arg(folder.log_file())
         .args(["--", route.alias()])
         .current_dir("/")
         .env_clear()
@@ -311,7 +319,7 @@ fn start(folder: &Folder, route: &Route, program: &std::path::Path) -> io::Resul
         .env("LC_ALL", "C.UTF-8")
         .env("SSH_ASKPASS", program)
         .env("SSH_ASKPASS_REQUIRE", "force")
-        .env(SOCKET_VARIABLE, folder.prompts())
+        .env(ASKPASS_SOCKET_VARIABLE, folder.askpass_socket())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -320,9 +328,9 @@ fn start(folder: &Folder, route: &Route, program: &std::path::Path) -> io::Resul
 
 /// What a server says besides its questions: banners and notices. Hostile text, bounded.
 #[derive(Debug, Clone, Default)]
-struct Notices(Arc<Mutex<Vec<u8>>>);
+struct ServerNotices(Arc<Mutex<Vec<u8>>>);
 
-impl Notices {
+impl ServerNotices {
     fn collect(&self, child: &mut Child) {
         let Some(mut stderr) = child.stderr.take() else { return };
         let kept = self.0.clone();
@@ -330,7 +338,7 @@ impl Notices {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = stderr.read(&mut piece).await {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = MOST_NOTICES.saturating_sub(kept.len());
+                let room = MAX_NOTICE_BYTES.saturating_sub(kept.len());
                 kept.extend_from_slice(&piece[..length.min(room)]);
             }
         });

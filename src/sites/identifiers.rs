@@ -47,22 +47,22 @@ macro_rules! word {
 
 word!(
     /// The short name of a site: `fir`, `trillium-gpu`.
-    Name(pub Slug)
+    SiteName(pub Slug)
 );
 word!(
     /// A host of a site, safe to hand to `ssh`.
-    Host(pub HostName)
+    SiteHost(pub HostName)
 );
 word!(
     /// An address for people to open: https, or http on this very machine.
-    Link(String)
+    SiteLink(String)
 );
 word!(
     /// A host key's fingerprint as centres publish it: `SHA256:` and 43 letters and digits.
-    Fingerprint(String)
+    HostKeyFingerprint(String)
 );
 
-impl FromStr for Name {
+impl FromStr for SiteName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -70,7 +70,7 @@ impl FromStr for Name {
     }
 }
 
-impl FromStr for Host {
+impl FromStr for SiteHost {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -78,7 +78,7 @@ impl FromStr for Host {
     }
 }
 
-impl FromStr for Link {
+impl FromStr for SiteLink {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -117,7 +117,7 @@ fn is_host(host: &str) -> bool {
     named || (host.starts_with('[') && is_this_machine(host))
 }
 
-impl FromStr for Fingerprint {
+impl FromStr for HostKeyFingerprint {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -146,7 +146,7 @@ mod tests {
             "http://localhost/keys",
             "http://[::1]:8090/keys",
         ] {
-            assert_eq!(good.parse::<Link>().unwrap().as_str(), good);
+            assert_eq!(good.parse::<SiteLink>().unwrap().as_str(), good);
         }
         for bad in [
             "",
@@ -164,15 +164,15 @@ mod tests {
             "https://exämple.org/",
             "https://example.org\n",
         ] {
-            assert!(bad.parse::<Link>().is_err(), "{bad:?}");
+            assert!(bad.parse::<SiteLink>().is_err(), "{bad:?}");
         }
-        assert!(format!("https://e.org/{}", "a".repeat(500)).parse::<Link>().is_err());
+        assert!(format!("https://e.org/{}", "a".repeat(500)).parse::<SiteLink>().is_err());
     }
 
     #[test]
     fn fingerprints_have_the_published_form() {
         let good = "SHA256:NJgHnZFzGX0zYyUwCMUdWccvfCaTgKmZKzPaqL8VNM8";
-        assert_eq!(good.parse::<Fingerprint>().unwrap().to_string(), good);
+        assert_eq!(good.parse::<HostKeyFingerprint>().unwrap().to_string(), good);
         for bad in [
             "",
             "NJgHnZFzGX0zYyUwCMUdWccvfCaTgKmZKzPaqL8VNM8",
@@ -180,14 +180,17 @@ mod tests {
             "SHA256:NJgHnZFzGX0zYyUwCMUdWccvfCaTgKmZKzPaqL8VNM8=",
             "MD5:16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48",
         ] {
-            assert!(bad.parse::<Fingerprint>().is_err(), "{bad:?}");
+            assert!(bad.parse::<HostKeyFingerprint>().is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn hosts_and_names_are_those_of_the_domain() {
-        assert_eq!("fir.alliancecan.ca".parse::<Host>().unwrap().to_string(), "fir.alliancecan.ca");
-        assert!("-oProxyCommand=x".parse::<Host>().is_err());
-        assert!("Fir".parse::<Name>().is_err());
+        assert_eq!(
+            "fir.alliancecan.ca".parse::<SiteHost>().unwrap().to_string(),
+            "fir.alliancecan.ca"
+        );
+        assert!("-oProxyCommand=x".parse::<SiteHost>().is_err());
+        assert!("Fir".parse::<SiteName>().is_err());
     }
 }

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quota::{Amount, Amounts, lines, one_line};
+use super::quota::{QuotaAmount, QuotaAmounts, bounded_lines, one_line};
 
 /// No more rows than this are kept.
-const MOST_ROWS: usize = 1000;
+const MAX_ROWS: usize = 1000;
 /// Longest name of a project or a person.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// What one person has in a project's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UserPlace {
+pub struct UserStorageUse {
     /// The project: `def-x`.
     pub project: String,
     /// The person's name on the cluster.
@@ -25,38 +25,38 @@ pub struct UserPlace {
 
 /// Reads the answer: blocks that begin with `Breakdown for project def-x (Last update: …)`. What is on tape is left
 /// out, and so are sums.
-pub fn read(answer: &str) -> Vec<UserPlace> {
+pub fn parse_per_user(answer: &str) -> Vec<UserStorageUse> {
     let mut found = Vec::new();
     let mut project: Option<String> = None;
-    for line in lines(answer) {
+    for line in bounded_lines(answer) {
         if let Some(rest) = line.trim_start().strip_prefix("Breakdown for ") {
-            project = project_of(rest);
+            project = parse_project(rest);
         } else if let Some(project) = &project
-            && found.len() < MOST_ROWS
+            && found.len() < MAX_ROWS
         {
-            found.extend(row(line, project));
+            found.extend(parse_row(line, project));
         }
     }
     found
 }
 
 /// `project def-x (Last update: 2023-02-27 23:00:57)` → `def-x`.
-fn project_of(text: &str) -> Option<String> {
+fn parse_project(text: &str) -> Option<String> {
     let name = text.strip_prefix("project ").unwrap_or(text).split_whitespace().next()?;
-    let name = one_line(name, LONGEST_NAME);
+    let name = one_line(name, MAX_NAME_CHARS);
     (!name.is_empty()).then_some(name)
 }
 
 /// `user01   2   0.00 GiB   On disk`.
-fn row(line: &str, project: &str) -> Option<UserPlace> {
+fn parse_row(line: &str, project: &str) -> Option<UserStorageUse> {
     let mut words = line.split_whitespace();
     let user = words.next().filter(|name| *name != "Total")?;
     let files = words.next()?.parse().ok()?;
     let size = format!("{} {}", words.next()?, words.next()?);
-    let used_bytes = Amounts(&size).next().and_then(Amount::bytes)?;
+    let used_bytes = QuotaAmounts(&size).next().and_then(QuotaAmount::bytes)?;
     let on_disk = words.next_back().is_none_or(|word| word == "disk");
-    let user = one_line(user, LONGEST_NAME);
-    (on_disk && !user.is_empty()).then(|| UserPlace {
+    let user = one_line(user, MAX_NAME_CHARS);
+    (on_disk && !user.is_empty()).then(|| UserStorageUse {
         project: project.to_owned(),
         user,
         used_bytes,
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn blocks_of_a_report() {
-        let found = read(ALLIANCE);
+        let found = parse_per_user(ALLIANCE);
         let rows: Vec<_> = found.iter().map(|one| (&*one.project, &*one.user, one.files)).collect();
         assert_eq!(
             rows,
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_demo_prints_the_same() {
-        let found = read(DEMO);
+        let found = parse_per_user(DEMO);
         assert!(
             found.iter().any(|one| one.project == "def-smith" && one.user == "asmith"),
             "{found:?}"
@@ -98,18 +98,21 @@ mod tests {
 
     #[test]
     fn nothing_without_a_block() {
-        assert_eq!(read("user01 2 0.00 GiB On disk\nUsage: diskusage_report [--home]\n"), []);
-        assert_eq!(read("Breakdown for project \nuser01 2 0.00 GiB On disk\n"), []);
+        assert_eq!(
+            parse_per_user("user01 2 0.00 GiB On disk\nUsage: diskusage_report [--home]\n"),
+            []
+        );
+        assert_eq!(parse_per_user("Breakdown for project \nuser01 2 0.00 GiB On disk\n"), []);
         let tape =
             "Breakdown for project a\nu 2 1.00 GiB On tape\nv 1 1.00 GiB\nw -1 1 GiB On disk\n";
-        assert_eq!(read(tape).len(), 1);
+        assert_eq!(parse_per_user(tape).len(), 1);
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}|[a-z0-9. GiB\n]{0,80}") {
-            let _ = read(&text);
-            let found = read(&format!("Breakdown for project p\n{text}"));
+            let _ = parse_per_user(&text);
+            let found = parse_per_user(&format!("Breakdown for project p\n{text}"));
             prop_assert!(found.iter().all(|one| !one.user.chars().any(char::is_control)));
         }
     }

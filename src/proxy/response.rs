@@ -7,25 +7,27 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode, response};
 
-use super::framing::{Length, has_token, hop_by_hop, length, named_by_connection};
-use super::location::confine;
-use super::request::Kind;
-use super::{Failure, Passage};
+use super::framing::{
+    DeclaredLength, declared_length, has_token, is_hop_by_hop, named_by_connection,
+};
+use super::location::confine_location;
+use super::request::ProxyRequestKind;
+use super::{ProxyContext, ProxyError};
 
 /// Makes the head that the browser gets out of the one that came.
-pub(super) fn incoming(
+pub(super) fn prepare_response(
     parts: response::Parts,
-    kind: Kind,
-    passage: &Passage,
-) -> Result<response::Parts, Failure> {
-    let told = length(&parts.headers).ok_or(Failure::Broken)?;
+    kind: ProxyRequestKind,
+    passage: &ProxyContext,
+) -> Result<response::Parts, ProxyError> {
+    let told = declared_length(&parts.headers).ok_or(ProxyError::BadResponse)?;
     let headers = if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        if kind != Kind::WebSocket {
-            return Err(Failure::Broken);
+        if kind != ProxyRequestKind::WebSocket {
+            return Err(ProxyError::BadResponse);
         }
-        switched(&parts.headers)?
+        websocket_headers(&parts.headers)?
     } else {
-        kept(parts.headers, parts.status, told, passage)?
+        kept_headers(parts.headers, parts.status, told, passage)?
     };
     // A fresh head, so that neither its version nor its reason phrase nor anything in its extensions comes along.
     let (mut fresh, ()) = Response::new(()).into_parts();
@@ -35,9 +37,9 @@ pub(super) fn incoming(
 }
 
 /// What is said when the protocol changes: only what belongs to that.
-fn switched(from: &HeaderMap) -> Result<HeaderMap, Failure> {
+fn websocket_headers(from: &HeaderMap) -> Result<HeaderMap, ProxyError> {
     if !has_token(from, UPGRADE, "websocket") || !from.contains_key(SEC_WEBSOCKET_ACCEPT) {
-        return Err(Failure::Broken);
+        return Err(ProxyError::BadResponse);
     }
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -52,12 +54,12 @@ fn switched(from: &HeaderMap) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-fn kept(
+fn kept_headers(
     from: HeaderMap,
     status: StatusCode,
-    told: Length,
-    passage: &Passage,
-) -> Result<HeaderMap, Failure> {
+    told: DeclaredLength,
+    passage: &ProxyContext,
+) -> Result<HeaderMap, ProxyError> {
     let named = named_by_connection(&from);
     // Some for the caller's own.
     let mut headers = HeaderMap::with_capacity(from.len() + 8);
@@ -67,19 +69,19 @@ fn kept(
             last = name;
         }
         let Some(name) = &last else { continue };
-        if passes(name.as_str()) && !named.iter().any(|it| it == name.as_str()) {
+        if is_passed_header(name.as_str()) && !named.iter().any(|it| it == name.as_str()) {
             if *name == LOCATION {
-                let place = confine(&value, passage).ok_or(Failure::Broken)?;
+                let place = confine_location(&value, passage).ok_or(ProxyError::BadResponse)?;
                 // Two of them, and each browser would choose its own.
                 if headers.insert(LOCATION, place).is_some() {
-                    return Err(Failure::Broken);
+                    return Err(ProxyError::BadResponse);
                 }
             } else {
                 headers.append(name.clone(), value);
             }
         }
     }
-    if let Length::Bytes(bytes) = told
+    if let DeclaredLength::Bytes(bytes) = told
         && status != StatusCode::NO_CONTENT
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
@@ -88,8 +90,8 @@ fn kept(
 }
 
 /// May a header of this name, in lower case, reach the browser?
-fn passes(name: &str) -> bool {
-    let dropped = hop_by_hop(name)
+fn is_passed_header(name: &str) -> bool {
+    let dropped = is_hop_by_hop(name)
         || matches!(
             name,
             "content-length"

@@ -19,7 +19,7 @@ use super::BoxError;
 
 /// Why a body ended before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum BodyCutError {
     /// Not a byte for the time that `Limits::idle` allows.
     #[error("nothing has moved for too long")]
     Idle,
@@ -32,57 +32,57 @@ pub enum Cut {
 }
 
 /// When something last moved in an exchange, in either direction.
-pub(super) struct Pulse {
+pub(super) struct ExchangeActivity {
     begin: Instant,
     /// Milliseconds since the beginning.
     last: AtomicU64,
     /// Is the request's body still on its way?
-    sending: AtomicBool,
+    is_sending: AtomicBool,
 }
 
-impl Pulse {
+impl ExchangeActivity {
     pub(super) fn new(sending: bool) -> Arc<Self> {
         let begin = Instant::now();
-        Arc::new(Self { begin, last: AtomicU64::new(0), sending: AtomicBool::new(sending) })
+        Arc::new(Self { begin, last: AtomicU64::new(0), is_sending: AtomicBool::new(sending) })
     }
 
-    fn beat(&self) {
+    fn touch(&self) {
         let past = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(past, Ordering::Relaxed);
     }
 
     /// When something last moved.
-    pub(super) fn last(&self) -> Instant {
+    pub(super) fn last_activity(&self) -> Instant {
         self.begin + Duration::from_millis(self.last.load(Ordering::Relaxed))
     }
 
     /// Is the request's body still on its way?
-    pub(super) fn sending(&self) -> bool {
-        self.sending.load(Ordering::Relaxed)
+    pub(super) fn is_sending(&self) -> bool {
+        self.is_sending.load(Ordering::Relaxed)
     }
 }
 
 /// A body that others can take away.
-pub(super) struct Held<B>(Mutex<State<B>>);
+pub(super) struct CuttableBody<B>(Mutex<CuttableBodyState<B>>);
 
-struct State<B> {
+struct CuttableBodyState<B> {
     body: Option<B>,
-    cut: Option<Cut>,
+    cut: Option<BodyCutError>,
     /// Who waits for more of it.
     reader: Option<Waker>,
 }
 
-impl<B> Held<B> {
+impl<B> CuttableBody<B> {
     pub(super) fn new(body: B) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { body: Some(body), cut: None, reader: None })))
+        Arc::new(Self(Mutex::new(CuttableBodyState { body: Some(body), cut: None, reader: None })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State<B>> {
+    fn state(&self) -> MutexGuard<'_, CuttableBodyState<B>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the body, and with it the connection it comes from, and tells its reader why.
-    pub(super) fn cut(&self, why: Cut) {
+    pub(super) fn cut(&self, why: BodyCutError) {
         let (body, reader) = {
             let mut state = self.state();
             if state.body.is_some() {
@@ -97,7 +97,7 @@ impl<B> Held<B> {
     }
 }
 
-impl<B> Held<B>
+impl<B> CuttableBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -105,7 +105,7 @@ where
     fn poll_frame(
         &self,
         cx: &mut Context<'_>,
-        pulse: &Pulse,
+        pulse: &ExchangeActivity,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut state = self.state();
         loop {
@@ -120,7 +120,7 @@ where
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    pulse.beat();
+                    pulse.touch();
                     // Trailers are dropped: they are headers that nobody has looked at.
                     if frame.is_data() {
                         return Poll::Ready(Some(Ok(frame)));
@@ -149,19 +149,22 @@ where
 }
 
 /// The body of a request, as the client library reads it.
-pub(super) struct Upload {
+pub(super) struct UploadBody {
     /// Nothing for requests without a body.
-    held: Option<Arc<Held<super::Body>>>,
-    pulse: Arc<Pulse>,
+    held: Option<Arc<CuttableBody<super::ProxyBody>>>,
+    pulse: Arc<ExchangeActivity>,
 }
 
-impl Upload {
-    pub(super) fn new(held: Option<Arc<Held<super::Body>>>, pulse: Arc<Pulse>) -> Self {
+impl UploadBody {
+    pub(super) fn new(
+        held: Option<Arc<CuttableBody<super::ProxyBody>>>,
+        pulse: Arc<ExchangeActivity>,
+    ) -> Self {
         Self { held, pulse }
     }
 }
 
-impl Body for Upload {
+impl Body for UploadBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -184,60 +187,60 @@ impl Body for Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for UploadBody {
     /// The library drops it when all of it is on its way.
     fn drop(&mut self) {
-        self.pulse.sending.store(false, Ordering::Relaxed);
-        self.pulse.beat();
+        self.pulse.is_sending.store(false, Ordering::Relaxed);
+        self.pulse.touch();
     }
 }
 
 /// The body of an answer, as the browser's connection reads it.
-pub(super) struct Download {
-    held: Arc<Held<Incoming>>,
-    pulse: Arc<Pulse>,
-    _upload: EndOfUpload,
+pub(super) struct DownloadBody {
+    held: Arc<CuttableBody<Incoming>>,
+    pulse: Arc<ExchangeActivity>,
+    _upload: CutUploadOnDrop,
     _watch: AbortOnDropHandle<()>,
     _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Download {
+impl DownloadBody {
     /// From here on the answer is watched, in a task of its own: a browser that stops reading is noticed too.
     pub(super) fn new(
         body: Incoming,
-        pulse: Arc<Pulse>,
-        upload: EndOfUpload,
+        pulse: Arc<ExchangeActivity>,
+        upload: CutUploadOnDrop,
         idle: Duration,
         until: CancellationToken,
         kept: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
-        let held = Held::new(body);
-        pulse.beat();
-        let watch = tokio::spawn(watch(Arc::clone(&held), Arc::clone(&pulse), idle, until));
+        let held = CuttableBody::new(body);
+        pulse.touch();
+        let watch = tokio::spawn(cut_when_idle(Arc::clone(&held), Arc::clone(&pulse), idle, until));
         Self { held, pulse, _upload: upload, _watch: AbortOnDropHandle::new(watch), _held: kept }
     }
 }
 
-async fn watch(
-    held: Arc<Held<Incoming>>,
-    pulse: Arc<Pulse>,
+async fn cut_when_idle(
+    held: Arc<CuttableBody<Incoming>>,
+    pulse: Arc<ExchangeActivity>,
     idle: Duration,
     until: CancellationToken,
 ) {
     let why = loop {
-        let deadline = pulse.last() + idle;
+        let deadline = pulse.last_activity() + idle;
         if deadline <= Instant::now() {
-            break Cut::Idle;
+            break BodyCutError::Idle;
         }
         tokio::select! {
-            () = until.cancelled() => break Cut::Ended,
+            () = until.cancelled() => break BodyCutError::Ended,
             () = tokio::time::sleep_until(deadline) => {}
         }
     };
     held.cut(why);
 }
 
-impl Body for Download {
+impl Body for DownloadBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -258,12 +261,12 @@ impl Body for Download {
 }
 
 /// Ends what is left of a request's body when its answer is complete: nobody would watch over it any more.
-pub(super) struct EndOfUpload(pub(super) Option<Arc<Held<super::Body>>>);
+pub(super) struct CutUploadOnDrop(pub(super) Option<Arc<CuttableBody<super::ProxyBody>>>);
 
-impl Drop for EndOfUpload {
+impl Drop for CutUploadOnDrop {
     fn drop(&mut self) {
         if let Some(held) = &self.0 {
-            held.cut(Cut::Answered);
+            held.cut(BodyCutError::Answered);
         }
     }
 }

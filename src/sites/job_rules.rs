@@ -10,7 +10,7 @@ use super::{is_default, is_true};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own in the file")]
-pub struct Jobs {
+pub struct SiteJobRules {
     /// Whether every job must say which project pays.
     #[serde(skip_serializing_if = "is_default")]
     pub account_required: bool,
@@ -34,10 +34,10 @@ pub struct Jobs {
     pub max_array: Option<u32>,
     /// Whether a job says which partition it wants.
     #[serde(skip_serializing_if = "is_default")]
-    pub partition: Say,
+    pub partition: JobOptionRule,
     /// Whether a job that wants GPUs says which model.
     #[serde(skip_serializing_if = "is_default")]
-    pub gpu_model: Say,
+    pub gpu_model: JobOptionRule,
     /// The option by which GPUs are asked for.
     #[serde(skip_serializing_if = "is_default")]
     pub gpu_option: GpuOption,
@@ -49,7 +49,7 @@ pub struct Jobs {
     pub whole_node: bool,
     /// Whether a job says how much memory it wants.
     #[serde(skip_serializing_if = "is_default")]
-    pub memory: Say,
+    pub memory: JobOptionRule,
     /// What to know about memory, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_note: Option<String>,
@@ -58,7 +58,7 @@ pub struct Jobs {
     pub memory_default_mb: Option<u32>,
     /// From where jobs are submitted.
     #[serde(skip_serializing_if = "is_default")]
-    pub submit_from: SubmitFrom,
+    pub submit_from: SubmitFolderRule,
     /// Whether the site's own `sbatch` writes over a job's comment, so that it cannot serve as a mark.
     #[serde(skip_serializing_if = "is_default")]
     pub comment_lost: bool,
@@ -67,7 +67,7 @@ pub struct Jobs {
     pub mail: bool,
     /// Whether programs in a job reach the internet.
     #[serde(skip_serializing_if = "is_default")]
-    pub internet: Internet,
+    pub internet: InternetAccess,
     /// The proxy to set in a job, where one is needed and not set already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
@@ -94,16 +94,16 @@ pub struct Jobs {
     pub accounts: Vec<AccountPrefix>,
     /// The models of GPU.
     #[serde(skip_serializing_if = "is_default")]
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<SiteGpu>,
     /// Parts of a GPU that can be asked for by name.
     #[serde(skip_serializing_if = "is_default")]
-    pub slices: Vec<Slice>,
+    pub slices: Vec<SiteGpuSlice>,
     /// Named sorts of jobs, where a person chooses between them.
     #[serde(skip_serializing_if = "is_default")]
-    pub types: Vec<JobType>,
+    pub types: Vec<SiteJobType>,
 }
 
-impl Default for Jobs {
+impl Default for SiteJobRules {
     fn default() -> Self {
         Self {
             account_required: false,
@@ -113,18 +113,18 @@ impl Default for Jobs {
             max_jobs: None,
             max_running: None,
             max_array: None,
-            partition: Say::Optional,
-            gpu_model: Say::Optional,
+            partition: JobOptionRule::Optional,
+            gpu_model: JobOptionRule::Optional,
             gpu_option: GpuOption::GpusPerNode,
             gpu_only: false,
             whole_node: false,
-            memory: Say::Optional,
+            memory: JobOptionRule::Optional,
             memory_note: None,
             memory_default_mb: None,
-            submit_from: SubmitFrom::Anywhere,
+            submit_from: SubmitFolderRule::Anywhere,
             comment_lost: false,
             mail: true,
-            internet: Internet::Unknown,
+            internet: InternetAccess::Unknown,
             proxy: None,
             internet_note: None,
             tmpdir: None,
@@ -143,7 +143,7 @@ impl Default for Jobs {
 /// Whether a job says something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Say {
+pub enum JobOptionRule {
     /// It may.
     #[default]
     Optional,
@@ -169,7 +169,7 @@ pub enum GpuOption {
 /// From where jobs are submitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SubmitFrom {
+pub enum SubmitFolderRule {
     /// From any folder.
     #[default]
     Anywhere,
@@ -180,7 +180,7 @@ pub enum SubmitFrom {
 /// Whether programs in a job reach the internet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Internet {
+pub enum InternetAccess {
     /// Not known.
     #[default]
     Unknown,
@@ -205,7 +205,7 @@ pub struct AccountPrefix {
 /// A model of GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gpu {
+pub struct SiteGpu {
     /// As a job names it: `h100`.
     pub name: String,
     /// As people name it.
@@ -233,7 +233,7 @@ pub struct Gpu {
 /// A part of a GPU. NVIDIA calls it MIG.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Slice {
+pub struct SiteGpuSlice {
     /// As a job names it.
     pub name: String,
     /// As people name it.
@@ -249,7 +249,7 @@ pub struct Slice {
 /// A sort of job that a person chooses: a partition, a quality of service, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct JobType {
+pub struct SiteJobType {
     /// Its name at the site.
     pub name: String,
     /// What it is for, as a short sentence.
@@ -280,5 +280,5 @@ pub struct JobType {
     pub whole_node: bool,
     /// Whether it says how much memory it wants, where that differs from the rest of the site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Say>,
+    pub memory: Option<JobOptionRule>,
 }

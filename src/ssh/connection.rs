@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use openssh::Session;
 use tokio::sync::{OnceCell, oneshot};
 
-use super::command::{Dialect, RemoteCommand, Unspeakable};
+use super::call_budget::CallBudget;
+use super::command::{CommandDialect, CommandError, RemoteCommand};
+use super::control_master::ControlMaster;
 use super::exec;
-use super::master::Master;
-use super::sftp::Shelf;
-use super::slots::{Slots, Urgency};
-use super::tally::Tally;
+use super::sftp::SftpSessionCache;
+use super::slots::{CallUrgency, SessionSlots};
 
 /// What a command gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     /// Its exit code.
     pub code: i32,
     /// What it printed.
@@ -25,23 +25,24 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-impl Output {
+impl CommandOutput {
     /// What it printed, as text; bytes that are none are replaced.
-    pub fn text(&self) -> String {
+    pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
     /// What it complained about, as text.
-    pub fn complaint(&self) -> String {
+    pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 }
 
-impl Output {
+impl CommandOutput {
     /// What each command of a batch gave, in their order; none for one that was not finished.
-    pub fn parts(&self, nonce: &str) -> Vec<Option<Self>> {
+    pub fn split_batch(&self, nonce: &str) -> Vec<Option<Self>> {
         let begin = format!("{nonce}\n");
-        let complaints: Vec<&[u8]> = split(&self.stderr, begin.as_bytes()).skip(1).collect();
+        let complaints: Vec<&[u8]> =
+            split_at_mark(&self.stderr, begin.as_bytes()).skip(1).collect();
         let read = |(place, part): (usize, &[u8])| {
             let end = format!("{nonce}=");
             let at = part.windows(end.len()).rposition(|window| window == end.as_bytes())?;
@@ -49,12 +50,12 @@ impl Output {
             let stderr = complaints.get(place).copied().unwrap_or_default();
             Some(Self { code, stdout: part[..at].to_vec(), stderr: stderr.to_vec() })
         };
-        split(&self.stdout, begin.as_bytes()).skip(1).enumerate().map(read).collect()
+        split_at_mark(&self.stdout, begin.as_bytes()).skip(1).enumerate().map(read).collect()
     }
 }
 
 /// The pieces between marks.
-fn split<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+fn split_at_mark<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
         let now = rest?;
@@ -66,7 +67,7 @@ fn split<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> 
 
 /// Why a command gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
+pub enum RunCommandError {
     /// There is no connection; nothing was sent.
     #[error("There is no connection to the cluster.")]
     NotConnected,
@@ -74,7 +75,7 @@ pub enum RunError {
     #[error(
         "The cluster showed another identity than the one this portal trusts. Nothing is sent there until an administrator has looked at it."
     )]
-    Stopped,
+    HostKeyInDoubt,
     /// All sessions are taken; nothing was sent.
     #[error("The cluster is busy with your other requests. Try again in a moment.")]
     Busy,
@@ -85,83 +86,83 @@ pub enum RunError {
     OverBudget,
     /// It took too long and was ended, here and there.
     #[error("The cluster did not finish in time.")]
-    Late,
+    TimedOut,
     /// It printed more than is reasonable.
     #[error("The cluster's answer was too long to be read.")]
-    TooMuch,
+    OutputTooLong,
     /// The connection broke after it was sent: it may or may not have been carried out.
     #[error("The connection to the cluster was lost in between.")]
-    Lost,
+    ConnectionLost,
     /// The forced command of an automation node does not allow it.
     #[error("The automation node does not allow this command: {0}")]
     Rejected(String),
     /// The login shell did not get as far as the command; what it said instead.
     #[error("The login shell on the cluster did not run the command. It said: {0}")]
-    NoShell(String),
+    ShellFailed(String),
     /// An argument cannot be sent.
     #[error("This cannot be sent to the cluster: {0}.")]
-    Unspeakable(#[from] Unspeakable),
+    InvalidCommand(#[from] CommandError),
 }
 
-type Flight = Arc<OnceCell<Result<Arc<Output>, RunError>>>;
+type SharedRead = Arc<OnceCell<Result<Arc<CommandOutput>, RunCommandError>>>;
 
 /// A connection that stands.
-pub struct Line {
+pub struct ClusterConnection {
     pub(super) session: Arc<Session>,
-    pub(super) slots: Slots,
-    pub(super) tally: Tally,
-    pub(super) shelf: Shelf,
-    master: Master,
-    dialect: RwLock<Arc<Dialect>>,
-    flights: Mutex<HashMap<String, Flight>>,
+    pub(super) slots: SessionSlots,
+    pub(super) call_budget: CallBudget,
+    pub(super) sftp_sessions: SftpSessionCache,
+    master: ControlMaster,
+    dialect: RwLock<Arc<CommandDialect>>,
+    shared_reads: Mutex<HashMap<String, SharedRead>>,
 }
 
-impl Line {
+impl ClusterConnection {
     /// Attaches to a master.
     pub fn new(
-        master: Master,
-        dialect: Dialect,
+        master: ControlMaster,
+        dialect: CommandDialect,
         sessions: usize,
         calls_per_minute: u32,
     ) -> Arc<Self> {
-        let session = Session::resume_mux(master.folder().control().into(), None);
+        let session = Session::resume_mux(master.folder().control_socket().into(), None);
         Arc::new(Self {
             session: Arc::new(session),
-            slots: Slots::new(sessions),
-            tally: Tally::new(calls_per_minute),
-            shelf: Shelf::default(),
+            slots: SessionSlots::new(sessions),
+            call_budget: CallBudget::new(calls_per_minute),
+            sftp_sessions: SftpSessionCache::default(),
             master,
             dialect: RwLock::new(Arc::new(dialect)),
-            flights: Mutex::default(),
+            shared_reads: Mutex::default(),
         })
     }
 
     /// The process that holds the connection.
-    pub const fn master(&self) -> &Master {
+    pub const fn master(&self) -> &ControlMaster {
         &self.master
     }
 
     /// The figures of this connection.
-    pub const fn tally(&self) -> &Tally {
-        &self.tally
+    pub const fn call_budget(&self) -> &CallBudget {
+        &self.call_budget
     }
 
     /// How many sessions the server is known to allow us.
-    pub fn sessions(&self) -> usize {
+    pub fn session_limit(&self) -> usize {
         self.slots.limit()
     }
 
     /// Tries again for as many sessions as at first, once refusals are long past.
-    pub fn forgive(&self) {
-        self.slots.forgive();
+    pub fn raise_session_limit(&self) {
+        self.slots.raise_limit();
     }
 
     /// How commands are put from now on.
-    pub fn speak(&self, dialect: Dialect) {
+    pub fn set_dialect(&self, dialect: CommandDialect) {
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
-    fn dialect(&self) -> Arc<Dialect> {
+    fn dialect(&self) -> Arc<CommandDialect> {
         self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -170,34 +171,34 @@ impl Line {
     pub async fn run(
         self: &Arc<Self>,
         command: RemoteCommand,
-        urgency: Urgency,
-    ) -> Result<Output, RunError> {
+        urgency: CallUrgency,
+    ) -> Result<CommandOutput, RunCommandError> {
         let dialect = self.dialect();
-        let line = command.line(&dialect)?;
-        self.tally.admit(urgency, Instant::now())?;
+        let line = command.to_command_line(&dialect)?;
+        self.call_budget.admit(urgency, Instant::now())?;
         let (sender, receiver) = oneshot::channel();
         let this = self.clone();
         tokio::spawn(async move {
-            exec::carry_out(&this, line, command, &dialect, urgency, sender).await;
+            exec::execute(&this, line, command, &dialect, urgency, sender).await;
         });
-        let result = receiver.await.unwrap_or(Err(RunError::Lost));
-        self.tally.note(&result, Instant::now());
+        let result = receiver.await.unwrap_or(Err(RunCommandError::ConnectionLost));
+        self.call_budget.record_result(&result, Instant::now());
         result
     }
 
     /// Runs a command that only reads; callers who ask for the same at the same time share one answer.
-    pub async fn read(
+    pub async fn run_shared(
         self: &Arc<Self>,
         command: RemoteCommand,
-        urgency: Urgency,
-    ) -> Result<Arc<Output>, RunError> {
-        let key = command.line(&self.dialect())?;
-        let flight = self.lock_flights().entry(key.clone()).or_default().clone();
+        urgency: CallUrgency,
+    ) -> Result<Arc<CommandOutput>, RunCommandError> {
+        let key = command.to_command_line(&self.dialect())?;
+        let flight = self.lock_shared_reads().entry(key.clone()).or_default().clone();
         let result = flight
             .get_or_init(async || self.run(command, urgency).await.map(Arc::new))
             .await
             .clone();
-        let mut flights = self.lock_flights();
+        let mut flights = self.lock_shared_reads();
         // The next one who asks gets a fresh answer; a flight that began meanwhile is another one.
         if flights.get(&key).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
             flights.remove(&key);
@@ -211,14 +212,16 @@ impl Line {
         matches!(tokio::time::timeout(WITHIN, self.session.check()).await, Ok(Ok(())))
     }
 
-    fn lock_flights(&self) -> std::sync::MutexGuard<'_, HashMap<String, Flight>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_shared_reads(&self) -> std::sync::MutexGuard<'_, HashMap<String, SharedRead>> {
+        self.shared_reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for ClusterConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").field("master", &self.master.pid()).finish_non_exhaustive()
+        f.debug_struct("ClusterConnection")
+            .field("master", &self.master.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -227,11 +230,11 @@ mod tests {
     use super::*;
 
     /// What a shell of this machine makes of a batch.
-    fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<Output>> {
+    fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<CommandOutput>> {
         let batch = RemoteCommand::batch("k3j9x0ab", commands).unwrap();
-        let line = batch.line(&Dialect::Bare).unwrap();
+        let line = batch.to_command_line(&CommandDialect::Bare).unwrap();
         let done = std::process::Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
-        Output { code: 0, stdout: done.stdout, stderr: done.stderr }.parts("k3j9x0ab")
+        CommandOutput { code: 0, stdout: done.stdout, stderr: done.stderr }.split_batch("k3j9x0ab")
     }
 
     #[test]
@@ -242,26 +245,26 @@ mod tests {
             RemoteCommand::new("true"),
             RemoteCommand::new("date").args(["+%Y", "-d", "@0"]),
         ]);
-        let parts: Vec<Output> = parts.into_iter().map(Option::unwrap).collect();
-        assert_eq!(parts[0].text(), "no line end, it's $HOME");
+        let parts: Vec<CommandOutput> = parts.into_iter().map(Option::unwrap).collect();
+        assert_eq!(parts[0].stdout_text(), "no line end, it's $HOME");
         assert_eq!(
-            (parts[1].code, parts[1].text(), parts[1].complaint()),
+            (parts[1].code, parts[1].stdout_text(), parts[1].stderr_text()),
             (3, "out\n".into(), "oh\n".into())
         );
-        assert_eq!((parts[2].code, parts[2].text()), (0, String::new()));
-        assert_eq!(parts[3].text(), "1970\n");
+        assert_eq!((parts[2].code, parts[2].stdout_text()), (0, String::new()));
+        assert_eq!(parts[3].stdout_text(), "1970\n");
     }
 
     #[test]
     fn a_batch_that_was_cut_off_has_its_first_parts() {
-        let output = Output {
+        let output = CommandOutput {
             code: 0,
             stdout: b"n0n\nfirst\nn0n=0\nn0n\nhalf of the sec".to_vec(),
             stderr: Vec::new(),
         };
-        let parts = output.parts("n0n");
+        let parts = output.split_batch("n0n");
         assert_eq!(parts.len(), 2);
-        assert_eq!(parts[0].as_ref().unwrap().text(), "first\n");
+        assert_eq!(parts[0].as_ref().unwrap().stdout_text(), "first\n");
         assert_eq!(parts[1], None);
     }
 }

@@ -10,20 +10,20 @@ use base64::engine::general_purpose::STANDARD;
 
 mod outcome;
 
-pub use outcome::{Outcome, explain};
+pub use outcome::{AutomationTestOutcome, explain_outcome};
 
 use super::Site;
 
 /// Our own such command, to be shown and handed out.
-pub const WRAPPER: &str = include_str!("../../robot/portolan-commands");
+pub const WRAPPER_SCRIPT: &str = include_str!("../../robot/portolan-commands");
 
 /// The commands of Slurm that `robot/portolan-commands` lets through.
-pub const SLURM: &[&str] = &[
+pub const SLURM_COMMANDS: &[&str] = &[
     "squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel",
     "scontrol", "sacctmgr",
 ];
 /// What else it lets through; besides, SFTP. A test compares both lists with the file.
-pub const OTHERS: &[&str] = &[
+pub const OTHER_COMMANDS: &[&str] = &[
     "diskusage_report",
     "dusage",
     "cost",
@@ -68,7 +68,7 @@ pub enum KeyLineError {
 ///
 /// Addresses are written in full. The Alliance asks for at least the first three numbers of an IPv4 address, and an
 /// address of the family that the connection really uses: where the portal has both families, give both.
-pub fn key_line(
+pub fn authorized_keys_line(
     addresses: &[IpAddr],
     command: &str,
     public_key: &str,
@@ -79,7 +79,7 @@ pub fn key_line(
     let mut from = Vec::new();
     for address in addresses {
         let address = address.to_canonical();
-        if is_inside(address) {
+        if is_private_address(address) {
             return Err(KeyLineError::InsideAddress(address));
         }
         from.push(address.to_string());
@@ -89,12 +89,12 @@ pub fn key_line(
     if !starts || command.len() > 300 || !command.chars().all(good) || command.ends_with(' ') {
         return Err(KeyLineError::Command);
     }
-    let key = public_part(public_key)?;
+    let key = parse_public_key(public_key)?;
     Ok(format!("restrict,from=\"{}\",command=\"{command}\" {key}", from.join(",")))
 }
 
 /// Whether an address has a meaning only inside a network. Loopback passes: it serves rehearsals on one machine.
-fn is_inside(address: IpAddr) -> bool {
+fn is_private_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [a, b, ..] = v4.octets();
@@ -116,7 +116,7 @@ fn is_inside(address: IpAddr) -> bool {
 }
 
 /// Type, body and, if it is plain, the comment of a public key.
-fn public_part(text: &str) -> Result<String, KeyLineError> {
+fn parse_public_key(text: &str) -> Result<String, KeyLineError> {
     if text.contains("PRIVATE KEY") {
         return Err(KeyLineError::PrivateKey);
     }
@@ -141,7 +141,7 @@ fn public_part(text: &str) -> Result<String, KeyLineError> {
 
 /// What a person tells the centre's support.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct AutomationAccessRequest<'a> {
     /// The person's name.
     pub person: &'a str,
     /// Their user name at the site.
@@ -155,9 +155,9 @@ pub struct Request<'a> {
 }
 
 /// The letter to the centre's support; none where the site has no such way in.
-pub fn request_text(site: &Site, request: &Request<'_>) -> Option<String> {
-    let robot = site.robot.as_ref()?;
-    let hosts: Vec<&str> = robot.hosts.iter().map(super::Host::as_str).collect();
+pub fn access_request_letter(site: &Site, request: &AutomationAccessRequest<'_>) -> Option<String> {
+    let robot = site.automation.as_ref()?;
+    let hosts: Vec<&str> = robot.hosts.iter().map(super::SiteHost::as_str).collect();
     let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();
     // Our own is not known to the centre; its own needs no words.
     let script = if request.command.ends_with("portolan-commands") {
@@ -199,7 +199,7 @@ pub fn request_text(site: &Site, request: &Request<'_>) -> Option<String> {
         portal = request.portal,
         from = addresses.replace(' ', ""),
         command = request.command,
-        commands = [SLURM, OTHERS].concat().join(", "),
+        commands = [SLURM_COMMANDS, OTHER_COMMANDS].concat().join(", "),
         calls = limits.calls_per_minute,
         every = limits.queue_every_s,
         spacing = limits.submit_spacing_s,

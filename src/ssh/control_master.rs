@@ -9,27 +9,27 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 
-use super::route::{Folder, read_ends};
+use super::route::{ConnectionFolder, read_head_and_tail};
 
 /// How long a master may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A running master.
 #[derive(Debug)]
-pub struct Master {
-    folder: Folder,
+pub struct ControlMaster {
+    folder: ConnectionFolder,
     pid: i32,
     /// Names the process itself: its number may be given to another one.
     handle: OwnedFd,
     ended: CancellationToken,
 }
 
-impl Master {
+impl ControlMaster {
     /// The master of a process number that is known to be one: our child, or found by [`Master::find`].
-    pub(super) fn watch(folder: Folder, pid: i32) -> io::Result<Self> {
-        let handle = handle_of(pid)?;
+    pub(super) fn watch(folder: ConnectionFolder, pid: i32) -> io::Result<Self> {
+        let handle = open_pidfd(pid)?;
         let ended = CancellationToken::new();
-        let (watched, told) = (watched(handle.try_clone()?)?, ended.clone());
+        let (watched, told) = (async_pidfd(handle.try_clone()?)?, ended.clone());
         tokio::spawn(async move {
             // A process handle becomes readable when the process has ended.
             let _ = watched.readable().await;
@@ -39,13 +39,13 @@ impl Master {
     }
 
     /// The master that serves a folder's control socket, if there is one and it is truly ours.
-    pub async fn find(folder: &Folder) -> Option<Self> {
-        let pid = pid_behind(folder).await?;
+    pub async fn find(folder: &ConnectionFolder) -> Option<Self> {
+        let pid = find_master_pid(folder).await?;
         is_master_of(pid, folder).then(|| Self::watch(folder.clone(), pid).ok()).flatten()
     }
 
     /// Its folder.
-    pub const fn folder(&self) -> &Folder {
+    pub const fn folder(&self) -> &ConnectionFolder {
         &self.folder
     }
 
@@ -62,7 +62,7 @@ impl Master {
     /// Ends it and removes its folder.
     pub async fn close(&self) {
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);
-        if tokio::time::timeout(GOODBYE, self.ended.cancelled()).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.ended.cancelled()).await.is_err() {
             let _ = pidfd_send_signal(&self.handle, Signal::KILL);
             self.ended.cancelled().await;
         }
@@ -70,19 +70,19 @@ impl Master {
     }
 
     /// The last thing ssh itself said: why a connection was lost.
-    pub fn last_words(&self) -> String {
-        let log = read_ends(&self.folder.log());
+    pub fn last_log_line(&self) -> String {
+        let log = read_head_and_tail(&self.folder.log_file());
         log.lines().last().unwrap_or_default().trim().to_owned()
     }
 }
 
 /// Ends a master that left its folder behind but answers no more, and removes the folder.
-pub async fn clear(folder: &Folder) {
+pub async fn close_stale_master(folder: &ConnectionFolder) {
     let pid =
         std::fs::read_to_string(folder.file("pid")).ok().and_then(|text| text.trim().parse().ok());
     if let Some(pid) = pid
         && is_master_of(pid, folder)
-        && let Ok(master) = Master::watch(folder.clone(), pid)
+        && let Ok(master) = ControlMaster::watch(folder.clone(), pid)
     {
         master.close().await;
     }
@@ -90,8 +90,8 @@ pub async fn clear(folder: &Folder) {
 }
 
 /// Whether a control socket is there and answers.
-pub(super) async fn pid_behind(folder: &Folder) -> Option<i32> {
-    let control = folder.control();
+pub(super) async fn find_master_pid(folder: &ConnectionFolder) -> Option<i32> {
+    let control = folder.control_socket();
     if !control.exists() {
         return None;
     }
@@ -99,11 +99,11 @@ pub(super) async fn pid_behind(folder: &Folder) -> Option<i32> {
         let mut connection = openssh_mux_client::Connection::connect(&control).await.ok()?;
         connection.send_alive_check().await.ok()
     };
-    let pid = tokio::time::timeout(GOODBYE, ask).await.ok()??;
+    let pid = tokio::time::timeout(CLOSE_TIMEOUT, ask).await.ok()??;
     i32::try_from(pid.get()).ok()
 }
 
-fn handle_of(pid: i32) -> io::Result<OwnedFd> {
+fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
@@ -112,14 +112,14 @@ fn handle_of(pid: i32) -> io::Result<OwnedFd> {
     deprecated,
     reason = "the successor is unsafe, for descriptors that are not owned; this one is"
 )]
-fn watched(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+fn async_pidfd(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(handle, Interest::READABLE)
 }
 
 /// Whether a process is an ssh that was started with this folder's control socket.
-fn is_master_of(pid: i32, folder: &Folder) -> bool {
+fn is_master_of(pid: i32, folder: &ConnectionFolder) -> bool {
     let Ok(command) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let control = folder.control();
+    let control = folder.control_socket();
     let mut words = command.split(|byte| *byte == 0);
     words.next().is_some_and(|program| program.ends_with(b"ssh"))
         && words.any(|word| word == control.as_os_str().as_encoded_bytes())
