@@ -44,7 +44,7 @@ impl Target {
         let mut stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         if let Some(secret) = &self.secret {
-            shake(&mut stream, secret, entropy::bytes()?).await?;
+            shake(&mut stream, secret, entropy::random_bytes()?).await?;
         }
         Ok(Connection { stream: BufReader::with_capacity(256 * 1024, stream) })
     }

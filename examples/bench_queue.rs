@@ -33,7 +33,7 @@ fn main() -> anyhow::Result<()> {
         split_best = split_best.min(took);
         let (mut jobs, mut all) = (0, Duration::ZERO);
         for text in &answers {
-            let (answer, took) = timed(|| queue::read(text.as_bytes(), NONCE));
+            let (answer, took) = timed(|| queue::parse_queue(text.as_bytes(), NONCE));
             jobs += answer.jobs.len();
             all += took;
         }

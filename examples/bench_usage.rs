@@ -5,15 +5,15 @@ use std::path::Path;
 
 use mimalloc::MiMalloc;
 use portolan::clock::{Clock, Day};
-use portolan::domain::{GroupId, LineRole, PersonId};
+use portolan::domain::{ConnectionRole, GroupId, PersonId};
 use portolan::sites::Site;
-use portolan::slurm::accounting::spent::Spent;
-use portolan::slurm::gres::Gpus;
+use portolan::slurm::accounting::account_runs::AccountedRun;
+use portolan::slurm::gres::GpuCount;
 use portolan::slurm::job::JobState;
-use portolan::slurm::usage::Usage;
+use portolan::slurm::job_usage::JobUsage;
 use portolan::store::allocations::NewAllocation;
-use portolan::store::lines::LineKey;
-use portolan::store::usage::ReadDay;
+use portolan::store::connections::ConnectionKey;
+use portolan::store::usage::UsageDayRow;
 use portolan::store::{self, Store};
 use portolan::usage::tally::{Names, Window, tally};
 use portolan::usage::write_sheet;
@@ -62,14 +62,14 @@ fn size(database: &Path) -> anyhow::Result<u64> {
 async fn fill(store: &Store) -> anyhow::Result<()> {
     let now = Clock::system().now();
     let mut tx = store.write().await?;
-    let row = store::clusters::by_slug(&mut tx, "bench").await?;
+    let row = store::clusters::find_by_slug(&mut tx, "bench").await?;
     let cluster = row.ok_or_else(|| anyhow::anyhow!("no cluster `bench`"))?.id;
     let (person, group) = (PersonId(1), GroupId(1));
-    let key = LineKey { person, cluster, role: LineRole::Login };
-    store::lines::note_learnt(&mut tx, key, r#"{"user":"user0"}"#, now).await?;
+    let key = ConnectionKey { person, cluster, role: ConnectionRole::Login };
+    store::connections::save_discovered(&mut tx, key, r#"{"user":"user0"}"#, now).await?;
     store::allocations::set_accounts(&mut tx, group, cluster, &["def-smith".to_owned()]).await?;
     for unit in ["core-hours", "gpu-hours"] {
-        let today = Day::of(now);
+        let today = Day::from_time(now);
         let grant = NewAllocation {
             group,
             cluster,
@@ -81,23 +81,23 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
         };
         store::allocations::add(&mut tx, &grant, now).await?;
     }
-    let id = store::usage::want(&mut tx, person, cluster, "def-smith", true, now).await?;
-    let books = store::usage::books(&mut tx, person, cluster).await?;
+    let id = store::usage::open_source(&mut tx, person, cluster, "def-smith", true, now).await?;
+    let books = store::usage::list_sources(&mut tx, person, cluster).await?;
     let book = books.into_iter().find(|book| book.id == id);
     let book = book.ok_or_else(|| anyhow::anyhow!("no book"))?;
     store::commit(tx).await?;
     let site = Site::with_defaults(portolan::sites::SiteName("bench".parse()?), "Bench");
-    let today = Day::of(now);
+    let today = Day::from_time(now);
     let a_day = JOBS.div_ceil(u64::try_from(DAYS)?);
     let mut number = 0;
     for back in (0..DAYS).rev() {
         let day = today.plus(-back);
-        let runs: Vec<Spent> =
+        let runs: Vec<AccountedRun> =
             (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
         number += u64::try_from(runs.len())?;
         let window = Window { from: day.start(), until: day.plus(1).start() };
         let sheet = tally(&runs.iter().collect::<Vec<_>>(), window, &Names::All, &site);
-        let read = ReadDay { day, read_at: now, is_final: true, is_cut: false };
+        let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
         let mut tx = store.write().await?;
         write_sheet(&mut tx, &book, read, &sheet).await?;
         store::commit(tx).await?;
@@ -107,17 +107,17 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
 }
 
 /// Jobs of all sorts: arrays, GPUs, failures, some without a measure of what they used.
-fn run(number: u64, day: Day) -> Spent {
+fn run(number: u64, day: Day) -> AccountedRun {
     let small = |modulo: u64| i64::try_from(number % modulo).unwrap_or(0);
     let start = day.start().plus(small(80_000));
     let elapsed = 30 + small(5000);
     let cores = u32::try_from(1 + number % 16).unwrap_or(1);
     let kind = KINDS[usize::try_from(number / 7 % 10).unwrap_or(0)];
     let array = number.is_multiple_of(3);
-    Spent {
+    AccountedRun {
         number: 40_000_000 + if array { number / 100 * 100 } else { number },
         task: array.then(|| u32::try_from(number % 100).unwrap_or(0)),
-        raw: 40_000_000 + number,
+        raw_id: 40_000_000 + number,
         user: format!("user{}", number % PEOPLE),
         account: "def-smith".to_owned(),
         name: format!("{kind}-{}", number % 500),
@@ -136,16 +136,16 @@ fn run(number: u64, day: Day) -> Spent {
         nodes: 1,
         memory_mb: u64::from(cores) * 4000,
         gpus: match number % 4 {
-            0 => vec![Gpus { model: Some("h100".to_owned()), count: 1 }],
+            0 => vec![GpuCount { model: Some("h100".to_owned()), count: 1 }],
             _ => Vec::new(),
         },
         billing: u64::from(cores),
-        usage: Usage {
+        usage: JobUsage {
             elapsed_s: u64::try_from(elapsed).unwrap_or(0),
             cpu_s: Some(u64::try_from(elapsed).unwrap_or(0) * u64::from(cores) / 2),
             max_rss_mb: (!number.is_multiple_of(9)).then_some(1500 + number % 3000),
             tasks: 1,
-            ..Usage::default()
+            ..JobUsage::default()
         },
         suspended_s: 0,
     }

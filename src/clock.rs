@@ -1,12 +1,12 @@
 //! Where "now" comes from. Everything that needs the time takes a [`Clock`], so that tests can move it.
 
-mod day;
+mod calendar;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-pub use self::day::{Day, Month};
+pub use self::calendar::{Day, Month};
 
 /// A moment in whole seconds since 1970, as the database keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,7 @@ impl UnixTime {
     }
 
     /// The day in UTC: `2026-11-16`.
-    pub fn day(self) -> String {
+    pub fn utc_date(self) -> String {
         self.iso().chars().take(10).collect()
     }
 
@@ -55,9 +55,9 @@ impl fmt::Display for UnixTime {
 
 /// Tells the time: the machine's, or one that a test sets.
 #[derive(Clone)]
-pub struct Clock(Arc<Source>);
+pub struct Clock(Arc<ClockSource>);
 
-enum Source {
+enum ClockSource {
     System,
     Manual(AtomicI64),
 }
@@ -65,26 +65,26 @@ enum Source {
 impl Clock {
     /// The machine's own clock.
     pub fn system() -> Self {
-        Self(Arc::new(Source::System))
+        Self(Arc::new(ClockSource::System))
     }
 
     /// A clock that stands still at `start` until [`Clock::advance`] moves it.
     pub fn manual(start: UnixTime) -> Self {
-        Self(Arc::new(Source::Manual(AtomicI64::new(start.0))))
+        Self(Arc::new(ClockSource::Manual(AtomicI64::new(start.0))))
     }
 
     /// The current moment.
     #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine")]
     pub fn now(&self) -> UnixTime {
         match &*self.0 {
-            Source::System => UnixTime(jiff::Timestamp::now().as_second()),
-            Source::Manual(seconds) => UnixTime(seconds.load(Ordering::SeqCst)),
+            ClockSource::System => UnixTime(jiff::Timestamp::now().as_second()),
+            ClockSource::Manual(seconds) => UnixTime(seconds.load(Ordering::SeqCst)),
         }
     }
 
     /// Moves a manual clock; the machine's clock ignores it.
     pub fn advance(&self, seconds: i64) {
-        if let Source::Manual(now) = &*self.0 {
+        if let ClockSource::Manual(now) = &*self.0 {
             now.fetch_add(seconds, Ordering::SeqCst);
         }
     }

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use serde::Deserialize;
 
-mod keys;
-mod pace;
 mod public_url;
+mod queue_pace;
+mod setting_keys;
 mod submit_pace;
 mod usage_pace;
 
-pub use keys::KEYS;
-pub use pace::Pace;
 pub use public_url::PublicUrl;
+pub use queue_pace::QueuePace;
+pub use setting_keys::SETTING_KEYS;
 pub use submit_pace::SubmitPace;
 pub use usage_pace::UsagePace;
 
@@ -28,11 +28,11 @@ pub struct Config {
     /// Where the sockets of connections to clusters live; `run` in the data folder if not set.
     pub run_dir: Option<PathBuf>,
     /// This program, which ssh starts to ask questions. Not a setting: found out at the start.
-    #[serde(skip, default = "this_program")]
+    #[serde(skip, default = "current_program")]
     pub program: PathBuf,
     /// How often queues are looked at. Not a setting: sites tell it, and tests hurry.
     #[serde(skip)]
-    pub pace: Pace,
+    pub queue_pace: QueuePace,
     /// How submissions are handed over and looked for. Not a setting: tests hurry.
     #[serde(skip)]
     pub submit_pace: SubmitPace,
@@ -40,27 +40,27 @@ pub struct Config {
     #[serde(skip)]
     pub usage_pace: UsagePace,
     /// The portal itself.
-    pub portal: Origin,
+    pub portal: PublicOrigin,
     /// The separate origin on which dashboards are shown.
-    pub boards: BoardsOrigin,
+    pub boards: DashboardOriginSettings,
     /// The private listener for `/healthz` and `/metrics`.
-    pub metrics: Metrics,
+    pub metrics: MetricsSettings,
     /// The proxy in front, if any.
-    pub proxy: Proxy,
+    pub proxy: ProxySettings,
     /// How long a browser stays signed in.
-    pub sessions: Sessions,
+    pub sessions: SessionSettings,
     /// What is written to the log.
-    pub log: Log,
+    pub log: LogSettings,
     /// How long the activity log is kept.
-    pub activity: Activity,
+    pub activity: ActivitySettings,
     /// Where people may have their notices sent.
-    pub notices: Notices,
+    pub notices: NotificationSettings,
 }
 
 /// A public listener and the address people reach it at.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
+pub struct PublicOrigin {
     /// Address and port to listen on.
     pub listen: SocketAddr,
     /// What people type: scheme, host and port.
@@ -70,7 +70,7 @@ pub struct Origin {
 /// The dashboards' listener, and how long one may be forgotten.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BoardsOrigin {
+pub struct DashboardOriginSettings {
     /// Address and port to listen on.
     pub listen: SocketAddr,
     /// What people type: scheme, host and port; another host than the portal's.
@@ -82,7 +82,7 @@ pub struct BoardsOrigin {
 /// The private listener.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metrics {
+pub struct MetricsSettings {
     /// Address and port; must be loopback.
     pub listen: SocketAddr,
 }
@@ -90,7 +90,7 @@ pub struct Metrics {
 /// The proxy in front.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Proxy {
+pub struct ProxySettings {
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted: Vec<IpNet>,
 }
@@ -98,7 +98,7 @@ pub struct Proxy {
 /// How long a browser stays signed in.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Sessions {
+pub struct SessionSettings {
     /// Hours without a request after which a session ends.
     pub idle_hours: u32,
     /// Days after which a session ends in any case.
@@ -108,7 +108,7 @@ pub struct Sessions {
 /// What is written to the log.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Log {
+pub struct LogSettings {
     /// A `tracing` filter such as `info` or `portolan=debug`.
     pub level: String,
     /// `auto` (readable on a terminal, JSON otherwise), `text` or `json`.
@@ -130,7 +130,7 @@ pub enum LogFormat {
 /// The activity (audit) log.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Activity {
+pub struct ActivitySettings {
     /// Entries older than this many days are deleted.
     pub keep_days: u32,
 }
@@ -138,7 +138,7 @@ pub struct Activity {
 /// Notices that are sent to addresses of people's own choice.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Notices {
+pub struct NotificationSettings {
     /// Whether those may be addresses of private networks, this machine included.
     pub allow_private: bool,
 }
@@ -148,60 +148,60 @@ impl Default for Config {
         Self {
             data_dir: PathBuf::from("portolan-data"),
             run_dir: None,
-            program: this_program(),
-            pace: Pace::default(),
+            program: current_program(),
+            queue_pace: QueuePace::default(),
             submit_pace: SubmitPace::default(),
             usage_pace: UsagePace::default(),
-            portal: Origin::local("localhost", 8080),
-            boards: BoardsOrigin::local("127.0.0.1", 8081),
-            metrics: Metrics { listen: loopback(8082) },
-            proxy: Proxy::default(),
-            sessions: Sessions::default(),
-            log: Log::default(),
-            activity: Activity::default(),
-            notices: Notices::default(),
+            portal: PublicOrigin::local("localhost", 8080),
+            boards: DashboardOriginSettings::local("127.0.0.1", 8081),
+            metrics: MetricsSettings { listen: loopback_address(8082) },
+            proxy: ProxySettings::default(),
+            sessions: SessionSettings::default(),
+            log: LogSettings::default(),
+            activity: ActivitySettings::default(),
+            notices: NotificationSettings::default(),
         }
     }
 }
 
-impl Origin {
+impl PublicOrigin {
     /// A listener on loopback, reached as `http://host:port`. The portal and the boards use different
     /// names for this machine because cookies do not tell ports apart.
     pub fn local(host: &str, port: u16) -> Self {
-        Self { listen: loopback(port), public_url: PublicUrl::http(host, port) }
+        Self { listen: loopback_address(port), public_url: PublicUrl::http(host, port) }
     }
 }
 
-impl BoardsOrigin {
+impl DashboardOriginSettings {
     /// How long a dashboard may be forgotten if nobody says.
     const IDLE_MINUTES: u32 = 45;
 
     /// The same for dashboards.
     pub fn local(host: &str, port: u16) -> Self {
-        let Origin { listen, public_url } = Origin::local(host, port);
+        let PublicOrigin { listen, public_url } = PublicOrigin::local(host, port);
         Self { listen, public_url, idle_minutes: Self::IDLE_MINUTES }
     }
 }
 
-impl Default for Sessions {
+impl Default for SessionSettings {
     fn default() -> Self {
         Self { idle_hours: 12, absolute_days: 14 }
     }
 }
 
-impl Default for Log {
+impl Default for LogSettings {
     fn default() -> Self {
         Self { level: "info".into(), format: LogFormat::Auto }
     }
 }
 
-impl Default for Activity {
+impl Default for ActivitySettings {
     fn default() -> Self {
         Self { keep_days: 730 }
     }
 }
 
-const fn loopback(port: u16) -> SocketAddr {
+const fn loopback_address(port: u16) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port)
 }
 
@@ -250,15 +250,15 @@ impl Config {
             Some(path) => read_table(path)?,
         };
         if let Some(path) = file {
-            keys::refuse_unknown(&table, &path.display().to_string())?;
+            setting_keys::refuse_unknown(&table, &path.display().to_string())?;
         }
-        keys::overlay_env(&mut table, env)?;
-        keys::fill_defaults(&mut table);
+        setting_keys::overlay_env(&mut table, env)?;
+        setting_keys::fill_defaults(&mut table);
         let place = file.map_or_else(|| "the settings".into(), |path| path.display().to_string());
         let config: Self = table.try_into().map_err(|error: toml::de::Error| {
             ConfigError::Parse { place, message: error.to_string() }
         })?;
-        config.check()?;
+        config.validate()?;
         Ok(config)
     }
 
@@ -268,7 +268,7 @@ impl Config {
         std::path::absolute(&dir).unwrap_or(dir)
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         let invalid = |message: String| Err(ConfigError::Invalid(message));
         check_run_dir(&self.run_dir())?;
         if std::path::absolute(&self.data_dir).is_ok_and(|data| data.starts_with(self.run_dir())) {
@@ -317,7 +317,7 @@ fn check_run_dir(dir: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn this_program() -> PathBuf {
+fn current_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("portolan"))
 }
 

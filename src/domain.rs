@@ -39,7 +39,7 @@ id!(
 );
 id!(
     /// A one-time link: set-up, invitation or password reset.
-    LinkId
+    OneTimeLinkId
 );
 id!(
     /// A cluster this portal knows.
@@ -47,7 +47,7 @@ id!(
 );
 id!(
     /// An SSH key of a person.
-    KeyId
+    SshKeyId
 );
 
 id!(
@@ -56,7 +56,7 @@ id!(
 );
 id!(
     /// Something a person was told.
-    NoticeId
+    NotificationId
 );
 id!(
     /// A job that a person handed over, whatever became of it.
@@ -68,19 +68,19 @@ id!(
 );
 id!(
     /// A dashboard.
-    BoardId
+    DashboardId
 );
 id!(
     /// One run of a dashboard: a job that shows it.
-    RunId
+    DashboardRunId
 );
 id!(
     /// A link by which guests see a dashboard.
-    ShareId
+    DashboardLinkId
 );
 id!(
     /// What one person has read of one account's use.
-    BookId
+    UsageSourceId
 );
 id!(
     /// What was granted to an account of a group.
@@ -97,30 +97,30 @@ id!(
 
 /// Where a connection leads and what a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LineRole {
+pub enum ConnectionRole {
     /// The login host: everything a person can do.
     Login,
     /// The automation ("robot") host: a few commands, without a second factor.
-    Robot,
+    Automation,
 }
 
-impl LineRole {
+impl ConnectionRole {
     /// As stored and as sent by forms.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",
-            Self::Robot => "robot",
+            Self::Automation => "robot",
         }
     }
 }
 
-impl FromStr for LineRole {
+impl FromStr for ConnectionRole {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "login" => Ok(Self::Login),
-            "robot" => Ok(Self::Robot),
+            "robot" => Ok(Self::Automation),
             _ => Err(NameError("Choose the login host or the automation host.")),
         }
     }
@@ -128,14 +128,14 @@ impl FromStr for LineRole {
 
 /// What a person is in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum GroupRole {
     /// Leads the group: may invite people and sees what the group used.
     Pi,
     /// Belongs to the group.
     Member,
 }
 
-impl Role {
+impl GroupRole {
     /// As stored and as sent by forms.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -153,13 +153,13 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for GroupRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Role {
+impl FromStr for GroupRole {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -222,9 +222,9 @@ impl fmt::Display for SignInName {
 
 /// A name for people to read (a person's, a group's): one line, any script, no tricks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Label(String);
+pub struct DisplayName(String);
 
-impl Label {
+impl DisplayName {
     /// Longest accepted label, in characters.
     pub const MAX: usize = 80;
 
@@ -234,7 +234,7 @@ impl Label {
     }
 }
 
-impl FromStr for Label {
+impl FromStr for DisplayName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -245,21 +245,21 @@ impl FromStr for Label {
         if text.chars().count() > Self::MAX {
             return Err(NameError("Use at most 80 characters."));
         }
-        if text.chars().any(is_trick) {
+        if text.chars().any(is_deceptive_char) {
             return Err(NameError("Remove line breaks and invisible control characters."));
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for DisplayName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Characters that break lines, cannot be seen, or make text look like something else.
-pub fn is_trick(c: char) -> bool {
+pub fn is_deceptive_char(c: char) -> bool {
     const INVISIBLE: &[char] = &[
         '\u{AD}', '\u{61C}', '\u{115F}', '\u{1160}', '\u{180E}', '\u{2800}', '\u{3164}',
         '\u{FEFF}', '\u{FFA0}',
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn labels_take_any_script_but_no_tricks() {
         for good in ["Ada Smith", "名前", "Ødegård & fils", "<script>", "O'Brien"] {
-            assert_eq!(good.parse::<Label>().unwrap().as_str(), good);
+            assert_eq!(good.parse::<DisplayName>().unwrap().as_str(), good);
         }
         for bad in [
             "",
@@ -401,7 +401,7 @@ mod tests {
             "a\u{61C}b",
             &"x".repeat(81),
         ] {
-            assert!(bad.parse::<Label>().is_err(), "{bad:?}");
+            assert!(bad.parse::<DisplayName>().is_err(), "{bad:?}");
         }
     }
 
@@ -418,8 +418,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_accepted_is_short_and_single_line(text in ".{0,120}") {
-            if let Ok(label) = text.parse::<Label>() {
-                prop_assert!(label.as_str().chars().count() <= Label::MAX);
+            if let Ok(label) = text.parse::<DisplayName>() {
+                prop_assert!(label.as_str().chars().count() <= DisplayName::MAX);
                 prop_assert!(!label.as_str().chars().any(char::is_control));
             }
             if let Ok(name) = text.parse::<SignInName>() {

@@ -1,6 +1,6 @@
 //! What can go wrong while a request is served. How it looks is decided in `web::errors`.
 
-use crate::auth::{AuthError, Denied};
+use crate::auth::{AccessDeniedError, AuthError};
 use crate::store::StoreError;
 
 /// Every way a request can fail; the doc line names the status it gets.
@@ -32,16 +32,16 @@ pub enum AppError {
     TooManyTries(i64),
     /// 410: a link that no longer works.
     #[error("link does not work")]
-    Link(crate::auth::links::LinkProblem),
+    OneTimeLink(crate::auth::one_time_links::OneTimeLinkError),
     /// 409: it would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
     /// 409: a recipe that was saved can no longer be used; why, as a sentence.
     #[error("a recipe that does not read")]
-    Recipe(String),
+    BrokenRecipe(String),
     /// 409: the person's keychain is closed; signing in again opens it.
     #[error("keychain closed")]
-    Locked,
+    KeychainLocked,
     /// 503: another program holds the database, or too many people sign in at once.
     #[error("database busy")]
     Busy,
@@ -53,8 +53,8 @@ pub enum AppError {
     Internal(String),
 }
 
-impl From<Denied> for AppError {
-    fn from(Denied: Denied) -> Self {
+impl From<AccessDeniedError> for AppError {
+    fn from(AccessDeniedError: AccessDeniedError) -> Self {
         Self::Denied
     }
 }
@@ -63,7 +63,7 @@ impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Busy => Self::Busy,
-            StoreError::Full => Self::DiskFull,
+            StoreError::DiskFull => Self::DiskFull,
             other => Self::Internal(other.to_string()),
         }
     }
@@ -75,12 +75,12 @@ impl From<AuthError> for AppError {
             AuthError::Store(error) => error.into(),
             AuthError::TooManyTries(wait) => Self::TooManyTries(wait),
             AuthError::Overloaded => Self::Busy,
-            AuthError::Link(problem) => Self::Link(problem),
+            AuthError::Link(problem) => Self::OneTimeLink(problem),
             AuthError::NotFound => Self::NotFound,
             AuthError::Denied => Self::Denied,
             AuthError::LastAdmin => Self::LastAdmin,
-            AuthError::SignInRanOut => Self::NotSignedIn("/".into()),
-            AuthError::Locked => Self::Locked,
+            AuthError::SignInExpired => Self::NotSignedIn("/".into()),
+            AuthError::KeychainLocked => Self::KeychainLocked,
             // Forms answer these next to the field; reaching this point is a fault of ours.
             other => Self::Internal(other.to_string()),
         }

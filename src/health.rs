@@ -6,18 +6,18 @@ use crate::app::App;
 use crate::store;
 
 /// Below this much free space, in bytes, writing will soon fail.
-pub const DISK_LOW: u64 = 100 * 1024 * 1024;
+pub const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
 /// Seconds by which the clock may stand before the newest entry of the activity log.
-pub const CLOCK_SLACK: i64 = 120;
+pub const MAX_CLOCK_SKEW_SECS: i64 = 120;
 
 /// What is wrong, in words; nothing means well.
-pub async fn problems(app: &App) -> Vec<String> {
+pub async fn find_problems(app: &App) -> Vec<String> {
     let mut problems = Vec::new();
     match newest_activity(app).await {
         Err(error) => problems.push(format!("The database does not answer: {error}.")),
         Ok(Some(newest)) => {
             let behind = newest.since(app.clock.now());
-            if behind > CLOCK_SLACK {
+            if behind > MAX_CLOCK_SKEW_SECS {
                 problems.push(format!(
                     "The clock is behind: the activity log has an entry {behind} s in the future. One-time codes will be refused until the clock is right."
                 ));
@@ -26,7 +26,7 @@ pub async fn problems(app: &App) -> Vec<String> {
         Ok(None) => {}
     }
     match free_space(&app.config.data_dir) {
-        Ok(free) if free < DISK_LOW => {
+        Ok(free) if free < MIN_FREE_BYTES => {
             problems.push(format!(
                 "The disk of the data folder is almost full: {} MB are left.",
                 free / 1_000_000

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     if let Some(code) = portolan::ssh::askpass::run_askpass_helper() {
         return code;
     }
-    match cli::run(cli::Cli::parse()) {
+    match cli::run(cli::CliArgs::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("portolan: {error:#}");

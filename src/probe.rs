@@ -8,29 +8,30 @@ use crate::clock::UnixTime;
 use crate::vault::{Vault, VaultPurpose};
 
 /// The header that carries the mark.
-pub const HEADER: &str = "x-portolan-probe";
+pub const PROBE_HEADER: &str = "x-portolan-probe";
 
 /// The header by which the dashboards' origin says that it is one.
-pub const BOARDS_MARK: &str = "x-portolan-boards";
+pub const DASHBOARD_ORIGIN_HEADER: &str = "x-portolan-boards";
 
 /// Seconds a mark is good for, before and after it was made.
-const GOOD_FOR: i64 = 60;
+const PROBE_VALID_SECS: i64 = 60;
 
 /// A mark made now.
-pub fn mark(vault: &Vault, now: UnixTime) -> String {
+pub fn sign_probe(vault: &Vault, now: UnixTime) -> String {
     let signature = vault.sign(VaultPurpose::DoctorProbe, now.0.to_string().as_bytes());
     format!("{}.{}", now.0, URL_SAFE_NO_PAD.encode(signature))
 }
 
 /// Whether a mark was made under our master key, just now.
-pub fn is_ours(vault: &Vault, mark: &str, now: UnixTime) -> bool {
+pub fn verify_probe(vault: &Vault, mark: &str, now: UnixTime) -> bool {
     let Some((time, signature)) = mark.split_once('.') else {
         return false;
     };
     let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
         return false;
     };
-    let recent = time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= GOOD_FOR);
+    let recent =
+        time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= PROBE_VALID_SECS);
     recent && vault.verify(VaultPurpose::DoctorProbe, time.as_bytes(), &signature)
 }
 
@@ -43,11 +44,11 @@ mod tests {
     fn a_mark_is_good_for_a_minute_under_one_key() {
         let vault = Vault::new(MasterKey::generate().unwrap());
         let other = Vault::new(MasterKey::generate().unwrap());
-        let mark = mark(&vault, UnixTime(1000));
-        assert!(is_ours(&vault, &mark, UnixTime(1060)));
-        assert!(!is_ours(&vault, &mark, UnixTime(1061)));
-        assert!(!is_ours(&other, &mark, UnixTime(1000)));
-        assert!(!is_ours(&vault, &mark.replace("1000", "1001"), UnixTime(1000)));
-        assert!(!is_ours(&vault, "x", UnixTime(1000)));
+        let mark = sign_probe(&vault, UnixTime(1000));
+        assert!(verify_probe(&vault, &mark, UnixTime(1060)));
+        assert!(!verify_probe(&vault, &mark, UnixTime(1061)));
+        assert!(!verify_probe(&other, &mark, UnixTime(1000)));
+        assert!(!verify_probe(&vault, &mark.replace("1000", "1001"), UnixTime(1000)));
+        assert!(!verify_probe(&vault, "x", UnixTime(1000)));
     }
 }

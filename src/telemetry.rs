@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Log, LogFormat};
+use crate::config::{LogFormat, LogSettings};
 
 /// Upper bounds of the request-duration histogram, in seconds.
-const DURATIONS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0];
+const DURATION_BUCKETS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0];
 
 /// Starts logging to standard error: readable on a terminal, JSON otherwise.
-pub fn start_log(log: &Log) -> Result<(), String> {
+pub fn init_logging(log: &LogSettings) -> Result<(), String> {
     let filter = EnvFilter::try_new(&log.level)
         .map_err(|error| format!("log.level '{}' is not understood: {error}", log.level))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -30,12 +30,12 @@ pub fn start_log(log: &Log) -> Result<(), String> {
 }
 
 /// The collector of figures: one per process.
-pub fn metrics() -> Result<PrometheusHandle, String> {
+pub fn install_metrics() -> Result<PrometheusHandle, String> {
     static HANDLE: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
     HANDLE
         .get_or_init(|| {
             PrometheusBuilder::new()
-                .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), DURATIONS)
+                .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), DURATION_BUCKETS)
                 .and_then(PrometheusBuilder::install_recorder)
                 .map_err(|error| error.to_string())
         })

@@ -9,15 +9,15 @@ use super::files;
 
 /// Makes the data folder if it is missing and insists that nobody else can look into it.
 pub fn prepare_data_dir(dir: &Path) -> anyhow::Result<()> {
-    prepare(dir, "data folder")
+    prepare_dir(dir, "data folder")
 }
 
 /// The same for the folder of the connections' sockets: whoever reaches one of them is its owner.
 pub fn prepare_run_dir(dir: &Path) -> anyhow::Result<()> {
-    prepare(dir, "run folder")
+    prepare_dir(dir, "run folder")
 }
 
-fn prepare(dir: &Path, what: &str) -> anyhow::Result<()> {
+fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
     if !dir.exists() {
         std::fs::DirBuilder::new()
             .recursive(true)

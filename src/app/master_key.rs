@@ -12,7 +12,7 @@ use crate::vault::{MasterKey, Vault, VaultPurpose};
 
 /// Where the master key comes from.
 #[derive(Debug, PartialEq, Eq)]
-pub enum KeySource {
+pub enum MasterKeySource {
     /// `PORTOLAN_MASTER_KEY`.
     Environment,
     /// A systemd credential or the key file.
@@ -20,25 +20,25 @@ pub enum KeySource {
 }
 
 /// Where the master key comes from in this environment.
-pub fn key_source(data_dir: &Path) -> KeySource {
+pub fn master_key_source(data_dir: &Path) -> MasterKeySource {
     if std::env::var_os("PORTOLAN_MASTER_KEY").is_some() {
-        return KeySource::Environment;
+        return MasterKeySource::Environment;
     }
     let credential = std::env::var_os("CREDENTIALS_DIRECTORY")
         .map(|dir| PathBuf::from(dir).join("portolan-master-key"))
         .filter(|path| path.exists());
-    KeySource::File(credential.unwrap_or_else(|| data_dir.join(files::MASTER_KEY)))
+    MasterKeySource::File(credential.unwrap_or_else(|| data_dir.join(files::MASTER_KEY)))
 }
 
 /// Reads the master key; makes one if there is neither a key nor a database.
-pub fn master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
-    let path = match key_source(data_dir) {
-        KeySource::Environment => {
+pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
+    let path = match master_key_source(data_dir) {
+        MasterKeySource::Environment => {
             let text =
                 zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
             return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY was not accepted");
         }
-        KeySource::File(path) => path,
+        MasterKeySource::File(path) => path,
     };
     if !path.exists() {
         if data_dir.join(files::DATABASE).exists() {
@@ -47,13 +47,13 @@ pub fn master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
                 path.display()
             );
         }
-        return make_master_key(&path);
+        return create_master_key(&path);
     }
-    refuse_readable_key(&path, data_dir)?;
-    read(&path)
+    check_key_permissions(&path, data_dir)?;
+    read_key_file(&path)
 }
 
-fn read(path: &Path) -> anyhow::Result<MasterKey> {
+fn read_key_file(path: &Path) -> anyhow::Result<MasterKey> {
     let text = zeroize::Zeroizing::new(
         std::fs::read_to_string(path)
             .with_context(|| format!("{} could not be read", path.display()))?,
@@ -63,7 +63,7 @@ fn read(path: &Path) -> anyhow::Result<MasterKey> {
 
 /// A key file must be closed to everyone else. What systemd hands over as a credential is closed by its folder,
 /// and newer versions give the service's own group the right to read it.
-fn refuse_readable_key(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
+fn check_key_permissions(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
     let mode = std::fs::metadata(path)?.mode() & 0o777;
     let forbidden = if path.starts_with(data_dir) { 0o077 } else { 0o027 };
     if mode & forbidden != 0 {
@@ -77,17 +77,17 @@ fn refuse_readable_key(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Written under another name first: a key file is whole or not there.
-fn make_master_key(path: &Path) -> anyhow::Result<MasterKey> {
+fn create_master_key(path: &Path) -> anyhow::Result<MasterKey> {
     let key = MasterKey::generate()?;
     let draft = path.with_extension("key.draft");
-    write(&draft, &key)?;
+    write_key_file(&draft, &key)?;
     std::fs::rename(&draft, path)?;
     tracing::info!(path = %path.display(), "Made a new master key. Keep a copy of it somewhere safe, apart from the backups");
     Ok(key)
 }
 
 /// Writes a key to a new file that only we can read.
-pub(super) fn write(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
+pub(super) fn write_key_file(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
     let _ = std::fs::remove_file(path);
     let mut file =
         std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -102,10 +102,10 @@ pub(super) fn write(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
 }
 
 /// Name of the fact that tells which master key a database belongs to.
-pub const KEY_CHECK: &str = "key-check";
+pub const KEY_CHECK_SETTING: &str = "key-check";
 
 /// The value that a database keeps of its master key.
-pub fn key_check(vault: &Vault) -> [u8; 32] {
+pub fn compute_key_check(vault: &Vault) -> [u8; 32] {
     vault.sign(VaultPurpose::KeyCheck, b"this database")
 }
 
@@ -117,32 +117,35 @@ pub(super) async fn open_vault(
     store: &Store,
 ) -> anyhow::Result<Vault> {
     let vault = Vault::new(master);
-    let check = key_check(&vault);
+    let check = compute_key_check(&vault);
     let mut tx = store.write().await?;
-    match store::facts::get(&mut tx, KEY_CHECK).await? {
+    match store::settings::get(&mut tx, KEY_CHECK_SETTING).await? {
         None => {
-            store::facts::set(&mut tx, KEY_CHECK, &check).await?;
+            store::settings::set(&mut tx, KEY_CHECK_SETTING, &check).await?;
             store::commit(tx).await?;
             Ok(vault)
         }
         Some(known) if known == check => Ok(vault),
         Some(known) => {
             drop(tx);
-            finish_change(data_dir, &known)
+            finish_rotation(data_dir, &known)
         }
     }
 }
 
 /// The database belongs to the next key already: takes it into use where we may.
-fn finish_change(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
+fn finish_rotation(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
-    let vault = read(&next).ok().map(Vault::new).filter(|vault| key_check(vault) == *known);
+    let vault = read_key_file(&next)
+        .ok()
+        .map(Vault::new)
+        .filter(|vault| compute_key_check(vault) == *known);
     let Some(vault) = vault else {
         bail!(
             "This master key does not belong to this database. Put the right key back; nothing was changed."
         );
     };
-    let KeySource::File(path) = key_source(data_dir) else {
+    let MasterKeySource::File(path) = master_key_source(data_dir) else {
         bail!(
             "The master key was changed. The new one is in {}: put it where the portal gets its key from.",
             next.display()

@@ -12,33 +12,33 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Auth;
+use crate::auth::AuthService;
 use crate::boards::{self, Boards};
 use crate::clock::Clock;
-use crate::cluster::found_boards::FoundBoards;
-use crate::cluster::{Lines, Parts};
+use crate::cluster::dashboard_folders::DashboardFolderCache;
+use crate::cluster::{ConnectionPool, ConnectionPoolParts};
 use crate::config::Config;
 use crate::jobs::notices::Bell;
 use crate::jobs::webhook::{self, Webhooks};
 use crate::jobs::{Kitchen, Outputs, Papers, Past, Queues, Submissions, submissions};
 use crate::sites::Site;
-use crate::store::{Cache, Store};
+use crate::store::{Store, StoreCache};
 use crate::usage::{self, Usage};
 use crate::vault::Vault;
 use crate::{entropy, housekeeping, telemetry, web};
 
 mod data_dir;
 pub mod master_key;
+mod master_key_rotation;
 mod recipe_files;
-mod rotation;
 
 pub use data_dir::{lock_data_dir, prepare_data_dir, prepare_run_dir};
-pub use master_key::{KEY_CHECK, KeySource, key_check, key_source};
+pub use master_key::{KEY_CHECK_SETTING, MasterKeySource, compute_key_check, master_key_source};
+pub use master_key_rotation::rotate_master_key;
 pub use recipe_files::RecipeFiles;
-pub use rotation::rotate;
 
 /// How long requests and streams may take to finish once the portal was told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file names inside the data folder.
 pub mod files {
@@ -61,7 +61,7 @@ pub struct App {
     /// The settings.
     pub config: Config,
     /// Accounts and rights.
-    pub auth: Auth,
+    pub auth: AuthService,
     /// The database.
     pub store: Store,
     /// Sealing.
@@ -69,52 +69,52 @@ pub struct App {
     /// The time.
     pub clock: Clock,
     /// People's connections to clusters.
-    pub lines: Lines,
+    pub connections: ConnectionPool,
     /// People's jobs.
-    pub queues: Queues,
+    pub queue_monitor: Queues,
     /// Jobs on their way to clusters.
     pub submissions: Submissions,
     /// Dashboards.
-    pub boards: Boards,
+    pub dashboards: Boards,
     /// What dashboards could show.
-    pub found_boards: FoundBoards,
+    pub dashboard_folders: DashboardFolderCache,
     /// What groups used.
     pub usage: Usage,
     /// What was read for jobs' own pages.
-    pub papers: Papers,
+    pub job_details: Papers,
     /// What earlier runs used.
-    pub past: Past,
+    pub past_runs: Past,
     /// The output of jobs that people look at.
-    pub outputs: Outputs,
+    pub job_outputs: Outputs,
     /// Rings when someone is to be told something.
-    pub bell: Bell,
+    pub notifications: Bell,
     /// Sends notices to addresses of people's own choice.
     pub webhooks: Webhooks,
     /// What is known of sites: ours, then the administrator's own.
-    pub presets: Vec<Site>,
+    pub site_presets: Vec<Site>,
     /// The recipes: ours, and the administrator's own.
-    pub recipes: RecipeFiles,
+    pub recipe_files: RecipeFiles,
     /// The recipes that people keep.
-    pub kitchen: Kitchen,
+    pub saved_recipes: Kitchen,
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
     /// What every home page shows.
-    pub home: Cache<(), web::HomeFacts>,
+    pub home_overview: StoreCache<(), web::HomeFacts>,
     /// What it shows of each person's connections.
-    pub home_ways: web::HomeWays,
+    pub home_connections: web::HomeWays,
     /// When people were last there.
-    pub visits: web::Visits,
+    pub home_visits: web::Visits,
     /// The clusters that people compose jobs for.
-    pub spots: web::Spots,
+    pub compose_targets: web::Spots,
     /// The clusters that people have jobs on.
-    pub places: web::Places,
+    pub cluster_queues: web::Places,
     /// What was drawn of groups' use.
-    pub use_sheets: web::UseSheets,
+    pub usage_summaries: web::UseSheets,
     /// Open event streams.
-    pub streams: web::Streams,
+    pub event_streams: web::Streams,
     /// Names this run of the program in request ids.
-    run: u32,
-    requests: AtomicU64,
+    run_id: u32,
+    request_counter: AtomicU64,
     /// Cancelled when the portal stops: every stream and task ends with it.
     pub stop: CancellationToken,
     /// Background tasks, awaited at the end.
@@ -129,18 +129,19 @@ impl App {
     pub async fn open(config: Config, clock: Clock) -> anyhow::Result<AppState> {
         prepare_data_dir(&config.data_dir)?;
         // Before the database: a key is made only where there is no database yet.
-        let master = master_key::master_key(&config.data_dir)?;
+        let master = master_key::load_or_create_master_key(&config.data_dir)?;
         let database = config.data_dir.join(files::DATABASE);
         let store = Store::open(&database).await.context("The database could not be opened")?;
         let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
-        let auth = Auth::new(store.clone(), vault.clone(), clock.clone(), config.sessions.clone());
-        let metrics = telemetry::metrics().map_err(anyhow::Error::msg)?;
+        let auth =
+            AuthService::new(store.clone(), vault.clone(), clock.clone(), config.sessions.clone());
+        let metrics = telemetry::install_metrics().map_err(anyhow::Error::msg)?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let lines = Lines::new(Parts {
+        let lines = ConnectionPool::new(ConnectionPoolParts {
             auth: auth.clone(),
             store: store.clone(),
             clock: clock.clone(),
-            run: config.run_dir(),
+            run_dir: config.run_dir(),
             program: config.program.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
@@ -151,7 +152,7 @@ impl App {
             store.clone(),
             clock.clone(),
             lines.clone(),
-            config.pace.clone(),
+            config.queue_pace.clone(),
             bell.clone(),
         );
         let submissions = Submissions::new(submissions::Parts {
@@ -189,37 +190,37 @@ impl App {
         let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
         let past = Past::new(store.clone(), lines.clone());
         let outputs = Outputs::new(clock.clone(), lines.clone());
-        let webhooks = Webhooks::new(webhook_parts(&config, &store, &vault, &clock, &bell));
+        let webhooks = Webhooks::new(webhook_services(&config, &store, &vault, &clock, &bell));
         Ok(Arc::new(Self {
             webhooks,
-            lines,
-            queues,
+            connections: lines,
+            queue_monitor: queues,
             submissions,
-            boards,
-            found_boards: FoundBoards::default(),
+            dashboards: boards,
+            dashboard_folders: DashboardFolderCache::default(),
             usage,
-            papers,
-            past,
-            outputs,
-            bell,
-            recipes: RecipeFiles::new(config.data_dir.join(files::RECIPES)),
-            kitchen: Kitchen::new(auth.clone(), store.clone(), clock.clone()),
-            presets: all_presets(&config.data_dir.join(files::SITES)),
+            job_details: papers,
+            past_runs: past,
+            job_outputs: outputs,
+            notifications: bell,
+            recipe_files: RecipeFiles::new(config.data_dir.join(files::RECIPES)),
+            saved_recipes: Kitchen::new(auth.clone(), store.clone(), clock.clone()),
+            site_presets: load_presets(&config.data_dir.join(files::SITES)),
             config,
             auth,
             store,
             vault,
             clock,
             metrics,
-            home: Cache::new(1),
-            home_ways: Cache::new(1000),
-            visits: web::Visits::default(),
-            spots: Cache::new(1000),
-            places: Cache::new(1000),
-            use_sheets: web::UseSheets::default(),
-            streams: web::Streams::default(),
-            run: u32::from_ne_bytes(entropy::bytes()?),
-            requests: AtomicU64::new(1),
+            home_overview: StoreCache::new(1),
+            home_connections: StoreCache::new(1000),
+            home_visits: web::Visits::default(),
+            compose_targets: StoreCache::new(1000),
+            cluster_queues: StoreCache::new(1000),
+            usage_summaries: web::UseSheets::default(),
+            event_streams: web::Streams::default(),
+            run_id: u32::from_ne_bytes(entropy::random_bytes()?),
+            request_counter: AtomicU64::new(1),
             stop,
             tasks,
         }))
@@ -229,11 +230,11 @@ impl App {
 impl App {
     /// A name for the next request, by which it is found in the log.
     pub fn next_request_id(&self) -> String {
-        format!("{:08x}-{}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
+        format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-fn webhook_parts(
+fn webhook_services(
     config: &Config,
     store: &Store,
     vault: &Vault,
@@ -251,23 +252,23 @@ fn webhook_parts(
 }
 
 /// The three listeners, bound but not yet answering.
-pub struct Listeners {
+pub struct PortalListeners {
     portal: TcpListener,
-    boards: TcpListener,
+    dashboards: TcpListener,
     metrics: TcpListener,
 }
 
-impl Listeners {
+impl PortalListeners {
     /// Listeners that were bound elsewhere (tests let the system choose the ports).
     pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
-        Self { portal, boards, metrics }
+        Self { portal, dashboards: boards, metrics }
     }
 
     /// Binds all three, or none.
-    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
+    pub async fn bind_listener(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             portal: bind("portal.listen", config.portal.listen).await?,
-            boards: bind("boards.listen", config.boards.listen).await?,
+            dashboards: bind("boards.listen", config.boards.listen).await?,
             metrics: bind("metrics.listen", config.metrics.listen).await?,
         })
     }
@@ -280,20 +281,23 @@ async fn bind(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves until [`App::stop`] is cancelled, then lets requests and streams finish.
-pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
+pub async fn serve(app: AppState, listeners: PortalListeners) -> anyhow::Result<()> {
     // Not before: commands need no sockets, and may run before the system has made a place for them.
     prepare_run_dir(&app.config.run_dir())?;
-    app.lines.adopt().await.context("The connections of the run before could not be read")?;
-    app.tasks.spawn(app.lines.clone().keep());
-    app.tasks.spawn(app.queues.clone().keep(app.stop.clone(), app.tasks.clone()));
+    app.connections
+        .adopt_masters()
+        .await
+        .context("The connections of the run before could not be read")?;
+    app.tasks.spawn(app.connections.clone().run());
+    app.tasks.spawn(app.queue_monitor.clone().keep(app.stop.clone(), app.tasks.clone()));
     app.tasks.spawn(app.submissions.clone().keep());
-    app.tasks.spawn(app.boards.clone().keep());
+    app.tasks.spawn(app.dashboards.clone().keep());
     app.tasks.spawn(app.usage.clone().keep());
     app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [
         (listeners.portal, web::portal(app.clone())),
-        (listeners.boards, web::boards(app.clone())),
+        (listeners.dashboards, web::boards(app.clone())),
         (listeners.metrics, web::private(app.clone())),
     ]
     .map(|(listener, router)| {
@@ -302,9 +306,12 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
     });
     app.stop.cancelled().await;
     app.tasks.close();
-    let drained = tokio::time::timeout(DRAIN, app.tasks.wait()).await;
+    let drained = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.tasks.wait()).await;
     if drained.is_err() {
-        tracing::warn!("Some requests did not finish in {} s and were cut off", DRAIN.as_secs());
+        tracing::warn!(
+            "Some requests did not finish in {} s and were cut off",
+            SHUTDOWN_TIMEOUT.as_secs()
+        );
     }
     app.store.close().await;
     for server in servers {
@@ -316,7 +323,7 @@ pub async fn serve(app: AppState, listeners: Listeners) -> anyhow::Result<()> {
 }
 
 /// Our presets and those that an administrator has put into the data folder; theirs count where names are the same.
-fn all_presets(folder: &Path) -> Vec<Site> {
+fn load_presets(folder: &Path) -> Vec<Site> {
     let mut presets = crate::sites::presets().to_vec();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -9,58 +9,65 @@ use crate::recipes::book::{Book, File};
 use crate::recipes::recipe::LONGEST;
 
 /// The folder is looked at no more often than this.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// More files than this are not read.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 
 /// The recipes of the portal.
 pub struct RecipeFiles {
     folder: PathBuf,
-    known: Mutex<Known>,
+    loaded: Mutex<LoadedRecipeFiles>,
 }
 
-struct Known {
-    looked: Instant,
-    files: Vec<Seen>,
-    book: Arc<Book>,
+struct LoadedRecipeFiles {
+    checked_at: Instant,
+    files: Vec<RecipeFileStamp>,
+    catalog: Arc<Book>,
 }
 
 /// A file, and by what a change of it is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct RecipeFileStamp {
     name: String,
-    length: u64,
-    changed: Option<SystemTime>,
+    size: u64,
+    modified_at: Option<SystemTime>,
 }
 
 impl RecipeFiles {
     /// The recipes that come with the program, and those in a folder, which need not be there.
     pub fn new(folder: PathBuf) -> Self {
-        let files = list(&folder);
-        let book = Arc::new(read(&folder, &files));
-        Self { folder, known: Mutex::new(Known { looked: Instant::now(), files, book }) }
+        let files = list_files(&folder);
+        let book = Arc::new(load_catalog(&folder, &files));
+        Self {
+            folder,
+            loaded: Mutex::new(LoadedRecipeFiles {
+                checked_at: Instant::now(),
+                files,
+                catalog: book,
+            }),
+        }
     }
 
     /// The recipes as they are now.
-    pub fn book(&self) -> Arc<Book> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.looked.elapsed() >= LOOK_EVERY {
-            known.looked = Instant::now();
-            let files = list(&self.folder);
+    pub fn catalog(&self) -> Arc<Book> {
+        let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.checked_at.elapsed() >= CHECK_INTERVAL {
+            known.checked_at = Instant::now();
+            let files = list_files(&self.folder);
             if files != known.files {
-                known.book = Arc::new(read(&self.folder, &files));
+                known.catalog = Arc::new(load_catalog(&self.folder, &files));
                 known.files = files;
             }
         }
-        known.book.clone()
+        known.catalog.clone()
     }
 }
 
-fn list(folder: &Path) -> Vec<Seen> {
+fn list_files(folder: &Path) -> Vec<RecipeFileStamp> {
     let mut found = Vec::new();
     for (below, prefix) in [(folder.to_owned(), ""), (folder.join("blocks"), "blocks/")] {
         let Ok(entries) = std::fs::read_dir(below) else { continue };
-        for entry in entries.flatten().take(MOST_FILES) {
+        for entry in entries.flatten().take(MAX_FILES) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Ok(facts) = std::fs::metadata(entry.path()) else { continue };
             if facts.is_file()
@@ -68,7 +75,11 @@ fn list(folder: &Path) -> Vec<Seen> {
                 && !name.starts_with('.')
             {
                 let changed = facts.modified().ok();
-                found.push(Seen { name: format!("{prefix}{name}"), length: facts.len(), changed });
+                found.push(RecipeFileStamp {
+                    name: format!("{prefix}{name}"),
+                    size: facts.len(),
+                    modified_at: changed,
+                });
             }
         }
     }
@@ -76,11 +87,11 @@ fn list(folder: &Path) -> Vec<Seen> {
     found
 }
 
-fn read(folder: &Path, files: &[Seen]) -> Book {
-    let text = |file: &Seen| {
+fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> Book {
+    let text = |file: &RecipeFileStamp| {
         // One that is too long is read as far as it needs to be to say so.
         let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(1);
-        if file.length > most {
+        if file.size > most {
             return Some(" ".repeat(LONGEST + 1));
         }
         std::fs::read(folder.join(&file.name))
@@ -114,7 +125,7 @@ mod tests {
         std::fs::write(folder.path().join("b.toml"), "name = ").unwrap();
         std::fs::write(folder.path().join(".hidden.toml"), "x").unwrap();
         let files = RecipeFiles::new(folder.path().to_owned());
-        let book = files.book();
+        let book = files.catalog();
         assert_eq!((book.recipes.len(), book.faults.len()), (count + 1, 1));
         assert_eq!(book.faults[0].file, "b.toml");
         std::fs::write(
@@ -122,8 +133,8 @@ mod tests {
             "name = 'b'\ntitle = 'B'\nsummary = 'S'\nscript = 'true'\n",
         )
         .unwrap();
-        files.known.lock().unwrap().looked -= LOOK_EVERY;
-        let book = files.book();
+        files.loaded.lock().unwrap().checked_at -= CHECK_INTERVAL;
+        let book = files.catalog();
         assert_eq!((book.recipes.len(), book.faults.len()), (count + 2, 0));
     }
 }

@@ -3,20 +3,20 @@
 use super::Visitor;
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
-use crate::store::{self, activity::NewEntry, people::Person};
+use crate::store::{self, activity::NewActivityEntry, people::Person};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $sentence:literal;)*) => {
         /// Something that happened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Event { $($(#[$doc])* $variant,)* }
+        pub enum ActivityEvent { $($(#[$doc])* $variant,)* }
 
-        impl Event {
+        impl ActivityEvent {
             /// Every event there is.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The stable word in the database and in exports.
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
@@ -148,35 +148,35 @@ events! {
     /// A recipe was deleted.
     RecipeDeleted = "recipe.deleted", "Deleted a recipe";
     /// A dashboard was opened.
-    BoardMade = "board.made", "Opened a dashboard";
+    DashboardCreated = "board.made", "Opened a dashboard";
     /// A dashboard was started again.
-    BoardStarted = "board.started", "Started a dashboard";
+    DashboardStarted = "board.started", "Started a dashboard";
     /// A dashboard was prolonged.
-    BoardExtended = "board.extended", "Prolonged a dashboard";
+    DashboardExtended = "board.extended", "Prolonged a dashboard";
     /// Someone else's dashboard was started.
-    BoardWoken = "board.woken", "Started a colleague's dashboard";
+    DashboardStartedByMember = "board.woken", "Started a colleague's dashboard";
     /// A dashboard was stopped.
-    BoardStopped = "board.stopped", "Stopped a dashboard";
+    DashboardStopped = "board.stopped", "Stopped a dashboard";
     /// Who sees a dashboard, or its name, was changed.
-    BoardChanged = "board.changed", "Changed a dashboard's settings";
+    DashboardChanged = "board.changed", "Changed a dashboard's settings";
     /// A dashboard was deleted.
-    BoardRemoved = "board.removed", "Deleted a dashboard";
+    DashboardDeleted = "board.removed", "Deleted a dashboard";
     /// A link to a dashboard was made.
-    BoardShared = "board.shared", "Made a link to a dashboard";
+    DashboardLinkCreated = "board.shared", "Made a link to a dashboard";
     /// A link to a dashboard was taken back.
-    BoardUnshared = "board.unshared", "Took back a link to a dashboard";
+    DashboardLinkRevoked = "board.unshared", "Took back a link to a dashboard";
     /// A link to a dashboard was opened.
-    BoardVisited = "board.visited", "A link to a dashboard was opened";
+    DashboardLinkOpened = "board.visited", "A link to a dashboard was opened";
     /// A report of a group was frozen.
     ReportFrozen = "report.frozen", "Froze a report of a group";
     /// A report of a group was deleted.
     ReportRemoved = "report.removed", "Deleted a report of a group";
     /// A link to a report was made.
-    ReportShared = "report.shared", "Made a link to a report";
+    ReportLinkCreated = "report.shared", "Made a link to a report";
     /// A link to a report was taken back.
-    ReportUnshared = "report.unshared", "Took back a link to a report";
+    ReportLinkRevoked = "report.unshared", "Took back a link to a report";
     /// A link to a report was opened.
-    ReportVisited = "report.visited", "A link to a report was opened";
+    ReportLinkOpened = "report.visited", "A link to a report was opened";
     /// What a group's leader is told was changed.
     UsageAlertsSet = "usage.alerts", "Changed what to be told about a group's use";
     /// It was said which accounts are a group's.
@@ -188,7 +188,7 @@ events! {
     /// An allocation was taken away.
     AllocationRemoved = "usage.allocation-removed", "Removed an allocation of a group";
     /// Someone who leads a group looked at what its people used.
-    UsageSeen = "usage.seen", "Looked at what people of a group used";
+    UsageViewed = "usage.seen", "Looked at what people of a group used";
     /// The address for notices was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.
@@ -197,10 +197,10 @@ events! {
     Restored = "portal.restored", "Restored the portal from a backup";
 }
 
-impl Event {
+impl ActivityEvent {
     /// The event behind a stable word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|event| event.word() == word)
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|event| event.as_str() == word)
     }
 }
 
@@ -217,7 +217,7 @@ pub struct Actor {
 
 impl Actor {
     /// A signed-in person.
-    pub fn person(person: &Person, visitor: &Visitor) -> Self {
+    pub fn from_person(person: &Person, visitor: &Visitor) -> Self {
         Self {
             id: Some(person.id),
             name: person.name.clone(),
@@ -226,7 +226,7 @@ impl Actor {
     }
 
     /// Someone who is not signed in, known by the name they gave (if any).
-    pub fn stranger(name: &str, visitor: &Visitor) -> Self {
+    pub fn anonymous(name: &str, visitor: &Visitor) -> Self {
         Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
     }
 
@@ -243,7 +243,7 @@ impl Actor {
 
 /// The same words with what they are about.
 #[derive(Debug, Default)]
-pub struct About<'a> {
+pub struct ActivityDetails<'a> {
     /// The person it was done to.
     pub person: Option<PersonId>,
     /// The name of what it was done to.
@@ -254,16 +254,16 @@ pub struct About<'a> {
 
 /// Records an event in the transaction that makes it true.
 pub async fn record(
-    db: &mut store::Connection,
+    db: &mut store::DbConnection,
     actor: &Actor,
-    event: Event,
-    about: About<'_>,
+    event: ActivityEvent,
+    about: ActivityDetails<'_>,
     now: UnixTime,
 ) -> store::Result<()> {
-    let entry = NewEntry {
+    let entry = NewActivityEntry {
         actor: actor.id,
         actor_name: &actor.name,
-        action: event.word(),
+        action: event.as_str(),
         person: about.person,
         subject: about.subject,
         detail: about.detail,
@@ -271,7 +271,7 @@ pub async fn record(
     };
     store::activity::add(db, &entry, now).await?;
     tracing::info!(
-        action = event.word(),
+        action = event.as_str(),
         actor = actor.name,
         subject = about.subject,
         address = actor.address,
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn words_are_unique_and_read_back() {
-        for event in Event::ALL {
-            assert_eq!(Event::from_word(event.word()), Some(*event));
+        for event in ActivityEvent::ALL {
+            assert_eq!(ActivityEvent::parse(event.as_str()), Some(*event));
         }
-        assert_eq!(Event::from_word("no-such-thing"), None);
+        assert_eq!(ActivityEvent::parse("no-such-thing"), None);
     }
 }

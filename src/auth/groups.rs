@@ -1,43 +1,48 @@
 //! What is done to groups: making and renaming them, roles in them, taking people out.
 
-use super::activity::{About, Actor, Event, record};
-use super::{Action, Auth, AuthError, Result};
-use crate::domain::{GroupId, Label, PersonId, Role};
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::{AuthError, AuthService, Permission, Result};
+use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 use crate::store::{self, StoreError};
 
-impl Auth {
+impl AuthService {
     /// Makes a group, with its leader if one is named.
     pub async fn add_group(
         &self,
         actor: &Actor,
-        name: &Label,
+        name: &DisplayName,
         leader: Option<PersonId>,
     ) -> Result<GroupId> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Action::ManageGroups).await?;
-        let group = taken(store::groups::add(&mut tx, name, now).await)?;
+        self.authorise(&mut tx, actor, Permission::ManageGroups).await?;
+        let group = map_name_taken(store::groups::add(&mut tx, name, now).await)?;
         if let Some(leader) = leader {
-            store::groups::put(&mut tx, group, leader, Role::Pi, now).await?;
+            store::groups::set_member(&mut tx, group, leader, GroupRole::Pi, now).await?;
         }
-        let about = About { subject: name.as_str(), ..About::default() };
-        record(&mut tx, actor, Event::GroupMade, about, now).await?;
+        let about = ActivityDetails { subject: name.as_str(), ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::GroupMade, about, now).await?;
         store::commit(tx).await?;
         Ok(group)
     }
 
     /// Gives a group another name.
-    pub async fn rename_group(&self, actor: &Actor, group: GroupId, name: &Label) -> Result<()> {
+    pub async fn rename_group(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        name: &DisplayName,
+    ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
+        self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let old = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        taken(store::groups::rename(&mut tx, group, name).await)?;
-        let about = About {
+        map_name_taken(store::groups::rename(&mut tx, group, name).await)?;
+        let about = ActivityDetails {
             subject: name.as_str(),
             detail: &format!("was {}", old.name),
-            ..About::default()
+            ..ActivityDetails::default()
         };
-        record(&mut tx, actor, Event::GroupRenamed, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::GroupRenamed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -47,35 +52,36 @@ impl Auth {
         actor: &Actor,
         group: GroupId,
         person: PersonId,
-        role: Role,
+        role: GroupRole,
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
+        self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let members = store::groups::members(&mut tx, group).await?;
+        let members = store::groups::list_members(&mut tx, group).await?;
         let member =
             members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
-        store::groups::put(&mut tx, group, person, role, now).await?;
-        if role == Role::Member {
-            self.forget_invitations(&mut tx, group, person).await?;
+        store::groups::set_member(&mut tx, group, person, role, now).await?;
+        if role == GroupRole::Member {
+            self.revoke_invitations_by(&mut tx, group, person).await?;
         }
         let detail = format!("{} is now {}", member.name, role.title());
-        let about = About { person: Some(person), subject: &place.name, detail: &detail };
-        record(&mut tx, actor, Event::RoleChanged, about, now).await?;
+        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 
     /// Whoever may no longer invite leaves no open invitation behind; an administrator's stay, as they still may.
-    async fn forget_invitations(
+    async fn revoke_invitations_by(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         group: GroupId,
         person: PersonId,
     ) -> Result<()> {
         let is_admin = store::people::get(db, person).await?.is_some_and(|person| person.is_admin);
         if !is_admin {
-            store::links::revoke_invitations_by(db, group, person, self.clock.now()).await?;
+            store::one_time_links::revoke_invitations_by(db, group, person, self.clock.now())
+                .await?;
         }
         Ok(())
     }
@@ -88,23 +94,24 @@ impl Auth {
         person: PersonId,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Action::ManageGroup(group)).await?;
+        self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
-        if !store::groups::remove(&mut tx, group, person).await? {
+        if !store::groups::remove_member(&mut tx, group, person).await? {
             return Err(AuthError::NotFound);
         }
-        self.forget_invitations(&mut tx, group, person).await?;
-        store::boards::hide_from_group(&mut tx, person, group).await?;
-        let about = About { person: Some(person), subject: &place.name, detail: &whose.name };
-        record(&mut tx, actor, Event::RemovedFromGroup, about, self.clock.now()).await?;
+        self.revoke_invitations_by(&mut tx, group, person).await?;
+        store::dashboards::hide_from_group(&mut tx, person, group).await?;
+        let about =
+            ActivityDetails { person: Some(person), subject: &place.name, detail: &whose.name };
+        record(&mut tx, actor, ActivityEvent::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 }
 
-fn taken<T>(result: store::Result<T>) -> Result<T> {
+fn map_name_taken<T>(result: store::Result<T>) -> Result<T> {
     match result {
-        Err(StoreError::Taken) => Err(AuthError::NameTaken),
+        Err(StoreError::AlreadyExists) => Err(AuthError::NameTaken),
         other => Ok(other?),
     }
 }

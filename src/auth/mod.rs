@@ -9,40 +9,40 @@ use tokio::sync::{Semaphore, broadcast};
 use crate::clock::Clock;
 use crate::config;
 use crate::domain::{PersonId, SessionId};
-use crate::store::{Cache, Store, StoreError};
+use crate::store::{Store, StoreCache, StoreError};
 use crate::vault::{Vault, VaultError};
 
 pub mod activity;
 pub mod groups;
-mod keyring;
-pub mod keys;
+pub mod guest_links;
+mod keychains;
 pub mod known_browser;
-pub mod limits;
-pub mod links;
+pub mod one_time_links;
 pub mod password;
 pub mod people;
 pub mod policy;
-mod rotation;
+pub mod rate_limits;
+mod reseal;
 pub mod second_factor;
 pub mod sessions;
-pub mod shares;
 pub mod sign_in;
+pub mod ssh_keys;
 pub mod token;
 
-pub use activity::Event;
-pub use policy::{Action, Denied, Viewer, Whose};
+pub use activity::ActivityEvent;
+pub use policy::{AccessDeniedError, Ownership, Permission, Viewer};
 
 /// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
-const HASHES_AT_ONCE: usize = 2;
+const MAX_CONCURRENT_HASHES: usize = 2;
 
 /// Passwords that may wait for their turn. Whoever comes later is told to try again: a flood must not pile up.
-const HASHES_WAITING: usize = 64;
+const MAX_QUEUED_HASHES: usize = 64;
 
 /// Imported keys opened at the same time; whoever comes meanwhile is told to try again. Never in the way of sign-ins.
-const IMPORTS_AT_ONCE: usize = 2;
+const MAX_CONCURRENT_IMPORTS: usize = 2;
 
 /// Sessions kept in memory: more people than any lab has.
-const MOST_SESSIONS_KNOWN: usize = 4096;
+const SESSION_CACHE_SIZE: usize = 4096;
 
 /// Who knocks: what the limits and the activity log need to know of a request.
 #[derive(Debug, Clone)]
@@ -55,16 +55,16 @@ pub struct Visitor {
 
 /// Sessions that were ended just now, for streams that must close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SessionsEnded {
     /// One browser.
     Session(SessionId),
     /// Every browser of a person but one.
     Person(PersonId, Option<SessionId>),
 }
 
-impl Ended {
+impl SessionsEnded {
     /// Whether a given session of a given person is meant.
-    pub fn concerns(self, person: PersonId, session: SessionId) -> bool {
+    pub fn applies_to(self, person: PersonId, session: SessionId) -> bool {
         match self {
             Self::Session(ended) => ended == session,
             Self::Person(ended, kept) => ended == person && kept != Some(session),
@@ -86,19 +86,19 @@ pub enum AuthError {
     WrongCode,
     /// The code was right but has been used before.
     #[error("code used before")]
-    UsedCode,
+    CodeAlreadyUsed,
     /// The code is right for a time that has passed already: the portal's clock was set back.
     #[error("clock behind")]
     ClockBehind,
     /// The half-finished sign-in ran out or was given up after wrong codes.
     #[error("sign-in ran out")]
-    SignInRanOut,
+    SignInExpired,
     /// The link does not exist, or no longer.
     #[error("link: {0:?}")]
-    Link(links::LinkProblem),
+    Link(one_time_links::OneTimeLinkError),
     /// The password breaks a rule.
     #[error("{0}")]
-    Password(#[from] password::PasswordProblem),
+    Password(#[from] password::PasswordError),
     /// Someone has this name.
     #[error("taken")]
     NameTaken,
@@ -113,10 +113,10 @@ pub enum AuthError {
     LastAdmin,
     /// Their keychain is closed: they must sign in again.
     #[error("keychain closed")]
-    Locked,
+    KeychainLocked,
     /// A new key waits already.
     #[error("a new key waits already")]
-    KeyWaiting,
+    NewKeyPending,
     /// The new key has not opened a connection yet.
     #[error("the new key is not proven")]
     KeyUnproven,
@@ -145,51 +145,56 @@ pub type Result<T> = std::result::Result<T, AuthError>;
 
 /// Everything account-related, shared by all requests.
 #[derive(Clone)]
-pub struct Auth {
+pub struct AuthService {
     store: Store,
     vault: Vault,
     clock: Clock,
-    limits: Arc<limits::Limits>,
-    lifetimes: config::Sessions,
-    hashing: Arc<Semaphore>,
+    rate_limiter: Arc<rate_limits::RateLimiter>,
+    session_settings: config::SessionSettings,
+    hash_slots: Arc<Semaphore>,
     hash_queue: Arc<Semaphore>,
-    importing: Arc<Semaphore>,
-    ended: broadcast::Sender<Ended>,
-    keyring: Arc<keyring::Keyring>,
+    import_slots: Arc<Semaphore>,
+    sessions_ended: broadcast::Sender<SessionsEnded>,
+    keychains: Arc<keychains::OpenKeychainCache>,
     /// Sessions by the hash of their cookie; `None` for a cookie that opens nothing.
-    signed_in: Arc<Cache<[u8; 32], Option<Arc<sessions::SignedIn>>>>,
+    session_cache: Arc<StoreCache<[u8; 32], Option<Arc<sessions::SignedInPerson>>>>,
 }
 
-impl Auth {
+impl AuthService {
     /// Puts the parts together.
-    pub fn new(store: Store, vault: Vault, clock: Clock, lifetimes: config::Sessions) -> Self {
+    pub fn new(
+        store: Store,
+        vault: Vault,
+        clock: Clock,
+        lifetimes: config::SessionSettings,
+    ) -> Self {
         Self {
             store,
             vault,
             clock,
-            limits: Arc::default(),
-            lifetimes,
-            hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
-            hash_queue: Arc::new(Semaphore::new(HASHES_WAITING)),
-            importing: Arc::new(Semaphore::new(IMPORTS_AT_ONCE)),
-            ended: broadcast::channel(64).0,
-            keyring: Arc::default(),
-            signed_in: Arc::new(Cache::new(MOST_SESSIONS_KNOWN)),
+            rate_limiter: Arc::default(),
+            session_settings: lifetimes,
+            hash_slots: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
+            hash_queue: Arc::new(Semaphore::new(MAX_QUEUED_HASHES)),
+            import_slots: Arc::new(Semaphore::new(MAX_CONCURRENT_IMPORTS)),
+            sessions_ended: broadcast::channel(64).0,
+            keychains: Arc::default(),
+            session_cache: Arc::new(StoreCache::new(SESSION_CACHE_SIZE)),
         }
     }
 
     /// Tells of sessions as they end.
-    pub fn watch_ended(&self) -> broadcast::Receiver<Ended> {
-        self.ended.subscribe()
+    pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEnded> {
+        self.sessions_ended.subscribe()
     }
 
-    fn announce(&self, ended: Ended) {
+    fn publish_sessions_ended(&self, ended: SessionsEnded) {
         // No receiver means that no page is open, which is fine.
-        let _ = self.ended.send(ended);
+        let _ = self.sessions_ended.send(ended);
     }
 }
 
 /// The place a person's sealed values belong to.
-pub fn place_of(person: PersonId) -> String {
+pub fn person_seal_context(person: PersonId) -> String {
     format!("person:{person}")
 }

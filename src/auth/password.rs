@@ -4,22 +4,22 @@ use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::limits::Bucket;
-use super::{Auth, AuthError, Result, place_of};
+use super::rate_limits::RateLimitBucket;
+use super::{AuthError, AuthService, Result, person_seal_context};
 use crate::domain::{PersonId, SignInName};
 use crate::vault::VaultPurpose;
 
 /// Fewest characters of a password.
-pub const MIN: usize = 10;
+pub const MIN_PASSWORD_CHARS: usize = 10;
 /// Most bytes of a password; longer ones only cost time.
-pub const MAX: usize = 1024;
+pub const MAX_PASSWORD_BYTES: usize = 1024;
 
 /// Lower case, one per line; only words of [`MIN`] characters or more matter.
-const COMMONEST: &str = include_str!("common_passwords.txt");
+const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 
 /// The rule a password breaks, as a sentence for the person who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PasswordProblem {
+pub enum PasswordError {
     /// Too short.
     #[error("Use at least 10 characters. A short sentence is easy to remember and hard to guess.")]
     Short,
@@ -38,29 +38,29 @@ pub enum PasswordProblem {
 }
 
 /// Checks a new password against the rules.
-pub fn check(
+pub fn check_rules(
     password: &SecretString,
     name: &SignInName,
-) -> std::result::Result<(), PasswordProblem> {
+) -> std::result::Result<(), PasswordError> {
     let text = password.expose_secret();
-    if text.chars().count() < MIN {
-        return Err(PasswordProblem::Short);
+    if text.chars().count() < MIN_PASSWORD_CHARS {
+        return Err(PasswordError::Short);
     }
-    if text.len() > MAX {
-        return Err(PasswordProblem::Long);
+    if text.len() > MAX_PASSWORD_BYTES {
+        return Err(PasswordError::Long);
     }
     let folded = text.to_lowercase();
     if is_common(&folded) {
-        return Err(PasswordProblem::Common);
+        return Err(PasswordError::Common);
     }
     if name.as_str().len() >= 4 && folded.contains(name.as_str()) {
-        return Err(PasswordProblem::ContainsName);
+        return Err(PasswordError::ContainsName);
     }
     Ok(())
 }
 
 fn is_common(folded: &str) -> bool {
-    let listed = COMMONEST.lines().any(|word| word == folded);
+    let listed = COMMON_PASSWORDS.lines().any(|word| word == folded);
     let distinct: std::collections::BTreeSet<char> = folded.chars().collect();
     let steps: std::collections::BTreeSet<i64> = folded
         .chars()
@@ -71,7 +71,7 @@ fn is_common(folded: &str) -> bool {
     listed || distinct.len() <= 3 || steps.len() == 1
 }
 
-impl Auth {
+impl AuthService {
     /// Hashes a password and seals the hash for its owner.
     pub(super) async fn seal_password(
         &self,
@@ -86,7 +86,7 @@ impl Auth {
     /// so that nobody waits for the write lock meanwhile.
     pub(super) async fn hash_password(&self, password: &SecretString) -> Result<String> {
         let password = password.clone();
-        self.hashing(move || {
+        self.run_hashing(move || {
             Argon2::default()
                 .hash_password(password.expose_secret().as_bytes())
                 .map(|hash| hash.to_string())
@@ -97,7 +97,11 @@ impl Auth {
 
     /// Seals a hash for its owner.
     pub(super) fn seal_hash(&self, person: PersonId, hash: &str) -> Result<Vec<u8>> {
-        Ok(self.vault.seal(VaultPurpose::PasswordHash, &place_of(person), hash.as_bytes())?)
+        Ok(self.vault.seal(
+            VaultPurpose::PasswordHash,
+            &person_seal_context(person),
+            hash.as_bytes(),
+        )?)
     }
 
     /// Whether a password is the one behind a sealed hash. Without one it takes the same time and says no,
@@ -108,9 +112,11 @@ impl Auth {
         password: &SecretString,
     ) -> Result<bool> {
         let hash = match stored {
-            Some((person, sealed)) => {
-                Some(self.vault.open(VaultPurpose::PasswordHash, &place_of(person), sealed)?)
-            }
+            Some((person, sealed)) => Some(self.vault.open(
+                VaultPurpose::PasswordHash,
+                &person_seal_context(person),
+                sealed,
+            )?),
             None => None,
         };
         self.verify_hash(hash.map(|hash| hash.to_vec()), password).await
@@ -123,7 +129,7 @@ impl Auth {
         password: &SecretString,
     ) -> Result<bool> {
         let password = password.clone();
-        self.hashing(move || {
+        self.run_hashing(move || {
             let Some(hash) = hash else {
                 let _ = Argon2::default().hash_password(password.expose_secret().as_bytes());
                 return false;
@@ -142,15 +148,15 @@ impl Auth {
 
     /// Opens a key that someone brings along, away from the threads that serve requests. It may be made to take
     /// seconds, so it has places of its own, and each person a limited number of tries.
-    pub async fn opening_key<T: Send + 'static>(
+    pub async fn run_key_import<T: Send + 'static>(
         &self,
         person: PersonId,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let bucket = [Bucket::Import(person.0)];
-        self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        let bucket = [RateLimitBucket::KeyImport(person.0)];
+        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let place =
-            self.importing.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
+            self.import_slots.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
         let counted = move || {
             let _held = place;
             work()
@@ -160,14 +166,15 @@ impl Auth {
     }
 
     /// Slow work with passwords, away from the threads that serve requests.
-    pub(super) async fn hashing<T: Send + 'static>(
+    pub(super) async fn run_hashing<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let place =
             self.hash_queue.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
         let system = |error: &dyn std::fmt::Display| AuthError::System(error.to_string());
-        let permit = self.hashing.clone().acquire_owned().await.map_err(|error| system(&error))?;
+        let permit =
+            self.hash_slots.clone().acquire_owned().await.map_err(|error| system(&error))?;
         // The work goes on when its visitor has hung up, so the permits go with the work.
         let counted = move || {
             let _held = (place, permit);
@@ -184,13 +191,13 @@ mod tests {
     #[test]
     fn length_counts_and_classes_do_not() {
         let name = "alice".parse().unwrap();
-        let check = |text: &str| check(&SecretString::from(text.to_owned()), &name);
-        assert_eq!(check("short"), Err(PasswordProblem::Short));
-        assert_eq!(check("Tr0ub4dor"), Err(PasswordProblem::Short), "nine characters");
+        let check = |text: &str| check_rules(&SecretString::from(text.to_owned()), &name);
+        assert_eq!(check("short"), Err(PasswordError::Short));
+        assert_eq!(check("Tr0ub4dor"), Err(PasswordError::Short), "nine characters");
         assert_eq!(check("quiet harbour at dawn"), Ok(()));
         assert_eq!(check("naïve café øl"), Ok(()));
-        assert_eq!(check(&"x y".repeat(400)), Err(PasswordProblem::Long));
-        assert_eq!(check("ALICE in chains"), Err(PasswordProblem::ContainsName));
+        assert_eq!(check(&"x y".repeat(400)), Err(PasswordError::Long));
+        assert_eq!(check("ALICE in chains"), Err(PasswordError::ContainsName));
         for common in [
             "password123",
             "Password123",
@@ -200,15 +207,18 @@ mod tests {
             "abcdefghijkl",
             "ababababab",
         ] {
-            assert_eq!(check(common), Err(PasswordProblem::Common), "{common}");
+            assert_eq!(check(common), Err(PasswordError::Common), "{common}");
         }
     }
 
     #[test]
     fn the_list_is_clean() {
-        for word in COMMONEST.lines() {
+        for word in COMMON_PASSWORDS.lines() {
             assert_eq!(word, word.to_lowercase().trim());
-            assert!(word.chars().count() >= MIN, "{word} is refused for its length already");
+            assert!(
+                word.chars().count() >= MIN_PASSWORD_CHARS,
+                "{word} is refused for its length already"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who may see and do what. The one place that decides; what is not named here is not allowed.
 
-use crate::domain::{GroupId, PersonId, Role};
+use crate::domain::{GroupId, GroupRole, PersonId};
 use crate::store;
 
 /// Someone who is signed in, as far as rights are concerned.
@@ -11,12 +11,12 @@ pub struct Viewer {
     /// Whether they administer the portal.
     pub is_admin: bool,
     /// Their groups and what they are there.
-    pub groups: Vec<(GroupId, Role)>,
+    pub groups: Vec<(GroupId, GroupRole)>,
 }
 
 /// Whose something is that can be shown to a group: a recipe, a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whose {
+pub struct Ownership {
     /// Who made it; none if they are gone.
     pub owner: Option<PersonId>,
     /// The group it is published or shown to.
@@ -25,7 +25,7 @@ pub struct Whose {
 
 /// Something a person wants to see or do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum Permission {
     /// One's own home page, account, devices and activity.
     UseOwnAccount,
     /// Clusters, one's own connections to them and one's own keys.
@@ -41,29 +41,29 @@ pub enum Action {
     /// A group's page: who belongs to it.
     SeeGroup(GroupId),
     /// A group's invitations; inviting someone as that role.
-    Invite(GroupId, Role),
+    Invite(GroupId, GroupRole),
     /// A group's open invitations, and taking them back.
     SeeInvitations(GroupId),
     /// Renaming a group, changing roles in it, taking people out of it.
     ManageGroup(GroupId),
     /// Seeing a recipe that someone keeps, and making jobs with it.
-    UseRecipe(Whose),
+    UseRecipe(Ownership),
     /// Saving a new version of it, taking it back from its group, deleting it.
-    ChangeRecipe(Whose),
+    ChangeRecipe(Ownership),
     /// Publishing it to a group.
-    PublishRecipe(Whose, GroupId),
+    PublishRecipe(Ownership, GroupId),
     /// What is wrong with recipe files in the data folder.
     SeeRecipeFiles,
     /// Looking at a dashboard.
-    SeeBoard(Whose),
+    SeeDashboard(Ownership),
     /// Starting, stopping and deleting it; its settings and links.
-    ManageBoard(Whose),
+    ManageDashboard(Ownership),
     /// Starting someone else's as them, within the limits that they set.
-    WakeBoard(Whose),
+    StartSharedDashboard(Ownership),
     /// Showing it to a group.
-    ShowBoard(Whose, GroupId),
+    ShowDashboard(Ownership, GroupId),
     /// The links to dashboards of a group's people, and taking them back.
-    OverseeBoards(GroupId),
+    OverseeDashboardLinks(GroupId),
     /// What a group used in all, and what one used oneself.
     SeeUsage(GroupId),
     /// What each person of a group used.
@@ -75,63 +75,65 @@ pub enum Action {
 /// The answer was no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not allowed")]
-pub struct Denied;
+pub struct AccessDeniedError;
 
 impl Viewer {
     /// The decision.
-    pub fn may(&self, action: Action) -> Result<(), Denied> {
+    pub fn may(&self, action: Permission) -> Result<(), AccessDeniedError> {
         let allowed = match action {
-            Action::UseOwnAccount | Action::UseClusters => true,
-            Action::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
+            Permission::UseOwnAccount | Permission::UseClusters => true,
+            Permission::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
             // A PI brings members in; who else leads the group is the administrators' decision.
-            Action::Invite(group, Role::Member) | Action::SeeInvitations(group) => {
-                self.is_admin || self.role_in(group) == Some(Role::Pi)
+            Permission::Invite(group, GroupRole::Member) | Permission::SeeInvitations(group) => {
+                self.is_admin || self.role_in(group) == Some(GroupRole::Pi)
             }
-            Action::UseRecipe(whose) => {
+            Permission::UseRecipe(whose) => {
                 self.is_owner(whose)
                     || whose
                         .group
                         .is_some_and(|group| self.is_admin || self.role_in(group).is_some())
             }
             // What a group uses is not changed by someone who has left it, even if they made it.
-            Action::ChangeRecipe(whose) => match whose.group {
+            Permission::ChangeRecipe(whose) => match whose.group {
                 None => self.is_owner(whose),
                 Some(group) => {
                     self.is_admin
-                        || self.role_in(group) == Some(Role::Pi)
+                        || self.role_in(group) == Some(GroupRole::Pi)
                         || (self.is_owner(whose) && self.role_in(group).is_some())
                 }
             },
-            Action::PublishRecipe(whose, group) => {
+            Permission::PublishRecipe(whose, group) => {
                 self.is_owner(whose) && self.role_in(group).is_some()
             }
             // Whoever administers the portal sees nobody's results by that.
-            Action::SeeBoard(whose) => {
+            Permission::SeeDashboard(whose) => {
                 self.is_owner(whose) || whose.group.is_some_and(|group| self.is_in(group))
             }
-            Action::ManageBoard(whose) => self.is_owner(whose),
-            Action::WakeBoard(whose) => {
+            Permission::ManageDashboard(whose) => self.is_owner(whose),
+            Permission::StartSharedDashboard(whose) => {
                 !self.is_owner(whose) && whose.group.is_some_and(|group| self.is_in(group))
             }
-            Action::ShowBoard(whose, group) => self.is_owner(whose) && self.is_in(group),
-            Action::OverseeBoards(group) => self.is_admin || self.role_in(group) == Some(Role::Pi),
-            // Whoever administers the portal sees nobody's work by that.
-            Action::SeeUsage(group) => self.is_in(group),
-            Action::SeePeoplesUsage(group) | Action::ManageUsage(group) => {
-                self.role_in(group) == Some(Role::Pi)
+            Permission::ShowDashboard(whose, group) => self.is_owner(whose) && self.is_in(group),
+            Permission::OverseeDashboardLinks(group) => {
+                self.is_admin || self.role_in(group) == Some(GroupRole::Pi)
             }
-            Action::SeeRecipeFiles
-            | Action::ManagePeople
-            | Action::ManageClusters
-            | Action::SeeAllActivity
-            | Action::ManageGroups
-            | Action::Invite(_, Role::Pi)
-            | Action::ManageGroup(_) => self.is_admin,
+            // Whoever administers the portal sees nobody's work by that.
+            Permission::SeeUsage(group) => self.is_in(group),
+            Permission::SeePeoplesUsage(group) | Permission::ManageUsage(group) => {
+                self.role_in(group) == Some(GroupRole::Pi)
+            }
+            Permission::SeeRecipeFiles
+            | Permission::ManagePeople
+            | Permission::ManageClusters
+            | Permission::SeeAllActivity
+            | Permission::ManageGroups
+            | Permission::Invite(_, GroupRole::Pi)
+            | Permission::ManageGroup(_) => self.is_admin,
         };
-        if allowed { Ok(()) } else { Err(Denied) }
+        if allowed { Ok(()) } else { Err(AccessDeniedError) }
     }
 
-    fn is_owner(&self, whose: Whose) -> bool {
+    fn is_owner(&self, whose: Ownership) -> bool {
         whose.owner == Some(self.id)
     }
 
@@ -140,34 +142,34 @@ impl Viewer {
     }
 
     /// What they are in a group, if anything.
-    pub fn role_in(&self, group: GroupId) -> Option<Role> {
+    pub fn role_in(&self, group: GroupId) -> Option<GroupRole> {
         self.groups.iter().find(|(id, _)| *id == group).map(|(_, role)| *role)
     }
 }
 
-impl super::Auth {
+impl super::AuthService {
     /// Decides once more, inside the transaction that will act: between a page's first look and the write lock,
     /// rights may have ended. Whoever runs commands on the portal's machine may do everything.
     pub async fn authorise(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         actor: &super::activity::Actor,
-        action: Action,
+        action: Permission,
     ) -> super::Result<()> {
         let Some(id) = actor.id else { return Ok(()) };
         let viewer = self.viewer(db, id).await?.ok_or(super::AuthError::Denied)?;
-        viewer.may(action).map_err(|Denied| super::AuthError::Denied)
+        viewer.may(action).map_err(|AccessDeniedError| super::AuthError::Denied)
     }
 
     /// Someone's rights as they are now; none if their account is switched off.
     pub async fn viewer(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         id: PersonId,
     ) -> store::Result<Option<Viewer>> {
         let person = store::people::get(db, id).await?.filter(|person| !person.is_disabled);
         let Some(person) = person else { return Ok(None) };
-        let groups = store::groups::of_person(db, id).await?;
+        let groups = store::groups::list_for_person(db, id).await?;
         let groups = groups.iter().map(|mine| (mine.group_id, mine.role())).collect();
         Ok(Some(Viewer { id, is_admin: person.is_admin, groups }))
     }
@@ -180,22 +182,22 @@ mod tests {
     const LAB: GroupId = GroupId(1);
     const OTHER: GroupId = GroupId(2);
 
-    fn viewer(is_admin: bool, groups: &[(GroupId, Role)]) -> Viewer {
+    fn viewer(is_admin: bool, groups: &[(GroupId, GroupRole)]) -> Viewer {
         Viewer { id: PersonId(1), is_admin, groups: groups.to_vec() }
     }
 
     /// The whole table, so that a change of any right shows in a diff.
     #[test]
     fn the_table_of_rights() {
-        use Action::{
+        use Permission::{
             Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity,
             SeeGroup, SeeInvitations, SeeRecipeFiles, UseClusters, UseOwnAccount,
         };
         let people = [
             viewer(true, &[]),
-            viewer(false, &[(LAB, Role::Pi)]),
-            viewer(false, &[(LAB, Role::Member)]),
-            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Member)]),
+            viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
         let table = [
@@ -208,14 +210,14 @@ mod tests {
             (ManageGroups, /*              */ [true, false, false, false, false]),
             (SeeGroup(LAB), /*             */ [true, true, true, false, false]),
             (SeeInvitations(LAB), /*       */ [true, true, false, false, false]),
-            (Invite(LAB, Role::Member), /* */ [true, true, false, false, false]),
-            (Invite(LAB, Role::Pi), /*     */ [true, false, false, false, false]),
+            (Invite(LAB, GroupRole::Member), /* */ [true, true, false, false, false]),
+            (Invite(LAB, GroupRole::Pi), /*     */ [true, false, false, false, false]),
             (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
             (SeeRecipeFiles, /*            */ [true, false, false, false, false]),
-            (Action::OverseeBoards(LAB), /**/ [true, true, false, false, false]),
-            (Action::SeeUsage(LAB), /*     */ [false, true, true, false, false]),
-            (Action::SeePeoplesUsage(LAB), [false, true, false, false, false]),
-            (Action::ManageUsage(LAB), /*  */ [false, true, false, false, false]),
+            (Permission::OverseeDashboardLinks(LAB), /**/ [true, true, false, false, false]),
+            (Permission::SeeUsage(LAB), /*     */ [false, true, true, false, false]),
+            (Permission::SeePeoplesUsage(LAB), [false, true, false, false, false]),
+            (Permission::ManageUsage(LAB), /*  */ [false, true, false, false, false]),
         ];
         for (action, expected) in table {
             let decided: Vec<bool> =
@@ -227,15 +229,15 @@ mod tests {
     /// Recipes: the lab's, made by someone else; one's own; another's.
     #[test]
     fn the_table_of_recipes() {
-        use Action::{ChangeRecipe, PublishRecipe, UseRecipe};
+        use Permission::{ChangeRecipe, PublishRecipe, UseRecipe};
         let people = [
             viewer(true, &[]),
-            viewer(false, &[(LAB, Role::Pi)]),
-            viewer(false, &[(LAB, Role::Member)]),
-            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Member)]),
+            viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| Whose { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| Ownership { owner: Some(PersonId(owner)), group };
         let (labs, own, own_labs, anothers) =
             (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
         let table = [
@@ -256,35 +258,35 @@ mod tests {
                 people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
-        let gone = Whose { owner: None, group: None };
+        let gone = Ownership { owner: None, group: None };
         assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
     }
 
     /// Dashboards: one's own; one that is shown to the lab; another's.
     #[test]
     fn the_table_of_boards() {
-        use Action::{ManageBoard, SeeBoard, ShowBoard, WakeBoard};
+        use Permission::{ManageDashboard, SeeDashboard, ShowDashboard, StartSharedDashboard};
         let people = [
             viewer(true, &[]),
-            viewer(false, &[(LAB, Role::Pi)]),
-            viewer(false, &[(LAB, Role::Member)]),
-            viewer(false, &[(OTHER, Role::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Member)]),
+            viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| Whose { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| Ownership { owner: Some(PersonId(owner)), group };
         let (own, labs, anothers) = (of(1, None), of(2, Some(LAB)), of(2, None));
         let table = [
             //                         admin  pi     member other  nobody
-            (SeeBoard(own), /*      */ [true, true, true, true, true]),
-            (ManageBoard(own), /*   */ [true, true, true, true, true]),
-            (WakeBoard(own), /*     */ [false, false, false, false, false]),
-            (ShowBoard(own, LAB), /**/ [false, true, true, false, false]),
-            (SeeBoard(labs), /*     */ [false, true, true, false, false]),
-            (ManageBoard(labs), /*  */ [false, false, false, false, false]),
-            (WakeBoard(labs), /*    */ [false, true, true, false, false]),
-            (ShowBoard(labs, LAB), /**/ [false, false, false, false, false]),
-            (SeeBoard(anothers), /* */ [false, false, false, false, false]),
-            (WakeBoard(anothers), /**/ [false, false, false, false, false]),
+            (SeeDashboard(own), /*      */ [true, true, true, true, true]),
+            (ManageDashboard(own), /*   */ [true, true, true, true, true]),
+            (StartSharedDashboard(own), /*     */ [false, false, false, false, false]),
+            (ShowDashboard(own, LAB), /**/ [false, true, true, false, false]),
+            (SeeDashboard(labs), /*     */ [false, true, true, false, false]),
+            (ManageDashboard(labs), /*  */ [false, false, false, false, false]),
+            (StartSharedDashboard(labs), /*    */ [false, true, true, false, false]),
+            (ShowDashboard(labs, LAB), /**/ [false, false, false, false, false]),
+            (SeeDashboard(anothers), /* */ [false, false, false, false, false]),
+            (StartSharedDashboard(anothers), /**/ [false, false, false, false, false]),
         ];
         for (action, expected) in table {
             let decided: Vec<bool> =

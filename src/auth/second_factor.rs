@@ -4,23 +4,23 @@ use secrecy::SecretString;
 use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
-use super::activity::{About, Actor, Event, record};
-use super::sessions::SignedIn;
-use super::{Action, Auth, AuthError, Result, Visitor, place_of};
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::sessions::SignedInPerson;
+use super::{AuthError, AuthService, Permission, Result, Visitor, person_seal_context};
 use crate::domain::PersonId;
 use crate::entropy;
-use crate::store::{self, people::Credentials};
+use crate::store::{self, people::PersonCredentials};
 use crate::vault::VaultPurpose;
 
 /// Recovery codes handed out at once.
-const RECOVERY_CODES: usize = 10;
+const RECOVERY_CODE_COUNT: usize = 10;
 /// Without letters and digits that are mistaken for each other.
-const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+const RECOVERY_CODE_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Seconds a code is good for.
-const STEP: u64 = 30;
+const TOTP_STEP_SECS: u64 = 30;
 
 /// A second factor that is being set up; nothing is stored until its first code was right.
-pub struct Enrolment {
+pub struct TotpEnrolment {
     /// The secret, sealed for this person: travels through the form.
     pub sealed: Vec<u8>,
     /// The secret as people type it, in groups of four.
@@ -29,24 +29,29 @@ pub struct Enrolment {
     pub address: Zeroizing<String>,
 }
 
-impl Auth {
+impl AuthService {
     /// Begins (or, with what the form brought back, goes on with) setting up a second factor.
-    pub fn enrol(&self, who: &SignedIn, issuer: &str, sealed: Option<&[u8]>) -> Result<Enrolment> {
+    pub fn begin_totp_enrolment(
+        &self,
+        who: &SignedInPerson,
+        issuer: &str,
+        sealed: Option<&[u8]>,
+    ) -> Result<TotpEnrolment> {
         let bytes = match sealed {
-            Some(sealed) => self.open_secret(&enrolment_place(who.person.id), sealed)?,
-            None => Zeroizing::new(entropy::bytes::<20>()?.to_vec()),
+            Some(sealed) => self.open_secret(&enrolment_seal_context(who.person.id), sealed)?,
+            None => Zeroizing::new(entropy::random_bytes::<20>()?.to_vec()),
         };
         let sealed = self.vault.seal(
             VaultPurpose::OneTimeCodeSecret,
-            &enrolment_place(who.person.id),
+            &enrolment_seal_context(who.person.id),
             &bytes,
         )?;
-        let totp = totp(&bytes, issuer, &who.person.name)?;
+        let totp = build_totp(&bytes, issuer, &who.person.name)?;
         let text = totp.secret().to_base32();
         let groups: Vec<&str> =
             text.as_bytes().chunks(4).filter_map(|four| std::str::from_utf8(four).ok()).collect();
         let address = totp.to_url().map_err(|error| AuthError::System(error.to_string()))?;
-        Ok(Enrolment {
+        Ok(TotpEnrolment {
             sealed,
             secret: Zeroizing::new(groups.join(" ")),
             address: Zeroizing::new(address),
@@ -54,9 +59,9 @@ impl Auth {
     }
 
     /// Turns the second factor on: the password and a right code of the app. Gives the recovery codes.
-    pub async fn turn_on(
+    pub async fn enable_second_factor(
         &self,
-        who: &SignedIn,
+        who: &SignedInPerson,
         sealed: &[u8],
         code: &str,
         password: &SecretString,
@@ -64,11 +69,14 @@ impl Auth {
     ) -> Result<Vec<String>> {
         self.confirm_password(who.person.id, password).await?;
         let now = self.clock.now();
-        let bytes = self.open_secret(&enrolment_place(who.person.id), sealed)?;
+        let bytes = self.open_secret(&enrolment_seal_context(who.person.id), sealed)?;
         let step = matching_step(&bytes, code, now.0).ok_or(AuthError::WrongCode)?;
-        let stored =
-            self.vault.seal(VaultPurpose::OneTimeCodeSecret, &place_of(who.person.id), &bytes)?;
-        let codes = recovery_codes()?;
+        let stored = self.vault.seal(
+            VaultPurpose::OneTimeCodeSecret,
+            &person_seal_context(who.person.id),
+            &bytes,
+        )?;
+        let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
         store::recovery_codes::replace(
@@ -79,9 +87,9 @@ impl Auth {
         .await?;
         record(
             &mut tx,
-            &Actor::person(&who.person, visitor),
-            Event::SecondFactorOn,
-            About::default(),
+            &Actor::from_person(&who.person, visitor),
+            ActivityEvent::SecondFactorOn,
+            ActivityDetails::default(),
             now,
         )
         .await?;
@@ -90,9 +98,9 @@ impl Auth {
     }
 
     /// Turns the second factor off; needs the password.
-    pub async fn turn_off(
+    pub async fn disable_second_factor(
         &self,
-        who: &SignedIn,
+        who: &SignedInPerson,
         password: &SecretString,
         visitor: &Visitor,
     ) -> Result<()> {
@@ -100,27 +108,38 @@ impl Auth {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
-        let actor = Actor::person(&who.person, visitor);
-        record(&mut tx, &actor, Event::SecondFactorOff, About::default(), self.clock.now()).await?;
+        let actor = Actor::from_person(&who.person, visitor);
+        record(
+            &mut tx,
+            &actor,
+            ActivityEvent::SecondFactorOff,
+            ActivityDetails::default(),
+            self.clock.now(),
+        )
+        .await?;
         Ok(store::commit(tx).await?)
     }
 
     /// Turns someone's second factor off: their phone and their recovery codes are lost.
     pub async fn remove_second_factor(&self, actor: &Actor, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Action::ManagePeople).await?;
+        self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::people::set_totp(&mut tx, person, None, 0).await?;
         store::recovery_codes::replace(&mut tx, person, &[]).await?;
-        let about = About { person: Some(person), subject: &whose.name, ..About::default() };
-        record(&mut tx, actor, Event::SecondFactorRemoved, about, self.clock.now()).await?;
+        let about = ActivityDetails {
+            person: Some(person),
+            subject: &whose.name,
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::SecondFactorRemoved, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
     /// Makes new recovery codes, which end the old ones; needs the password.
     pub async fn renew_recovery_codes(
         &self,
-        who: &SignedIn,
+        who: &SignedInPerson,
         password: &SecretString,
         visitor: &Visitor,
     ) -> Result<Vec<String>> {
@@ -128,7 +147,7 @@ impl Auth {
         if !who.person.has_totp {
             return Err(AuthError::NotFound);
         }
-        let codes = recovery_codes()?;
+        let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::recovery_codes::replace(
             &mut tx,
@@ -136,31 +155,41 @@ impl Auth {
             &self.sign_codes(who.person.id, &codes),
         )
         .await?;
-        let actor = Actor::person(&who.person, visitor);
-        record(&mut tx, &actor, Event::RecoveryCodesMade, About::default(), self.clock.now())
-            .await?;
+        let actor = Actor::from_person(&who.person, visitor);
+        record(
+            &mut tx,
+            &actor,
+            ActivityEvent::RecoveryCodesMade,
+            ActivityDetails::default(),
+            self.clock.now(),
+        )
+        .await?;
         store::commit(tx).await?;
         Ok(codes)
     }
 
     /// Uses a code up. Says how in words for the activity log.
-    pub(super) async fn use_code(
+    pub(super) async fn consume_code(
         &self,
-        db: &mut store::Connection,
-        found: &Credentials,
+        db: &mut store::DbConnection,
+        found: &PersonCredentials,
         code: &str,
         visitor: &Visitor,
     ) -> Result<&'static str> {
         let person = found.person.id;
         let now = self.clock.now();
         let sealed = found.totp_sealed.as_deref().ok_or(AuthError::WrongCode)?;
-        let bytes = self.open_secret(&place_of(person), sealed)?;
+        let bytes = self.open_secret(&person_seal_context(person), sealed)?;
         if let Some(step) = matching_step(&bytes, code, now.0) {
             if store::people::use_totp_step(db, person, step).await? {
                 return Ok("with a one-time code");
             }
             let is_long_past = found.totp_last_step > step + 2;
-            return Err(if is_long_past { AuthError::ClockBehind } else { AuthError::UsedCode });
+            return Err(if is_long_past {
+                AuthError::ClockBehind
+            } else {
+                AuthError::CodeAlreadyUsed
+            });
         }
         let mut hashes = vec![self.sign_code(person, code)];
         for retired in self.retired_signing_keys(db).await? {
@@ -168,8 +197,15 @@ impl Auth {
         }
         for hash in hashes {
             if store::recovery_codes::use_up(db, person, &hash, now).await? {
-                let actor = Actor::person(&found.person, visitor);
-                record(db, &actor, Event::RecoveryCodeUsed, About::default(), now).await?;
+                let actor = Actor::from_person(&found.person, visitor);
+                record(
+                    db,
+                    &actor,
+                    ActivityEvent::RecoveryCodeUsed,
+                    ActivityDetails::default(),
+                    now,
+                )
+                .await?;
                 return Ok("with a recovery code");
             }
         }
@@ -191,14 +227,14 @@ impl Auth {
 }
 
 /// A secret that is being set up opens only on the set-up form, not as a stored one.
-fn enrolment_place(person: PersonId) -> String {
+fn enrolment_seal_context(person: PersonId) -> String {
     format!("enrolment:{person}")
 }
 
-fn totp(bytes: &[u8], issuer: &str, account: &str) -> Result<Totp> {
+fn build_totp(bytes: &[u8], issuer: &str, account: &str) -> Result<Totp> {
     Builder::new()
         .with_secret(Secret::new(bytes.into()))
-        .with_step_duration(STEP)
+        .with_step_duration(TOTP_STEP_SECS)
         .with_skew(1)
         .with_account_name(account)
         .with_issuer(Some(issuer))
@@ -212,16 +248,16 @@ fn matching_step(bytes: &[u8], code: &str, now: i64) -> Option<i64> {
     if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let step = totp(bytes, "Portolan", "x").ok()?.check(&digits, u64::try_from(now).ok()?)?;
+    let step = build_totp(bytes, "Portolan", "x").ok()?.check(&digits, u64::try_from(now).ok()?)?;
     i64::try_from(step).ok()
 }
 
-fn recovery_codes() -> Result<Vec<String>> {
-    (0..RECOVERY_CODES)
+fn generate_recovery_codes() -> Result<Vec<String>> {
+    (0..RECOVERY_CODE_COUNT)
         .map(|_| {
-            let letters: String = entropy::bytes::<10>()?
+            let letters: String = entropy::random_bytes::<10>()?
                 .iter()
-                .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+                .map(|byte| char::from(RECOVERY_CODE_ALPHABET[usize::from(byte % 32)]))
                 .collect();
             Ok(format!("{}-{}", &letters[..5], &letters[5..]))
         })
@@ -229,11 +265,11 @@ fn recovery_codes() -> Result<Vec<String>> {
 }
 
 fn code_message(person: PersonId, code: &str) -> String {
-    format!("{} {}", place_of(person), plain(code))
+    format!("{} {}", person_seal_context(person), normalise_code(code))
 }
 
 /// A code as it is compared: however it was typed.
-fn plain(code: &str) -> String {
+fn normalise_code(code: &str) -> String {
     code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
@@ -266,11 +302,11 @@ mod tests {
 
     #[test]
     fn recovery_codes_forgive_how_they_are_typed() {
-        let codes = recovery_codes().unwrap();
-        assert_eq!(codes.len(), RECOVERY_CODES);
+        let codes = generate_recovery_codes().unwrap();
+        assert_eq!(codes.len(), RECOVERY_CODE_COUNT);
         let typed = format!(" {} ", codes[0].to_uppercase().replace('-', " "));
-        assert_eq!(plain(&typed), plain(&codes[0]));
-        assert_ne!(plain(&codes[0]), plain(&codes[1]));
-        assert_eq!(plain(&codes[0]).len(), 10);
+        assert_eq!(normalise_code(&typed), normalise_code(&codes[0]));
+        assert_ne!(normalise_code(&codes[0]), normalise_code(&codes[1]));
+        assert_eq!(normalise_code(&codes[0]).len(), 10);
     }
 }

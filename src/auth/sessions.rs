@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::activity::{About, Actor, Event, record};
-use super::token::{self, Token};
-use super::{Auth, AuthError, Ended, Result, Viewer, Visitor};
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::token::{self, SecretToken};
+use super::{AuthError, AuthService, Result, SessionsEnded, Viewer, Visitor};
 use crate::clock::UnixTime;
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
 use crate::vault::KeychainKey;
 
 /// A session's last use is written at most this often, in seconds: a page view should not be a disk write.
-const TOUCH_EVERY: i64 = 60;
+const LAST_USE_INTERVAL_SECS: i64 = 60;
 
 /// Someone who is signed in, with what a page needs to know of them.
 #[derive(Debug, Clone)]
-pub struct SignedIn {
+pub struct SignedInPerson {
     /// Which browser.
     pub session: SessionId,
     /// Its last use, to the minute.
@@ -29,35 +29,37 @@ pub struct SignedIn {
     /// Their rights.
     pub viewer: Viewer,
     /// The key of their keychain, sealed for this browser's cookie.
-    chain: Option<Vec<u8>>,
+    sealed_chain_key: Option<Vec<u8>>,
 }
 
-impl Auth {
+impl AuthService {
     /// The person behind a session cookie; nobody if it is unknown, worn out, or theirs no more.
-    pub async fn whose(&self, cookie: &str) -> Result<Option<Arc<SignedIn>>> {
-        let found = self.peek(cookie).await?;
+    pub async fn find_session(&self, cookie: &str) -> Result<Option<Arc<SignedInPerson>>> {
+        let found = self.peek_session(cookie).await?;
         if let Some(who) = &found
-            && self.clock.now().since(who.last_seen_at) >= TOUCH_EVERY
+            && self.clock.now().since(who.last_seen_at) >= LAST_USE_INTERVAL_SECS
         {
-            self.touch(who.session, self.clock.now()).await;
+            self.record_last_use(who.session, self.clock.now()).await;
         }
         Ok(found)
     }
 
     /// Whether a session that was last used then and ends then still holds.
-    pub fn session_holds(&self, seen: UnixTime, ends: UnixTime) -> bool {
+    pub fn is_session_valid(&self, seen: UnixTime, ends: UnixTime) -> bool {
         let now = self.clock.now();
-        now < ends && now.since(seen) < i64::from(self.lifetimes.idle_hours) * 3600
+        now < ends && now.since(seen) < i64::from(self.session_settings.idle_hours) * 3600
     }
 
     /// The same without counting as a use: an open page is not a person.
-    pub async fn peek(&self, cookie: &str) -> Result<Option<Arc<SignedIn>>> {
+    pub async fn peek_session(&self, cookie: &str) -> Result<Option<Arc<SignedInPerson>>> {
         let hash = token::hash(cookie);
-        let found =
-            self.signed_in.get(&self.store, &hash, async || self.read_session(&hash).await).await?;
+        let found = self
+            .session_cache
+            .get_or_load(&self.store, &hash, async || self.load_session(&hash).await)
+            .await?;
         // The time goes on while the database stays as it is.
         let holds = found.as_ref().clone().filter(|who| {
-            !who.person.is_disabled && self.session_holds(who.last_seen_at, who.expires_at)
+            !who.person.is_disabled && self.is_session_valid(who.last_seen_at, who.expires_at)
         });
         if let Some(who) = &holds {
             self.reopen_keychain(who, cookie);
@@ -66,37 +68,37 @@ impl Auth {
     }
 
     /// The portal was restarted since this browser signed in: its cookie opens the keychain again.
-    fn reopen_keychain(&self, who: &SignedIn, cookie: &str) {
-        if let Some(sealed) = &who.chain
-            && self.keyring.get(who.person.id).is_none()
-            && let Some(chain) = self.chain_from_token(cookie, sealed)
+    fn reopen_keychain(&self, who: &SignedInPerson, cookie: &str) {
+        if let Some(sealed) = &who.sealed_chain_key
+            && self.keychains.get(who.person.id).is_none()
+            && let Some(chain) = self.open_keychain_with_token(cookie, sealed)
         {
-            self.keyring.hold(who.person.id, chain);
+            self.keychains.insert(who.person.id, chain);
         }
     }
 
-    async fn read_session(&self, hash: &[u8; 32]) -> Result<Option<Arc<SignedIn>>> {
+    async fn load_session(&self, hash: &[u8; 32]) -> Result<Option<Arc<SignedInPerson>>> {
         let mut db = self.store.read().await?;
         let Some(session) = store::sessions::find(&mut db, hash).await? else { return Ok(None) };
-        let memberships = store::groups::of_person(&mut db, session.person.id).await?;
+        let memberships = store::groups::list_for_person(&mut db, session.person.id).await?;
         let viewer = Viewer {
             id: session.person.id,
             is_admin: session.person.is_admin,
             groups: memberships.iter().map(|m| (m.group_id, m.role())).collect(),
         };
-        Ok(Some(Arc::new(SignedIn {
+        Ok(Some(Arc::new(SignedInPerson {
             session: session.id,
             last_seen_at: session.last_seen_at,
             expires_at: session.expires_at,
             person: session.person,
             memberships,
             viewer,
-            chain: session.chain,
+            sealed_chain_key: session.chain,
         })))
     }
 
     /// Reading must go on when writing cannot (a full disk, a lock), so this only warns.
-    async fn touch(&self, session: SessionId, now: UnixTime) {
+    async fn record_last_use(&self, session: SessionId, now: UnixTime) {
         let write = async {
             let mut tx = self.store.write().await?;
             store::sessions::touch(&mut tx, session, now).await?;
@@ -108,20 +110,21 @@ impl Auth {
     }
 
     /// Begins a session inside a transaction. The token is fresh at each sign-in, never taken over.
-    pub(super) async fn begin_session(
+    pub(super) async fn create_session(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         person: PersonId,
         chain: Option<&KeychainKey>,
         visitor: &Visitor,
-    ) -> Result<Token> {
+    ) -> Result<SecretToken> {
         let now = self.clock.now();
-        let token = Token::generate()?;
-        let sealed = chain.map(|chain| self.chain_for_token(token.as_str(), chain)).transpose()?;
+        let token = SecretToken::generate()?;
+        let sealed =
+            chain.map(|chain| self.seal_keychain_for_token(token.as_str(), chain)).transpose()?;
         let session = NewSession {
-            token_hash: token.hash(),
+            token_hash: token.hash_token(),
             person,
-            expires_at: now.plus(i64::from(self.lifetimes.absolute_days) * 86_400),
+            expires_at: now.plus(i64::from(self.session_settings.absolute_days) * 86_400),
             address: &visitor.address.to_string(),
             user_agent: &visitor.user_agent,
             chain: sealed.as_deref(),
@@ -131,29 +134,29 @@ impl Auth {
     }
 
     /// Signs this browser out.
-    pub async fn sign_out(&self, who: &SignedIn, visitor: &Visitor) -> Result<()> {
+    pub async fn sign_out(&self, who: &SignedInPerson, visitor: &Visitor) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         if store::sessions::end(&mut tx, who.person.id, who.session).await? {
             record(
                 &mut tx,
-                &Actor::person(&who.person, visitor),
-                Event::SignedOut,
-                About::default(),
+                &Actor::from_person(&who.person, visitor),
+                ActivityEvent::SignedOut,
+                ActivityDetails::default(),
                 now,
             )
             .await?;
         }
         store::commit(tx).await?;
-        self.close_keychain_if_gone(who.person.id).await?;
-        self.announce(Ended::Session(who.session));
+        self.close_keychain_if_signed_out(who.person.id).await?;
+        self.publish_sessions_ended(SessionsEnded::Session(who.session));
         Ok(())
     }
 
     /// Signs another browser of the same person out.
-    pub async fn end_device(
+    pub async fn sign_out_device(
         &self,
-        who: &SignedIn,
+        who: &SignedInPerson,
         device: SessionId,
         visitor: &Visitor,
     ) -> Result<()> {
@@ -164,35 +167,35 @@ impl Auth {
         }
         record(
             &mut tx,
-            &Actor::person(&who.person, visitor),
-            Event::DeviceEnded,
-            About::default(),
+            &Actor::from_person(&who.person, visitor),
+            ActivityEvent::DeviceEnded,
+            ActivityDetails::default(),
             now,
         )
         .await?;
         store::commit(tx).await?;
-        self.close_keychain_if_gone(who.person.id).await?;
-        self.announce(Ended::Session(device));
+        self.close_keychain_if_signed_out(who.person.id).await?;
+        self.publish_sessions_ended(SessionsEnded::Session(device));
         Ok(())
     }
 
     /// Signs every browser of the person out, this one included, and closes their connections to clusters.
-    pub async fn sign_out_everywhere(&self, who: &SignedIn, visitor: &Visitor) -> Result<()> {
+    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &Visitor) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
-        store::lines::want_none(&mut tx, who.person.id).await?;
+        store::connections::clear_wanted(&mut tx, who.person.id).await?;
         record(
             &mut tx,
-            &Actor::person(&who.person, visitor),
-            Event::SignedOutEverywhere,
-            About::default(),
+            &Actor::from_person(&who.person, visitor),
+            ActivityEvent::SignedOutEverywhere,
+            ActivityDetails::default(),
             now,
         )
         .await?;
         store::commit(tx).await?;
-        self.keyring.forget(who.person.id);
-        self.announce(Ended::Person(who.person.id, None));
+        self.keychains.remove(who.person.id);
+        self.publish_sessions_ended(SessionsEnded::Person(who.person.id, None));
         Ok(())
     }
 
@@ -200,7 +203,7 @@ impl Auth {
     pub async fn sweep_sessions(&self) -> Result<u64> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let idle_since = now.plus(-i64::from(self.lifetimes.idle_hours) * 3600);
+        let idle_since = now.plus(-i64::from(self.session_settings.idle_hours) * 3600);
         let gone = store::sessions::sweep(&mut tx, idle_since, now).await?;
         store::commit(tx).await?;
         Ok(gone)

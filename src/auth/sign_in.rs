@@ -2,38 +2,38 @@
 
 use secrecy::SecretString;
 
-use super::activity::{About, Actor, Event, record};
-use super::keyring::{Chain, ReadyPassword};
-use super::limits::{Bucket, network};
-use super::token::{self, Token};
-use super::{Auth, AuthError, Result, Visitor};
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::keychains::{OpenKeychain, StretchedPassword};
+use super::rate_limits::{RateLimitBucket, client_network};
+use super::token::{self, SecretToken};
+use super::{AuthError, AuthService, Result, Visitor};
 use crate::domain::{PersonId, SignInName};
-use crate::store::{self, people::Credentials};
+use crate::store::{self, people::PersonCredentials};
 
 /// Seconds in which the one-time code must follow the password.
-pub const CODE_WITHIN: i64 = 600;
+pub const CODE_TIMEOUT_SECS: i64 = 600;
 /// Wrong codes after which one must begin again with the password.
-const MOST_CODE_TRIES: i64 = 5;
+const MAX_CODE_TRIES: i64 = 5;
 
 /// What a browser keeps after a sign-in.
 #[derive(Debug)]
-pub struct SignedInBrowser {
+pub struct SignInCookies {
     /// The session cookie's value.
-    pub session: Token,
+    pub session: SecretToken,
     /// The mark of a known browser.
-    pub mark: String,
+    pub browser_mark: String,
 }
 
 /// How far a sign-in got.
 #[derive(Debug)]
-pub enum Progress {
+pub enum SignInProgress {
     /// Signed in.
-    Done(SignedInBrowser),
+    Done(SignInCookies),
     /// The one-time code is asked next: the value of the waiting cookie.
-    NeedsCode(Token),
+    NeedsCode(SecretToken),
 }
 
-impl Auth {
+impl AuthService {
     /// First step: name and password. `mark` is what the browser kept from an earlier sign-in.
     pub async fn sign_in(
         &self,
@@ -41,28 +41,32 @@ impl Auth {
         password: &SecretString,
         mark: Option<&str>,
         visitor: &Visitor,
-    ) -> Result<Progress> {
+    ) -> Result<SignInProgress> {
         let Ok(name) = name.parse::<SignInName>() else {
             // Not a possible name: the same answer as for a wrong one, and it counts.
-            self.limits
-                .take(&[Bucket::Address(network(visitor.address))], self.clock.now())
+            self.rate_limiter
+                .take(
+                    &[RateLimitBucket::Address(client_network(visitor.address))],
+                    self.clock.now(),
+                )
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::WrongPassword);
         };
-        let found = store::people::by_name(&mut *self.store.read().await?, &name).await?;
-        let buckets = self.buckets(&name, found.as_ref(), mark, visitor);
-        self.limits.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        let found = store::people::find_by_name(&mut *self.store.read().await?, &name).await?;
+        let buckets = self.sign_in_buckets(&name, found.as_ref(), mark, visitor);
+        self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let stored =
             found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
         match found {
             Some(found) if right && !found.person.is_disabled => {
-                self.limits.give_back(&buckets, self.clock.now());
-                let ready = self.ready_password(Some(found.person.id), password).await?;
-                self.after_password(&found, &ready, visitor).await
+                self.rate_limiter.refund(&buckets, self.clock.now());
+                let ready = self.stretch_password(Some(found.person.id), password).await?;
+                self.complete_password_step(&found, &ready, visitor).await
             }
             found => {
-                self.note_failure(&name, found.map(|found| found.person.id), visitor).await?;
+                self.record_failed_sign_in(&name, found.map(|found| found.person.id), visitor)
+                    .await?;
                 Err(AuthError::WrongPassword)
             }
         }
@@ -70,38 +74,39 @@ impl Auth {
 
     /// The password was right a moment ago. While it was checked, it may have been changed, the account switched off
     /// or a second factor turned on: what counts is how things are under the write lock.
-    async fn after_password(
+    async fn complete_password_step(
         &self,
-        checked: &Credentials,
-        ready: &ReadyPassword,
+        checked: &PersonCredentials,
+        ready: &StretchedPassword,
         visitor: &Visitor,
-    ) -> Result<Progress> {
+    ) -> Result<SignInProgress> {
         let mut tx = self.store.write().await?;
-        let now = store::people::credentials(&mut tx, checked.person.id).await?;
-        let unchanged = |now: &Credentials| {
+        let now = store::people::load_credentials(&mut tx, checked.person.id).await?;
+        let unchanged = |now: &PersonCredentials| {
             !now.person.is_disabled && now.password_sealed == checked.password_sealed
         };
         let found = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
-        let chain = self.open_chain(&mut tx, found.person.id, ready).await?;
+        let chain = self.open_or_create_keychain(&mut tx, found.person.id, ready).await?;
         if found.person.has_totp {
-            let token = Token::generate()?;
-            let sealed =
-                chain.map(|chain| self.chain_for_token(token.as_str(), &chain)).transpose()?;
-            let until = self.clock.now().plus(CODE_WITHIN);
+            let token = SecretToken::generate()?;
+            let sealed = chain
+                .map(|chain| self.seal_keychain_for_token(token.as_str(), &chain))
+                .transpose()?;
+            let until = self.clock.now().plus(CODE_TIMEOUT_SECS);
             store::sessions::add_pending(
                 &mut tx,
-                &token.hash(),
+                &token.hash_token(),
                 found.person.id,
                 sealed.as_deref(),
                 until,
             )
             .await?;
             store::commit(tx).await?;
-            return Ok(Progress::NeedsCode(token));
+            return Ok(SignInProgress::NeedsCode(token));
         }
-        let browser = self.finish(&mut tx, &found, chain, "", visitor).await?;
+        let browser = self.complete_sign_in(&mut tx, &found, chain, "", visitor).await?;
         store::commit(tx).await?;
-        Ok(Progress::Done(browser))
+        Ok(SignInProgress::Done(browser))
     }
 
     /// Second step: a code of the app, or a recovery code.
@@ -111,130 +116,140 @@ impl Auth {
         code: &str,
         mark: Option<&str>,
         visitor: &Visitor,
-    ) -> Result<Progress> {
+    ) -> Result<SignInProgress> {
         let hash = token::hash(waiting);
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let pending = store::sessions::find_pending(&mut tx, &hash, now)
             .await?
-            .ok_or(AuthError::SignInRanOut)?;
-        let found = store::people::credentials(&mut tx, pending.person_id).await?;
+            .ok_or(AuthError::SignInExpired)?;
+        let found = store::people::load_credentials(&mut tx, pending.person_id).await?;
         let Some(found) = found.filter(|found| !found.person.is_disabled) else {
-            return Err(AuthError::SignInRanOut);
+            return Err(AuthError::SignInExpired);
         };
         let buckets = [self.code_bucket(&found, mark)];
-        self.limits.take(&buckets, now).map_err(AuthError::TooManyTries)?;
-        match self.use_code(&mut tx, &found, code, visitor).await {
+        self.rate_limiter.take(&buckets, now).map_err(AuthError::TooManyTries)?;
+        match self.consume_code(&mut tx, &found, code, visitor).await {
             Ok(how) => {
-                self.limits.give_back(&buckets, now);
+                self.rate_limiter.refund(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
                 let chain = pending
                     .chain
                     .as_deref()
-                    .and_then(|sealed| self.chain_from_token(waiting, sealed));
-                let browser = self.finish(&mut tx, &found, chain, how, visitor).await?;
+                    .and_then(|sealed| self.open_keychain_with_token(waiting, sealed));
+                let browser = self.complete_sign_in(&mut tx, &found, chain, how, visitor).await?;
                 store::commit(tx).await?;
-                Ok(Progress::Done(browser))
+                Ok(SignInProgress::Done(browser))
             }
             Err(
-                problem @ (AuthError::WrongCode | AuthError::UsedCode | AuthError::ClockBehind),
+                problem @ (AuthError::WrongCode
+                | AuthError::CodeAlreadyUsed
+                | AuthError::ClockBehind),
             ) => {
-                let actor = Actor::stranger(&found.person.name, visitor);
-                let about = About { person: Some(found.person.id), ..About::default() };
-                record(&mut tx, &actor, Event::CodeFailed, about, now).await?;
-                store::sessions::count_try(&mut tx, &hash).await?;
-                let given_up = pending.tries + 1 >= MOST_CODE_TRIES;
+                let actor = Actor::anonymous(&found.person.name, visitor);
+                let about =
+                    ActivityDetails { person: Some(found.person.id), ..ActivityDetails::default() };
+                record(&mut tx, &actor, ActivityEvent::CodeFailed, about, now).await?;
+                store::sessions::count_wrong_code(&mut tx, &hash).await?;
+                let given_up = pending.tries + 1 >= MAX_CODE_TRIES;
                 if given_up {
                     store::sessions::end_pending(&mut tx, &hash).await?;
                 }
                 store::commit(tx).await?;
-                Err(if given_up { AuthError::SignInRanOut } else { problem })
+                Err(if given_up { AuthError::SignInExpired } else { problem })
             }
             Err(other) => Err(other),
         }
     }
 
     /// Whether a waiting cookie still waits.
-    pub async fn waits_for_code(&self, waiting: &str) -> Result<bool> {
+    pub async fn is_waiting_for_code(&self, waiting: &str) -> Result<bool> {
         let mut db = self.store.read().await?;
         let pending =
             store::sessions::find_pending(&mut db, &token::hash(waiting), self.clock.now()).await?;
         Ok(pending.is_some())
     }
 
-    async fn finish(
+    async fn complete_sign_in(
         &self,
-        db: &mut store::Connection,
-        found: &Credentials,
-        chain: Option<Chain>,
+        db: &mut store::DbConnection,
+        found: &PersonCredentials,
+        chain: Option<OpenKeychain>,
         how: &str,
         visitor: &Visitor,
-    ) -> Result<SignedInBrowser> {
+    ) -> Result<SignInCookies> {
         let person = &found.person;
-        let session = self.begin_session(db, person.id, chain.as_deref(), visitor).await?;
+        let session = self.create_session(db, person.id, chain.as_deref(), visitor).await?;
         if let Some(chain) = chain {
-            self.keyring.hold(person.id, chain);
+            self.keychains.insert(person.id, chain);
         }
-        let about = About { person: Some(person.id), detail: how, ..About::default() };
-        record(db, &Actor::person(person, visitor), Event::SignedIn, about, self.clock.now())
-            .await?;
-        Ok(SignedInBrowser { session, mark: self.mark_browser(found)? })
+        let about =
+            ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
+        record(
+            db,
+            &Actor::from_person(person, visitor),
+            ActivityEvent::SignedIn,
+            about,
+            self.clock.now(),
+        )
+        .await?;
+        Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(found)? })
     }
 
     /// Begins the first session of someone whose account was made in this transaction.
-    pub(super) async fn first_session(
+    pub(super) async fn create_first_session(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         person: PersonId,
-        ready: &ReadyPassword,
+        ready: &StretchedPassword,
         visitor: &Visitor,
-    ) -> Result<SignedInBrowser> {
-        let chain = self.open_chain(db, person, ready).await?;
-        let session = self.begin_session(db, person, chain.as_deref(), visitor).await?;
+    ) -> Result<SignInCookies> {
+        let chain = self.open_or_create_keychain(db, person, ready).await?;
+        let session = self.create_session(db, person, chain.as_deref(), visitor).await?;
         if let Some(chain) = chain {
-            self.keyring.hold(person, chain);
+            self.keychains.insert(person, chain);
         }
-        let made = store::people::credentials(db, person).await?.ok_or(AuthError::NotFound)?;
-        Ok(SignedInBrowser { session, mark: self.mark_browser(&made)? })
+        let made = store::people::load_credentials(db, person).await?.ok_or(AuthError::NotFound)?;
+        Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(&made)? })
     }
 
-    async fn note_failure(
+    async fn record_failed_sign_in(
         &self,
         name: &SignInName,
         person: Option<PersonId>,
         visitor: &Visitor,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        let about = About { person, ..About::default() };
-        let actor = Actor::stranger(name.as_str(), visitor);
-        record(&mut tx, &actor, Event::SignInFailed, about, self.clock.now()).await?;
+        let about = ActivityDetails { person, ..ActivityDetails::default() };
+        let actor = Actor::anonymous(name.as_str(), visitor);
+        record(&mut tx, &actor, ActivityEvent::SignInFailed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
-    fn buckets(
+    fn sign_in_buckets(
         &self,
         name: &SignInName,
-        found: Option<&Credentials>,
+        found: Option<&PersonCredentials>,
         mark: Option<&str>,
         visitor: &Visitor,
-    ) -> Vec<Bucket> {
-        let address = network(visitor.address);
+    ) -> Vec<RateLimitBucket> {
+        let address = client_network(visitor.address);
         let account = name.as_str().to_owned();
-        match found.and_then(|found| self.known_browser(found, mark)) {
-            Some(browser) => vec![Bucket::AccountBrowser(account, browser.to_owned())],
+        match found.and_then(|found| self.verify_browser_mark(found, mark)) {
+            Some(browser) => vec![RateLimitBucket::AccountBrowser(account, browser.to_owned())],
             None => vec![
-                Bucket::Address(address),
-                Bucket::AccountFrom(account.clone(), address),
-                Bucket::Account(account),
+                RateLimitBucket::Address(address),
+                RateLimitBucket::AccountFrom(account.clone(), address),
+                RateLimitBucket::Account(account),
             ],
         }
     }
 
-    fn code_bucket(&self, found: &Credentials, mark: Option<&str>) -> Bucket {
+    fn code_bucket(&self, found: &PersonCredentials, mark: Option<&str>) -> RateLimitBucket {
         let account = found.person.name.clone();
-        match self.known_browser(found, mark) {
-            Some(browser) => Bucket::CodeBrowser(account, browser.to_owned()),
-            None => Bucket::Code(account),
+        match self.verify_browser_mark(found, mark) {
+            Some(browser) => RateLimitBucket::CodeBrowser(account, browser.to_owned()),
+            None => RateLimitBucket::Code(account),
         }
     }
 
@@ -244,15 +259,15 @@ impl Auth {
         person: PersonId,
         password: &SecretString,
     ) -> Result<()> {
-        let bucket = [Bucket::Confirmation(person.0)];
-        self.limits.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let found = store::people::credentials(&mut *self.store.read().await?, person)
+        let bucket = [RateLimitBucket::Confirmation(person.0)];
+        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        let found = store::people::load_credentials(&mut *self.store.read().await?, person)
             .await?
             .ok_or(AuthError::NotFound)?;
         if !self.verify_password(Some((person, &found.password_sealed)), password).await? {
             return Err(AuthError::WrongPassword);
         }
-        self.limits.give_back(&bucket, self.clock.now());
+        self.rate_limiter.refund(&bucket, self.clock.now());
         Ok(())
     }
 }

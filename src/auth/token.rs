@@ -9,12 +9,12 @@ use crate::entropy;
 
 /// A secret that is handed out once. Never shown in debug output.
 #[derive(Clone)]
-pub struct Token(Zeroizing<String>);
+pub struct SecretToken(Zeroizing<String>);
 
-impl Token {
+impl SecretToken {
     /// A new random token.
     pub fn generate() -> std::io::Result<Self> {
-        Ok(Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(entropy::bytes::<32>()?))))
+        Ok(Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(entropy::random_bytes::<32>()?))))
     }
 
     /// The text for a cookie or an address.
@@ -23,12 +23,12 @@ impl Token {
     }
 
     /// What is stored of it.
-    pub fn hash(&self) -> [u8; 32] {
+    pub fn hash_token(&self) -> [u8; 32] {
         hash(&self.0)
     }
 }
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for SecretToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
     }
@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn tokens_differ_and_do_not_show() {
-        let (a, b) = (Token::generate().unwrap(), Token::generate().unwrap());
+        let (a, b) = (SecretToken::generate().unwrap(), SecretToken::generate().unwrap());
         assert_ne!(a.as_str(), b.as_str());
         assert_eq!(a.as_str().len(), 43);
-        assert_eq!(a.hash(), hash(a.as_str()));
+        assert_eq!(a.hash_token(), hash(a.as_str()));
         assert_eq!(format!("{a:?}"), "Token");
     }
 }

@@ -11,15 +11,15 @@ use tokio_util::task::TaskTracker;
 use super::entry::{Looked, Tickets};
 use super::keeper::Try;
 use super::reach::Live;
-use crate::auth::{Action, Auth, Viewer, Whose};
+use crate::auth::{AuthService, Ownership, Permission, Viewer};
 use crate::clock::{Clock, UnixTime};
-use crate::cluster::Lines;
-use crate::domain::{BoardId, RunId};
+use crate::cluster::ConnectionPool;
+use crate::domain::{DashboardId, DashboardRunId};
 use crate::jobs::notices::Bell;
 use crate::jobs::{QueueKey, Queues, Submissions};
-use crate::store::boards::runs::{self, Run, State};
-use crate::store::boards::{self, Board};
-use crate::store::{Cache, Store, StoreError};
+use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
+use crate::store::dashboards::{self, Dashboard};
+use crate::store::{Store, StoreCache, StoreError};
 
 /// So many accesses are kept in memory.
 const MOST_ACCESSES: usize = 10_000;
@@ -29,13 +29,13 @@ const LAST_RUNS: i64 = 10;
 /// What dashboards need of the rest.
 pub struct Parts {
     /// Accounts and rights.
-    pub auth: Auth,
+    pub auth: AuthService,
     /// The database.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Connections.
-    pub lines: Lines,
+    pub lines: ConnectionPool,
     /// People's jobs.
     pub queues: Queues,
     /// Hands jobs over.
@@ -57,21 +57,21 @@ pub struct Boards(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) parts: Parts,
     /// Dashboards that can be reached now.
-    pub(super) live: Mutex<HashMap<BoardId, Live>>,
+    pub(super) live: Mutex<HashMap<DashboardId, Live>>,
     /// Runs that are being looked after at this moment.
-    pub(super) busy: Mutex<HashSet<RunId>>,
+    pub(super) busy: Mutex<HashSet<DashboardRunId>>,
     /// When a run is tried next.
-    pub(super) tries: Mutex<HashMap<RunId, Try>>,
+    pub(super) tries: Mutex<HashMap<DashboardRunId, Try>>,
     /// When someone last looked at a run, not written down yet.
-    pub(super) used: Mutex<HashMap<RunId, UnixTime>>,
+    pub(super) used: Mutex<HashMap<DashboardRunId, UnixTime>>,
     /// One-time entries.
     pub(super) tickets: Tickets,
     /// Who may look, until anything is written.
-    pub(super) looked: Cache<String, Option<Looked>>,
+    pub(super) looked: StoreCache<String, Option<Looked>>,
     /// Streams that must be cut when the access they belong to ends.
     pub(super) streams: Mutex<HashMap<String, Stream>>,
     pub(super) wake: Notify,
-    changes: broadcast::Sender<BoardId>,
+    changes: broadcast::Sender<DashboardId>,
 }
 
 /// The open streams of one access.
@@ -86,11 +86,11 @@ pub(super) struct Stream {
 #[derive(Debug, Clone)]
 pub struct Standing {
     /// The dashboard.
-    pub board: Board,
+    pub board: Dashboard,
     /// The run that counts: the one that shows it, else the one on its way, else the last.
-    pub run: Option<Run>,
+    pub run: Option<DashboardRun>,
     /// A follow-up that waits for the end of that run.
-    pub next: Option<Run>,
+    pub next: Option<DashboardRun>,
     /// Whether it can be reached now.
     pub is_live: bool,
 }
@@ -98,7 +98,7 @@ pub struct Standing {
 impl Standing {
     /// Whether anything of it is not over.
     pub fn is_open(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.state != State::Over)
+        self.run.as_ref().is_some_and(|run| run.state != DashboardRunState::Over)
     }
 }
 
@@ -112,7 +112,7 @@ impl Boards {
             tries: Mutex::default(),
             used: Mutex::default(),
             tickets: Tickets::default(),
-            looked: Cache::new(MOST_ACCESSES),
+            looked: StoreCache::new(MOST_ACCESSES),
             streams: Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,
@@ -120,17 +120,21 @@ impl Boards {
     }
 
     /// Tells which dashboard has changed.
-    pub fn watch(&self) -> broadcast::Receiver<BoardId> {
+    pub fn watch(&self) -> broadcast::Receiver<DashboardId> {
         self.0.changes.subscribe()
     }
 
     /// A dashboard that someone may see.
-    pub async fn get(&self, viewer: &Viewer, id: BoardId) -> Result<Option<Standing>, StoreError> {
+    pub async fn get(
+        &self,
+        viewer: &Viewer,
+        id: DashboardId,
+    ) -> Result<Option<Standing>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let board = boards::get(&mut db, id).await?.filter(|board| !board.is_removed());
-        let seen = board.filter(|board| viewer.may(Action::SeeBoard(whose(board))).is_ok());
+        let board = dashboards::get(&mut db, id).await?.filter(|board| !board.is_removed());
+        let seen = board.filter(|board| viewer.may(Permission::SeeDashboard(whose(board))).is_ok());
         let Some(board) = seen else { return Ok(None) };
-        let last = runs::of_board(&mut db, id, LAST_RUNS).await?;
+        let last = runs::list_for_dashboard(&mut db, id, LAST_RUNS).await?;
         Ok(Some(self.standing(board, last)))
     }
 
@@ -138,9 +142,9 @@ impl Boards {
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<Standing>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
         let mut found = Vec::new();
-        for board in boards::list(&mut db, viewer.id).await? {
-            if viewer.may(Action::SeeBoard(whose(&board))).is_ok() {
-                let last = runs::of_board(&mut db, board.id, LAST_RUNS).await?;
+        for board in dashboards::list(&mut db, viewer.id).await? {
+            if viewer.may(Permission::SeeDashboard(whose(&board))).is_ok() {
+                let last = runs::list_for_dashboard(&mut db, board.id, LAST_RUNS).await?;
                 found.push(self.standing(board, last));
             }
         }
@@ -150,16 +154,16 @@ impl Boards {
     }
 
     /// What one is like whoever asks: for guests, who were let in by a link.
-    pub(super) async fn standing_of(&self, board: Board) -> Result<Standing, StoreError> {
+    pub(super) async fn standing_of(&self, board: Dashboard) -> Result<Standing, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let last = runs::of_board(&mut db, board.id, LAST_RUNS).await?;
+        let last = runs::list_for_dashboard(&mut db, board.id, LAST_RUNS).await?;
         Ok(self.standing(board, last))
     }
 
-    fn standing(&self, board: Board, last: Vec<Run>) -> Standing {
+    fn standing(&self, board: Dashboard, last: Vec<DashboardRun>) -> Standing {
         let live = lock(&self.0.live).get(&board.id).map(|live| live.run);
-        let mut open: Vec<Run> =
-            last.iter().filter(|run| run.state != State::Over).cloned().collect();
+        let mut open: Vec<DashboardRun> =
+            last.iter().filter(|run| run.state != DashboardRunState::Over).cloned().collect();
         open.reverse();
         let shown = open.iter().position(|run| Some(run.id) == live).unwrap_or(0);
         let run = if open.is_empty() { None } else { Some(open.remove(shown)) };
@@ -173,7 +177,7 @@ impl Boards {
         }
     }
 
-    pub(super) fn tell(&self, board: BoardId) {
+    pub(super) fn tell(&self, board: DashboardId) {
         // Nobody may be looking.
         let _ = self.0.changes.send(board);
     }
@@ -185,12 +189,12 @@ impl Boards {
 }
 
 /// Whose a dashboard is.
-pub const fn whose(board: &Board) -> Whose {
-    Whose { owner: Some(board.person_id), group: board.group() }
+pub const fn whose(board: &Dashboard) -> Ownership {
+    Ownership { owner: Some(board.person_id), group: board.group() }
 }
 
 /// The queue that its jobs are in.
-pub(super) const fn queue_of(board: &Board) -> QueueKey {
+pub(super) const fn queue_of(board: &Dashboard) -> QueueKey {
     QueueKey { person: board.person_id, cluster: board.cluster_id }
 }
 

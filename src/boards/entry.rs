@@ -10,15 +10,17 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Boards, Standing, Stream, lock, whose};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::shares::{Entered, GuestLink};
-use crate::auth::token::{self, Token};
-use crate::auth::{Action, AuthError, Viewer, Visitor};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::guest_links::{GuestLinkId, ViewingSession};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Viewer, Visitor};
 use crate::clock::UnixTime;
-use crate::domain::{BoardId, PersonId, SessionId};
-use crate::store::boards::accesses::{self, Access, By, NewAccess};
-use crate::store::boards::shares::{self, Share};
-use crate::store::boards::{self, Board};
+use crate::domain::{DashboardId, PersonId, SessionId};
+use crate::store::dashboards::accesses::{
+    self, DashboardAccess, DashboardAccessGrant, NewDashboardAccess,
+};
+use crate::store::dashboards::guest_links::{self, DashboardGuestLink};
+use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError};
 
 /// A ticket is used within this many seconds, or not at all.
@@ -34,7 +36,7 @@ const PERSON_FOR: i64 = 12 * 3600;
 pub(super) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
 
 struct Ticket {
-    board: BoardId,
+    board: DashboardId,
     session: SessionId,
     until: UnixTime,
 }
@@ -47,15 +49,15 @@ pub enum Who {
     /// A colleague: reading only.
     Member(PersonId),
     /// Someone with a link: reading only.
-    Guest(Box<Share>),
+    Guest(Box<DashboardGuestLink>),
 }
 
 /// What was found of an access, before it is decided.
 #[derive(Debug, Clone)]
 pub(super) struct Looked {
-    access: Access,
-    board: Board,
-    share: Option<Share>,
+    access: DashboardAccess,
+    board: Dashboard,
+    share: Option<DashboardGuestLink>,
     viewer: Option<Viewer>,
 }
 
@@ -63,7 +65,7 @@ pub(super) struct Looked {
 #[derive(Debug, Clone)]
 pub struct Pass {
     /// At which dashboard.
-    pub board: Board,
+    pub board: Dashboard,
     /// Who it is.
     pub who: Who,
     /// The word in its address.
@@ -88,15 +90,15 @@ pub enum NoEntry {
 
 impl Boards {
     /// A one-time ticket for someone who may see it.
-    pub fn ticket(&self, board: BoardId, session: SessionId) -> Result<Token, AuthError> {
-        let token = Token::generate()?;
+    pub fn ticket(&self, board: DashboardId, session: SessionId) -> Result<SecretToken, AuthError> {
+        let token = SecretToken::generate()?;
         let now = self.0.parts.clock.now();
         let mut tickets = lock(&self.0.tickets.0);
         tickets.retain(|_, ticket| now < ticket.until);
         if tickets.len() >= MOST_TICKETS {
             return Err(AuthError::Overloaded);
         }
-        tickets.insert(token.hash(), Ticket { board, session, until: now.plus(TICKET_FOR) });
+        tickets.insert(token.hash_token(), Ticket { board, session, until: now.plus(TICKET_FOR) });
         Ok(token)
     }
 
@@ -105,40 +107,40 @@ impl Boards {
         &self,
         ticket: &str,
         visitor: &Visitor,
-    ) -> Result<Option<Entered>, AuthError> {
+    ) -> Result<Option<ViewingSession>, AuthError> {
         let now = self.0.parts.clock.now();
         let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
         let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
-            self.0.parts.auth.count_wrong_link(visitor)?;
+            self.0.parts.auth.limit_link_guess(visitor)?;
             return Ok(None);
         };
         let mut db = self.0.parts.store.read().await?;
-        let is_signed_in = store::sessions::is_there(&mut db, ticket.session).await?;
+        let is_signed_in = store::sessions::exists(&mut db, ticket.session).await?;
         drop(db);
         if !is_signed_in {
             return Ok(None);
         }
-        let by = By::Session(ticket.session);
+        let by = DashboardAccessGrant::Session(ticket.session);
         let until = now.plus(PERSON_FOR);
         self.let_in(ticket.board, by, false, until, visitor).await.map(Some)
     }
 
     pub(super) async fn let_in(
         &self,
-        board: BoardId,
-        by: By,
+        board: DashboardId,
+        by: DashboardAccessGrant,
         is_locked: bool,
         until: UnixTime,
         visitor: &Visitor,
-    ) -> Result<Entered, AuthError> {
+    ) -> Result<ViewingSession, AuthError> {
         let parts = &self.0.parts;
         let now = parts.clock.now();
-        let (word, cookie) = (Token::generate()?, Token::generate()?);
-        let new = NewAccess {
-            word: word.as_str(),
-            cookie_hash: cookie.hash(),
-            board,
-            by,
+        let (word, cookie) = (SecretToken::generate()?, SecretToken::generate()?);
+        let new = NewDashboardAccess {
+            access_key: word.as_str(),
+            cookie_hash: cookie.hash_token(),
+            dashboard: board,
+            grant: by,
             is_locked,
             expires_at: until,
         };
@@ -149,29 +151,33 @@ impl Boards {
         }
         store::commit(tx).await?;
         self.tell(board);
-        Ok(Entered { word: word.as_str().to_owned(), cookie, seconds: until.since(now) })
+        Ok(ViewingSession {
+            path_token: word.as_str().to_owned(),
+            cookie,
+            lifetime_secs: until.since(now),
+        })
     }
 
     /// A guest is counted, and their coming is recorded.
     async fn count_visit(
         &self,
-        tx: &mut store::Connection,
-        board: BoardId,
-        by: By,
+        tx: &mut store::DbConnection,
+        board: DashboardId,
+        by: DashboardAccessGrant,
         visitor: &Visitor,
     ) -> Result<(), AuthError> {
-        let By::Share(id) = by else { return Ok(()) };
+        let DashboardAccessGrant::GuestLink(id) = by else { return Ok(()) };
         let now = self.0.parts.clock.now();
-        shares::note_opened(tx, id, now).await?;
-        let share = shares::get(tx, id).await?;
+        guest_links::count_opening(tx, id, now).await?;
+        let share = guest_links::get(tx, id).await?;
         if let Some(share) = share.filter(|share| share.board_id == board) {
-            let about = About {
+            let about = ActivityDetails {
                 person: Some(share.person_id),
                 subject: &share.board_title,
                 detail: &share.terms.label,
             };
-            let guest = Actor::stranger("guest", visitor);
-            record(tx, &guest, Event::BoardVisited, about, now).await?;
+            let guest = Actor::anonymous("guest", visitor);
+            record(tx, &guest, ActivityEvent::DashboardLinkOpened, about, now).await?;
         }
         Ok(())
     }
@@ -187,11 +193,11 @@ impl Boards {
     async fn decide(
         &self,
         word: &str,
-        is_theirs: impl FnOnce(&Access) -> bool,
+        is_theirs: impl FnOnce(&DashboardAccess) -> bool,
     ) -> Result<Pass, NoEntry> {
         let parts = &self.0.parts;
         let read = async || self.look_up(word).await;
-        let looked = self.0.looked.get(&parts.store, &word.to_owned(), read).await?;
+        let looked = self.0.looked.get_or_load(&parts.store, &word.to_owned(), read).await?;
         let looked = looked.as_ref().as_ref().ok_or(NoEntry::Closed)?;
         let (access, board) = (&looked.access, &looked.board);
         let now = parts.clock.now();
@@ -202,7 +208,7 @@ impl Boards {
         {
             return Err(NoEntry::Closed);
         }
-        let holds = |(seen, ends)| parts.auth.session_holds(seen, ends);
+        let holds = |(seen, ends)| parts.auth.is_session_valid(seen, ends);
         let who = match (&looked.share, &looked.viewer) {
             (Some(share), _) if share.terms.is_open(now) => Who::Guest(Box::new(share.clone())),
             // A session that has ended by its time lets nobody look, whether or not its row is gone.
@@ -210,7 +216,7 @@ impl Boards {
                 return Err(NoEntry::Closed);
             }
             (None, Some(viewer)) if viewer.id == board.person_id => Who::Owner,
-            (None, Some(viewer)) if viewer.may(Action::SeeBoard(whose(board))).is_ok() => {
+            (None, Some(viewer)) if viewer.may(Permission::SeeDashboard(whose(board))).is_ok() => {
                 Who::Member(viewer.id)
             }
             _ => return Err(NoEntry::Closed),
@@ -223,9 +229,9 @@ impl Boards {
     async fn look_up(&self, word: &str) -> Result<Option<Looked>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
         let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
-        let Some(board) = boards::get(&mut db, access.board_id).await? else { return Ok(None) };
-        let share = match access.by() {
-            Some(By::Share(id)) => shares::get(&mut db, id).await?,
+        let Some(board) = dashboards::get(&mut db, access.board_id).await? else { return Ok(None) };
+        let share = match access.grant() {
+            Some(DashboardAccessGrant::GuestLink(id)) => guest_links::get(&mut db, id).await?,
             _ => None,
         };
         let viewer = match access.person() {
@@ -244,13 +250,21 @@ impl Boards {
     ) -> Result<bool, AuthError> {
         let Who::Guest(share) = &pass.who else { return Ok(false) };
         let parts = &self.0.parts;
-        let link = GuestLink::Board(share.id);
-        let is_right =
-            parts.auth.check_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
+        let link = GuestLinkId::Dashboard(share.id);
+        let is_right = parts
+            .auth
+            .verify_passphrase(link, &share.terms.passphrase, passphrase, visitor)
+            .await?;
         if is_right {
             let mut tx = parts.store.write().await?;
             accesses::unlock(&mut tx, &pass.word).await?;
-            self.count_visit(&mut tx, pass.board.id, By::Share(share.id), visitor).await?;
+            self.count_visit(
+                &mut tx,
+                pass.board.id,
+                DashboardAccessGrant::GuestLink(share.id),
+                visitor,
+            )
+            .await?;
             store::commit(tx).await?;
         }
         Ok(is_right)

@@ -4,16 +4,20 @@ use super::Kind;
 use super::desk::{Boards, queue_of};
 use super::job::{self, Plan};
 use crate::auth::activity::Actor;
-use crate::cluster::{Known, Learnt};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
 use crate::jobs::submissions::{NotTaken, Order};
 use crate::sites::Site;
-use crate::store::boards::Board;
-use crate::store::boards::runs::{self, Run};
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::{self, DashboardRun};
 use crate::store::{self, StoreError};
 
 impl Boards {
     /// Hands a run over. Done again after a crash it is the same submission: the run's name is its form.
-    pub(super) async fn hand_over(&self, board: &Board, run: &Run) -> Result<(), StoreError> {
+    pub(super) async fn hand_over(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+    ) -> Result<(), StoreError> {
         let order = match self.order(board, run).await? {
             Ok(order) => order,
             Err(problem) => return self.end(board, run, "not-sent", &problem).await,
@@ -23,7 +27,7 @@ impl Boards {
         match parts.submissions.submit(&Actor::portal(), order).await {
             Ok(id) => {
                 let mut tx = parts.store.write().await?;
-                runs::note_submission(&mut tx, run.id, id).await?;
+                runs::set_submission(&mut tx, run.id, id).await?;
                 store::commit(tx).await?;
                 self.changed(board.id);
                 Ok(())
@@ -33,20 +37,29 @@ impl Boards {
         }
     }
 
-    async fn order(&self, board: &Board, run: &Run) -> Result<Result<Order, String>, StoreError> {
+    async fn order(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+    ) -> Result<Result<Order, String>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let line = store::lines::get(&mut db, queue_of(board).line()).await?;
+        let line = store::connections::get(&mut db, queue_of(board).line()).await?;
         let row = store::clusters::get(&mut db, board.cluster_id).await?;
         let (Some(line), Some(row)) = (line, row) else {
             return Ok(Err("There is no way to this cluster any more.".to_owned()));
         };
-        let known = Known::of(&mut db, row).await?;
-        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let known = ClusterProfile::load(&mut db, row).await?;
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
         Ok(order(board, run, &known.site, &learnt))
     }
 }
 
-fn order(board: &Board, run: &Run, site: &Site, learnt: &Learnt) -> Result<Order, String> {
+fn order(
+    board: &Dashboard,
+    run: &DashboardRun,
+    site: &Site,
+    learnt: &DiscoveredFacts,
+) -> Result<Order, String> {
     let kind: Kind = board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
     let account = account(board, site, learnt);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::USUAL);
@@ -71,7 +84,7 @@ fn order(board: &Board, run: &Run, site: &Site, learnt: &Learnt) -> Result<Order
 }
 
 /// Which project pays: the chosen one, or the first where one must be named.
-fn account(board: &Board, site: &Site, learnt: &Learnt) -> Option<String> {
+fn account(board: &Dashboard, site: &Site, learnt: &DiscoveredFacts) -> Option<String> {
     if !board.account.is_empty() {
         return Some(board.account.clone());
     }

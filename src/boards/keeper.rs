@@ -11,13 +11,13 @@ use super::reach::Reached;
 use super::state::Stage;
 use crate::auth::activity::Actor;
 use crate::clock::UnixTime;
-use crate::cluster::job_actions::{Target, Verb};
-use crate::domain::{BoardId, RunId};
+use crate::cluster::job_actions::{JobAction, JobActionTarget};
+use crate::domain::{DashboardId, DashboardRunId};
 use crate::jobs::Record;
-use crate::jobs::submissions::{State as Sent, Submission};
-use crate::slurm::job::{JobId, JobState, Stage as JobStage};
-use crate::store::boards::runs::{self, Run, State};
-use crate::store::boards::{self, Board};
+use crate::jobs::submissions::{Submission, SubmissionState as Sent};
+use crate::slurm::job::{JobId, JobStage, JobState};
+use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
+use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError};
 
 /// How often it is looked what is due.
@@ -49,7 +49,7 @@ impl Boards {
     pub async fn keep(self) {
         let parts = &self.0.parts;
         let (mut queues, mut submissions, mut lines) =
-            (parts.queues.watch(), parts.submissions.watch(), parts.lines.watch());
+            (parts.queues.watch(), parts.submissions.watch(), parts.lines.subscribe());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -76,15 +76,15 @@ impl Boards {
     /// Looks at every run that is not over.
     async fn round(&self) -> Result<(), StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let open = runs::open(&mut db).await?;
+        let open = runs::list_open(&mut db).await?;
         let mut due = Vec::new();
         for run in open {
-            if let Some(board) = boards::get(&mut db, run.board_id).await? {
+            if let Some(board) = dashboards::get(&mut db, run.board_id).await? {
                 due.push((board, run));
             }
         }
         drop(db);
-        let shown: Vec<BoardId> = lock(&self.0.live).keys().copied().collect();
+        let shown: Vec<DashboardId> = lock(&self.0.live).keys().copied().collect();
         for id in shown.into_iter().filter(|id| !due.iter().any(|(board, _)| board.id == *id)) {
             self.set_live(id, None).await;
         }
@@ -111,7 +111,7 @@ impl Boards {
     }
 
     /// Takes a run as far as it goes now.
-    async fn advance(&self, board: &Board, run: Run) -> Result<(), StoreError> {
+    async fn advance(&self, board: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
         let Some(submission) = run.submission() else {
             return if run.stop.is_empty() {
                 self.hand_over(board, &run).await
@@ -119,7 +119,7 @@ impl Boards {
                 self.end(board, &run, "stopped", "").await
             };
         };
-        if run.state == State::Asked {
+        if run.state == DashboardRunState::Asked {
             let sent = self.0.parts.submissions.get(board.person_id, submission).await?;
             return match sent {
                 Some(sent) => self.follow_submission(board, &run, &sent).await,
@@ -134,13 +134,13 @@ impl Boards {
 
     async fn follow_submission(
         &self,
-        board: &Board,
-        run: &Run,
+        board: &Dashboard,
+        run: &DashboardRun,
         sent: &Submission,
     ) -> Result<(), StoreError> {
         match sent.state {
             Sent::Accepted => {
-                self.say(run, State::Waiting, "").await?;
+                self.say(run, DashboardRunState::Waiting, "").await?;
                 self.0.parts.queues.stir(queue_of(board));
                 Ok(())
             }
@@ -152,18 +152,23 @@ impl Boards {
                     // One that may have arrived cannot be given up: it is cancelled once it is found.
                     self.0.parts.submissions.give_up(board.person_id, sent.id).await?;
                 } else if run.message != sent.problem {
-                    self.say(run, State::Asked, &sent.problem).await?;
+                    self.say(run, DashboardRunState::Asked, &sent.problem).await?;
                 }
                 Ok(())
             }
         }
     }
 
-    async fn follow_job(&self, board: &Board, run: &Run, number: u64) -> Result<(), StoreError> {
+    async fn follow_job(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        number: u64,
+    ) -> Result<(), StoreError> {
         let parts = &self.0.parts;
         let key = queue_of(board);
         let picture = parts.queues.picture(key).await?;
-        let record = picture.records.get(&JobId::whole(number)).cloned();
+        let record = picture.records.get(&JobId::without_task(number)).cloned();
         // A cluster that was set up anew counts its jobs from the beginning: an older job had this number.
         let is_this =
             |record: &Arc<Record>| record.ended().is_none_or(|at| at >= run.asked_at.plus(-SKEW));
@@ -189,9 +194,9 @@ impl Boards {
             && run.started_at() != Some(start)
         {
             let mut tx = parts.store.write().await?;
-            runs::note_started(&mut tx, run.id, start).await?;
-            if run.state == State::Waiting {
-                runs::note_state(&mut tx, run.id, State::Starting, "").await?;
+            runs::set_started(&mut tx, run.id, start).await?;
+            if run.state == DashboardRunState::Waiting {
+                runs::set_state(&mut tx, run.id, DashboardRunState::Starting, "").await?;
             }
             store::commit(tx).await?;
             self.tell(board.id);
@@ -210,8 +215,8 @@ impl Boards {
     /// Asks the run's job how far it is, at a decent pace, and connects once it is ready.
     async fn try_to_reach(
         &self,
-        board: &Board,
-        run: &Run,
+        board: &Dashboard,
+        run: &DashboardRun,
         record: &Record,
     ) -> Result<(), StoreError> {
         let is_running = record.job.state == JobState::Running;
@@ -227,7 +232,7 @@ impl Boards {
                 self.set_live(board.id, Some(live)).await;
                 let now = self.0.parts.clock.now();
                 let mut tx = self.0.parts.store.write().await?;
-                runs::note_ready(&mut tx, run.id, now).await?;
+                runs::mark_ready(&mut tx, run.id, now).await?;
                 store::commit(tx).await?;
                 lock(&self.0.tries).remove(&run.id);
                 self.changed(board.id);
@@ -243,14 +248,14 @@ impl Boards {
                     Stage::Ready(_) => String::new(),
                     _ => report.message,
                 };
-                if run.state != State::Ready && message != run.message {
-                    self.say(run, State::Starting, &message).await?;
+                if run.state != DashboardRunState::Ready && message != run.message {
+                    self.say(run, DashboardRunState::Starting, &message).await?;
                 }
                 Ok(())
             }
             Reached::Later(problem) | Reached::Unreachable(problem) => {
                 self.set_unreachable(board, run).await;
-                if problem != run.message && run.state != State::Waiting {
+                if problem != run.message && run.state != DashboardRunState::Waiting {
                     self.say(run, run.state, &problem).await?;
                 }
                 Ok(())
@@ -259,14 +264,14 @@ impl Boards {
     }
 
     /// What led through a connection that is gone leads nowhere.
-    async fn set_unreachable(&self, board: &Board, run: &Run) {
+    async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
         if self.live(board.id).is_some_and(|live| live.run == run.id) {
             self.set_live(board.id, None).await;
             self.tell(board.id);
         }
     }
 
-    fn is_turn(&self, run: RunId) -> bool {
+    fn is_turn(&self, run: DashboardRunId) -> bool {
         let now = Instant::now();
         let mut tries = lock(&self.0.tries);
         let entry = tries.entry(run).or_insert(Try { reach: None, cancel: None });
@@ -280,19 +285,19 @@ impl Boards {
     }
 
     /// Someone looks at a run.
-    pub fn touch(&self, run: RunId) {
+    pub fn touch(&self, run: DashboardRunId) {
         lock(&self.0.used).insert(run, self.0.parts.clock.now());
     }
 
     /// Writes down that it was used; one that nobody looks at for long is stopped, and its owner told.
-    async fn mind_use(&self, board: &Board, run: &Run) -> Result<(), StoreError> {
+    async fn mind_use(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
         let parts = &self.0.parts;
         let now = parts.clock.now();
         let seen = lock(&self.0.used).get(&run.id).copied();
         let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
         if seen.is_some_and(|at| at.since(run.used_at().unwrap_or(UnixTime(0))) >= WRITE_USED) {
             let mut tx = parts.store.write().await?;
-            runs::note_used(&mut tx, run.id, used).await?;
+            runs::mark_used(&mut tx, run.id, used).await?;
             store::commit(tx).await?;
         }
         let idle = i64::try_from(parts.idle.as_secs()).unwrap_or(i64::MAX);
@@ -300,8 +305,9 @@ impl Boards {
             return Ok(());
         }
         let mut tx = parts.store.write().await?;
-        if runs::note_stop(&mut tx, run.id, "idle").await? {
-            store::notices::add_board_idle(&mut tx, board.person_id, board.id, now).await?;
+        if runs::request_stop(&mut tx, run.id, "idle").await? {
+            store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now)
+                .await?;
             store::commit(tx).await?;
             parts.bell.ring(board.person_id);
             self.changed(board.id);
@@ -309,16 +315,21 @@ impl Boards {
         Ok(())
     }
 
-    async fn stop_run(&self, board: &Board, run: &Run, why: &str) -> Result<(), StoreError> {
+    async fn stop_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        why: &str,
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.parts.store.write().await?;
-        runs::note_stop(&mut tx, run.id, why).await?;
+        runs::request_stop(&mut tx, run.id, why).await?;
         store::commit(tx).await?;
         self.changed(board.id);
         Ok(())
     }
 
     /// Asks Slurm to cancel the job of a run that is to end; again if nothing came of it.
-    async fn cancel(&self, board: &Board, run: &Run, number: u64) {
+    async fn cancel(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
         let now = Instant::now();
         {
             let mut tries = lock(&self.0.tries);
@@ -330,24 +341,35 @@ impl Boards {
         }
         self.set_unreachable(board, run).await;
         let actor = Actor::portal();
-        let target = vec![Target { id: JobId::whole(number), tasks: None }];
+        let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
         let queues = &self.0.parts.queues;
-        let asked = queues.act(queue_of(board), &actor, Verb::Cancel, target, &board.cluster).await;
+        let asked =
+            queues.act(queue_of(board), &actor, JobAction::Cancel, target, &board.cluster).await;
         if let Err(error) = asked {
             tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
         }
     }
 
-    async fn say(&self, run: &Run, state: State, message: &str) -> Result<(), StoreError> {
+    async fn say(
+        &self,
+        run: &DashboardRun,
+        state: DashboardRunState,
+        message: &str,
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.parts.store.write().await?;
-        runs::note_state(&mut tx, run.id, state, message).await?;
+        runs::set_state(&mut tx, run.id, state, message).await?;
         store::commit(tx).await?;
         self.changed(run.board_id);
         Ok(())
     }
 
     /// Its job is over: why?
-    async fn end_with(&self, board: &Board, run: &Run, record: &Record) -> Result<(), StoreError> {
+    async fn end_with(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        record: &Record,
+    ) -> Result<(), StoreError> {
         let job = record.job.state;
         let was_ready = run.ready_at().is_some();
         let end = match (run.stop.as_str(), job) {
@@ -367,13 +389,13 @@ impl Boards {
     /// It has ended, or never began.
     pub(super) async fn end(
         &self,
-        board: &Board,
-        run: &Run,
+        board: &Dashboard,
+        run: &DashboardRun,
         end: &str,
         message: &str,
     ) -> Result<(), StoreError> {
         let mut tx = self.0.parts.store.write().await?;
-        runs::note_over(&mut tx, run.id, end, message, self.0.parts.clock.now()).await?;
+        runs::mark_over(&mut tx, run.id, end, message, self.0.parts.clock.now()).await?;
         store::commit(tx).await?;
         self.set_unreachable(board, run).await;
         lock(&self.0.used).remove(&run.id);

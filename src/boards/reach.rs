@@ -13,14 +13,14 @@ use super::desk::{Boards, lock, queue_of};
 use super::entry::StreamGuard;
 use super::handshake::{self, Secret};
 use super::state::{self, Door, Report, Stage};
-use crate::cluster::folders::join;
-use crate::domain::{BoardId, RunId};
+use crate::cluster::folders::join_path;
+use crate::domain::{DashboardId, DashboardRunId};
 use crate::entropy;
 use crate::proxy::{DialUpstream, ProxyLimits, Upstream};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::{self, SftpError};
-use crate::store::boards::Board;
-use crate::store::boards::runs::Run;
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::DashboardRun;
 
 /// Requests of all readers that may be under way at a time, of the connections that a dashboard takes.
 const READERS: usize = 96;
@@ -35,7 +35,7 @@ const DIALS: u32 = 3;
 #[derive(Clone)]
 pub struct Live {
     /// Which run of it.
-    pub run: RunId,
+    pub run: DashboardRunId,
     /// Where requests go.
     pub upstream: Upstream,
     /// Places for all readers together: the owner has the rest.
@@ -71,12 +71,17 @@ pub(super) enum Reached {
 
 impl Boards {
     /// Tries to reach a run on the node that Slurm names for its job.
-    pub(super) async fn reach(&self, board: &Board, run: &Run, node: Option<&str>) -> Reached {
-        let line = match self.0.parts.lines.line(queue_of(board).line()) {
+    pub(super) async fn reach(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        node: Option<&str>,
+    ) -> Reached {
+        let line = match self.0.parts.lines.connection(queue_of(board).line()) {
             Ok(line) => line,
             Err(error) => return Reached::Later(error.to_string()),
         };
-        let path = join(&run.folder, state::FILE);
+        let path = join_path(&run.folder, state::FILE);
         let bytes = match sftp::read(&line, &path, state::LONGEST).await {
             Ok(bytes) => bytes,
             Err(SftpError::Run(error)) => return Reached::Later(error.to_string()),
@@ -94,7 +99,7 @@ impl Boards {
     async fn connect(
         &self,
         line: Arc<ClusterConnection>,
-        run: &Run,
+        run: &DashboardRun,
         node: &str,
         door: &Door,
     ) -> Result<Live, String> {
@@ -124,12 +129,12 @@ impl Boards {
     }
 
     /// The way to a dashboard, if it can be reached now.
-    pub fn live(&self, board: BoardId) -> Option<Live> {
+    pub fn live(&self, board: DashboardId) -> Option<Live> {
         lock(&self.0.live).get(&board).cloned()
     }
 
     /// Takes a new way, and closes the old one.
-    pub(super) async fn set_live(&self, board: BoardId, live: Option<Live>) {
+    pub(super) async fn set_live(&self, board: DashboardId, live: Option<Live>) {
         let old = {
             let mut all = lock(&self.0.live);
             match live {
@@ -143,13 +148,13 @@ impl Boards {
     }
 
     /// Whether the connection that a way leads through still stands.
-    pub(super) fn is_sound(&self, board: &Board, live: &Live) -> bool {
-        let now = self.0.parts.lines.line(queue_of(board).line());
+    pub(super) fn is_sound(&self, board: &Dashboard, live: &Live) -> bool {
+        let now = self.0.parts.lines.connection(queue_of(board).line());
         now.is_ok_and(|line| Arc::ptr_eq(&line, &live.line))
     }
 }
 
-fn name(run: RunId) -> String {
+fn name(run: DashboardRunId) -> String {
     format!("board-{run}")
 }
 
@@ -162,7 +167,7 @@ fn dial(socket: PathBuf, secret: Secret) -> DialUpstream {
             let _turn = turns.acquire_owned().await.map_err(std::io::Error::other)?;
             for left in (0..DIALS).rev() {
                 let mut stream = UnixStream::connect(&socket).await?;
-                match handshake::shake(&mut stream, &secret, entropy::bytes()?).await {
+                match handshake::shake(&mut stream, &secret, entropy::random_bytes()?).await {
                     Ok(()) => return Ok(stream),
                     Err(error) if left == 0 || error.kind() != ErrorKind::UnexpectedEof => {
                         return Err(error);

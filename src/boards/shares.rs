@@ -2,15 +2,17 @@
 
 use super::desk::{Boards, whose};
 use super::wishes::{NotDone, found};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::shares::{Entered, GuestLink, MOST_OPEN};
-pub use crate::auth::shares::{Invitation, NotShared, Shut, USUAL_DAYS};
-use crate::auth::token::{self, Token};
-use crate::auth::{Action, AuthError, Viewer, Visitor};
-use crate::domain::{BoardId, ShareId};
-use crate::store::boards::accesses::By;
-pub use crate::store::boards::shares::Share;
-use crate::store::boards::shares::{self, NewShare};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+pub use crate::auth::guest_links::{
+    CreateGuestLinkError, DEFAULT_LINK_DAYS, GuestLinkRequest, OpenGuestLinkError,
+};
+use crate::auth::guest_links::{GuestLinkId, MAX_OPEN_LINKS, ViewingSession};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Viewer, Visitor};
+use crate::domain::{DashboardId, DashboardLinkId};
+use crate::store::dashboards::accesses::DashboardAccessGrant;
+pub use crate::store::dashboards::guest_links::DashboardGuestLink;
+use crate::store::dashboards::guest_links::{self, NewDashboardGuestLink};
 use crate::store::{self, StoreError};
 
 impl Boards {
@@ -18,76 +20,86 @@ impl Boards {
     pub async fn share(
         &self,
         actor: &Actor,
-        id: BoardId,
-        invitation: &Invitation,
-    ) -> Result<Token, NotShared> {
+        id: DashboardId,
+        invitation: &GuestLinkRequest,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
         let parts = &self.0.parts;
-        let terms = parts.auth.terms(invitation).await?;
+        let terms = parts.auth.prepare_guest_link(invitation).await?;
         let label = terms.label.as_str();
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
         let board = self.managed(&mut tx, actor, id).await.map_err(AuthError::from)?;
-        if shares::count_open(&mut tx, id, now).await? >= MOST_OPEN {
-            return Err(NotShared::TooMany);
+        if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
+            return Err(CreateGuestLinkError::TooMany);
         }
-        let new = NewShare {
-            board: id,
-            token_hash: terms.token.hash(),
+        let new = NewDashboardGuestLink {
+            dashboard: id,
+            token_hash: terms.token.hash_token(),
             label,
             passphrase: &terms.passphrase,
             expires_at: terms.expires_at,
         };
-        shares::add(&mut tx, &new, now).await?;
-        let about = About { person: Some(board.person_id), subject: &board.title, detail: label };
-        record(&mut tx, actor, Event::BoardShared, about, now).await?;
+        guest_links::add(&mut tx, &new, now).await?;
+        let about =
+            ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: label };
+        record(&mut tx, actor, ActivityEvent::DashboardLinkCreated, about, now).await?;
         store::commit(tx).await?;
         self.tell(id);
         Ok(terms.token)
     }
 
     /// The links of a dashboard, for its owner.
-    pub async fn shares(&self, viewer: &Viewer, id: BoardId) -> Result<Vec<Share>, NotDone> {
+    pub async fn shares(
+        &self,
+        viewer: &Viewer,
+        id: DashboardId,
+    ) -> Result<Vec<DashboardGuestLink>, NotDone> {
         let mut db = self.0.parts.store.read().await?;
         let board = found(&mut db, id).await?;
-        viewer.may(Action::ManageBoard(whose(&board))).map_err(|_| AuthError::Denied)?;
-        Ok(shares::of_board(&mut db, id, self.0.parts.clock.now()).await?)
+        viewer.may(Permission::ManageDashboard(whose(&board))).map_err(|_| AuthError::Denied)?;
+        Ok(guest_links::list_for_dashboard(&mut db, id, self.0.parts.clock.now()).await?)
     }
 
     /// The links that someone oversees: those of the people in groups that they lead, or of everyone.
-    pub async fn overseen(&self, viewer: &Viewer) -> Result<Vec<Share>, StoreError> {
+    pub async fn overseen(&self, viewer: &Viewer) -> Result<Vec<DashboardGuestLink>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        shares::overseen(&mut db, viewer.id, viewer.is_admin, self.0.parts.clock.now()).await
+        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.parts.clock.now())
+            .await
     }
 
     /// Takes a link back: by its owner, who leads a group of theirs, or an administrator. Who came by it is shut out.
-    pub async fn unshare(&self, actor: &Actor, id: ShareId) -> Result<BoardId, NotDone> {
+    pub async fn unshare(
+        &self,
+        actor: &Actor,
+        id: DashboardLinkId,
+    ) -> Result<DashboardId, NotDone> {
         let parts = &self.0.parts;
         let mut tx = parts.store.write().await?;
-        let share = shares::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        let share = guest_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         let board = found(&mut tx, share.board_id).await?;
-        let mut allowed = Action::ManageBoard(whose(&board));
+        let mut allowed = Permission::ManageDashboard(whose(&board));
         if actor.id != Some(board.person_id) {
-            let theirs = store::groups::of_person(&mut tx, board.person_id).await?;
+            let theirs = store::groups::list_for_person(&mut tx, board.person_id).await?;
             for group in theirs {
-                let action = Action::OverseeBoards(group.group_id);
+                let action = Permission::OverseeDashboardLinks(group.group_id);
                 if parts.auth.authorise(&mut tx, actor, action).await.is_ok() {
                     allowed = action;
                 }
             }
             // Whoever belongs to no group is overseen by the administrators alone.
-            if allowed == Action::ManageBoard(whose(&board)) {
-                allowed = Action::ManagePeople;
+            if allowed == Permission::ManageDashboard(whose(&board)) {
+                allowed = Permission::ManagePeople;
             }
         }
         parts.auth.authorise(&mut tx, actor, allowed).await?;
         let now = parts.clock.now();
-        if shares::revoke(&mut tx, id, now).await? {
-            let about = About {
+        if guest_links::revoke(&mut tx, id, now).await? {
+            let about = ActivityDetails {
                 person: Some(board.person_id),
                 subject: &board.title,
                 detail: &share.terms.label,
             };
-            record(&mut tx, actor, Event::BoardUnshared, about, now).await?;
+            record(&mut tx, actor, ActivityEvent::DashboardLinkRevoked, about, now).await?;
         }
         store::commit(tx).await?;
         self.changed(board.id);
@@ -95,25 +107,35 @@ impl Boards {
     }
 
     /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
-    pub async fn visit(&self, token: &str, visitor: &Visitor) -> Result<Entered, Shut> {
+    pub async fn visit(
+        &self,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<ViewingSession, OpenGuestLinkError> {
         let parts = &self.0.parts;
         let now = parts.clock.now();
         let hash = token::hash(token);
-        let found = shares::find(&mut *parts.store.read().await?, &hash).await?;
+        let found = guest_links::find(&mut *parts.store.read().await?, &hash).await?;
         let Some(share) = found else {
-            parts.auth.count_wrong_link(visitor)?;
-            return Err(Shut::Unknown);
+            parts.auth.limit_link_guess(visitor)?;
+            return Err(OpenGuestLinkError::Unknown);
         };
         if share.terms.revoked_at().is_some() {
-            return Err(Shut::Revoked);
+            return Err(OpenGuestLinkError::Revoked);
         }
         if !share.terms.is_open(now) {
-            return Err(Shut::Expired(share.terms.expires_at));
+            return Err(OpenGuestLinkError::Expired(share.terms.expires_at));
         }
-        parts.auth.count_opening(GuestLink::Board(share.id), visitor)?;
+        parts.auth.limit_link_opening(GuestLinkId::Dashboard(share.id), visitor)?;
         let is_locked = share.terms.asks_passphrase();
         let entered = self
-            .let_in(share.board_id, By::Share(share.id), is_locked, share.terms.expires_at, visitor)
+            .let_in(
+                share.board_id,
+                DashboardAccessGrant::GuestLink(share.id),
+                is_locked,
+                share.terms.expires_at,
+                visitor,
+            )
             .await?;
         Ok(entered)
     }

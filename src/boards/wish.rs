@@ -2,7 +2,7 @@
 
 use super::Kind;
 use super::wishes::{LONGEST, NotDone, SHORTEST};
-use crate::domain::{ClusterId, Label, PersonId};
+use crate::domain::{ClusterId, DisplayName, PersonId};
 
 /// So many places may one show.
 pub const MOST_PLACES: usize = 12;
@@ -29,7 +29,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    pub(super) fn check(&self) -> Result<Label, NotDone> {
+    pub(super) fn check(&self) -> Result<DisplayName, NotDone> {
         if self.form.trim().is_empty() || self.form.len() > 100 {
             return Err(NotDone::Form);
         }

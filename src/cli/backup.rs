@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::{open, open_existing};
+use super::{open_app, open_existing_app};
 use crate::app::{self, files};
-use crate::auth::Event;
-use crate::auth::activity::{About, Actor, record};
+use crate::auth::ActivityEvent;
+use crate::auth::activity::{ActivityDetails, Actor, record};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::store;
-use crate::store::backup::Inspection;
+use crate::store::backup::BackupInspection;
 use crate::vault::Vault;
 
 #[derive(Debug, Args)]
@@ -38,8 +38,8 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
     if args.file.exists() {
         bail!("{} exists already. Choose another name; nothing was written.", args.file.display());
     }
-    let app = open_existing(config).await?;
-    let draft = beside(&args.file, "partial");
+    let app = open_existing_app(config).await?;
+    let draft = sibling_path(&args.file, "partial");
     let _ = fs::remove_file(&draft);
     // Ours from the first byte: in a folder that others may write to, someone could have put a file there.
     fs::OpenOptions::new()
@@ -69,18 +69,18 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     if !args.file.exists() {
         bail!("There is no file {}. Nothing was changed.", args.file.display());
     }
-    let found = inspect(&args.file).await?;
+    let found = inspect_backup(&args.file).await?;
     let key_file = config.data_dir.join(files::MASTER_KEY);
     if !key_file.exists()
-        && app::key_source(&config.data_dir) == app::KeySource::File(key_file.clone())
+        && app::master_key_source(&config.data_dir) == app::MasterKeySource::File(key_file.clone())
     {
         bail!(
             "The master key is missing. Put the key that belongs to this backup at {} (mode 600) and run the command again. Nothing was changed.",
             key_file.display()
         );
     }
-    let vault = Vault::new(app::master_key::master_key(&config.data_dir)?);
-    if found.key_check.is_none_or(|check| check != app::key_check(&vault)) {
+    let vault = Vault::new(app::master_key::load_or_create_master_key(&config.data_dir)?);
+    if found.key_check.is_none_or(|check| check != app::compute_key_check(&vault)) {
         bail!(
             "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."
         );
@@ -92,12 +92,18 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
             target.display()
         );
     }
-    replace(&args.file, &target)?;
-    let app = open(config).await?;
+    replace_database(&args.file, &target)?;
+    let app = open_app(config).await?;
     let mut tx = app.store.write().await?;
-    store::backup::forget_sign_ins(&mut tx).await?;
-    record(&mut tx, &Actor::command_line(), Event::Restored, About::default(), app.clock.now())
-        .await?;
+    store::backup::delete_sign_ins(&mut tx).await?;
+    record(
+        &mut tx,
+        &Actor::command_line(),
+        ActivityEvent::Restored,
+        ActivityDetails::default(),
+        app.clock.now(),
+    )
+    .await?;
     store::commit(tx).await?;
     app.store.close().await;
     say!("Restored {} people from {}.", found.people, args.file.display());
@@ -105,19 +111,19 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     Ok(())
 }
 
-async fn inspect(file: &Path) -> anyhow::Result<Inspection> {
+async fn inspect_backup(file: &Path) -> anyhow::Result<BackupInspection> {
     let found = store::backup::inspect(file).await.with_context(|| {
         format!("{} could not be read as a backup; nothing was changed", file.display())
     })?;
-    if !found.intact {
+    if !found.is_intact {
         bail!("{} is damaged. Nothing was changed; use another backup.", file.display());
     }
     Ok(found)
 }
 
 /// Copied under another name first: until the copy is whole, the present database stays in its place.
-fn replace(backup: &Path, target: &Path) -> anyhow::Result<()> {
-    let draft = beside(target, "restoring");
+fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
+    let draft = sibling_path(target, "restoring");
     let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
     if let Err(error) = copied {
         let _ = fs::remove_file(&draft);
@@ -125,15 +131,15 @@ fn replace(backup: &Path, target: &Path) -> anyhow::Result<()> {
             .context("The backup could not be copied into the data folder; nothing was changed");
     }
     if target.exists() {
-        set_aside(target)?;
+        move_database_aside(target)?;
     }
     fs::rename(&draft, target)?;
     Ok(())
 }
 
 /// Keeps the present database, write-ahead log included, under another name.
-fn set_aside(target: &Path) -> anyhow::Result<()> {
-    let kept = beside(target, &format!("before-{}", Clock::system().now().0));
+fn move_database_aside(target: &Path) -> anyhow::Result<()> {
+    let kept = sibling_path(target, &format!("before-{}", Clock::system().now().0));
     for suffix in ["", "-wal", "-shm"] {
         let (from, to) = (with_suffix(target, suffix), with_suffix(&kept, suffix));
         if from.exists() {
@@ -144,7 +150,7 @@ fn set_aside(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn beside(path: &Path, word: &str) -> PathBuf {
+fn sibling_path(path: &Path, word: &str) -> PathBuf {
     with_suffix(path, &format!(".{word}"))
 }
 

@@ -2,36 +2,36 @@
 
 use clap::Args;
 
-use super::open_existing;
-use super::user::{RoleArg, group_named};
+use super::open_existing_app;
+use super::user::{GroupRoleArg, find_or_create_group};
 use crate::auth::activity::Actor;
-use crate::auth::links::INVITATION_DAYS_MOST;
+use crate::auth::one_time_links::MAX_INVITATION_DAYS;
 use crate::config::Config;
-use crate::domain::Label;
+use crate::domain::DisplayName;
 
 #[derive(Debug, Args)]
 pub(super) struct InviteArgs {
     /// The group they are invited into; it is created if it does not exist.
     #[arg(long)]
-    group: Label,
+    group: DisplayName,
     /// What they will be in the group.
-    #[arg(long, value_enum, default_value_t = RoleArg::Member)]
-    role: RoleArg,
+    #[arg(long, value_enum, default_value_t = GroupRoleArg::Member)]
+    role: GroupRoleArg,
     /// Who it is for: a note for the list of invitations.
     #[arg(long = "for", value_name = "WHO")]
-    label: Option<Label>,
+    label: Option<DisplayName>,
     /// Days the link works.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=INVITATION_DAYS_MOST))]
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=MAX_INVITATION_DAYS))]
     days: i64,
 }
 
 pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> {
-    let app = open_existing(config).await?;
-    let group = group_named(&app, &args.group).await?;
-    let label = args.label.as_ref().map_or("", Label::as_str);
+    let app = open_existing_app(config).await?;
+    let group = find_or_create_group(&app, &args.group).await?;
+    let label = args.label.as_ref().map_or("", DisplayName::as_str);
     let token = app
         .auth
-        .invite(&Actor::command_line(), (group, args.role.into()), label, args.days)
+        .create_invitation(&Actor::command_line(), (group, args.role.into()), label, args.days)
         .await?;
     say!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
     eprintln!("The link works once, for {} days.", args.days);

@@ -24,24 +24,24 @@ mod backup;
 mod cluster;
 mod doctor;
 mod invite;
+mod maintenance;
 mod serve;
-mod upkeep;
 mod user;
 
 /// Portolan: a web portal to your group's Slurm clusters.
 #[derive(Debug, Parser)]
 #[command(version, about)]
-pub struct Cli {
+pub struct CliArgs {
     /// The configuration file. Without one, defaults and PORTOLAN_* variables are used.
     #[arg(long, global = true, env = "PORTOLAN_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run the portal.
     Serve,
     /// Accounts: add, change the password of, switch off and on, list.
@@ -71,38 +71,38 @@ enum Command {
 
 /// Where a new password comes from.
 #[derive(Debug, Args)]
-struct PasswordSource {
+struct PasswordArgs {
     /// Read the password from the first line of standard input instead of asking twice on the terminal.
     #[arg(long)]
     password_stdin: bool,
 }
 
 /// Does what the command line says.
-pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
     forbid_core_dumps();
-    keep_files_private();
-    if let Command::Doctor(args) = &cli.command {
-        return runtime()?.block_on(doctor::run(cli.config.as_deref(), args));
+    restrict_umask();
+    if let CliCommand::Doctor(args) = &cli.command {
+        return build_runtime()?.block_on(doctor::run(cli.config.as_deref(), args));
     }
     let config = Config::load(cli.config.as_deref(), std::env::vars())?;
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     runtime.block_on(async {
         match cli.command {
-            Command::Serve => serve::run(config).await,
-            Command::User(command) => user::run(config, command).await,
-            Command::Invite(args) => invite::run(config, args).await,
-            Command::Cluster(command) => cluster::run(config, command).await,
-            Command::Backup(args) => backup::backup(config, args).await,
-            Command::Restore(args) => backup::restore(config, args).await,
-            Command::RotateMasterKey => upkeep::rotate_master_key(config).await,
-            Command::HangUp => upkeep::hang_up(config).await,
-            Command::Doctor(_) => Ok(()),
+            CliCommand::Serve => serve::run(config).await,
+            CliCommand::User(command) => user::run(config, command).await,
+            CliCommand::Invite(args) => invite::run(config, args).await,
+            CliCommand::Cluster(command) => cluster::run(config, command).await,
+            CliCommand::Backup(args) => backup::backup(config, args).await,
+            CliCommand::Restore(args) => backup::restore(config, args).await,
+            CliCommand::RotateMasterKey => maintenance::rotate_master_key(config).await,
+            CliCommand::HangUp => maintenance::close_connections(config).await,
+            CliCommand::Doctor(_) => Ok(()),
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+fn build_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -117,17 +117,17 @@ fn forbid_core_dumps() {
 }
 
 /// Whatever this program writes (database, key, backups) is for its own user alone.
-fn keep_files_private() {
+fn restrict_umask() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
 /// Opens an installation that must be there: a command given without its settings must not make a new one.
-async fn open_existing(config: Config) -> anyhow::Result<AppState> {
-    refuse_missing(&config)?;
-    open(config).await
+async fn open_existing_app(config: Config) -> anyhow::Result<AppState> {
+    require_installation(&config)?;
+    open_app(config).await
 }
 
-fn refuse_missing(config: &Config) -> anyhow::Result<()> {
+fn require_installation(config: &Config) -> anyhow::Result<()> {
     let database = config.data_dir.join(crate::app::files::DATABASE);
     if !database.exists() {
         bail!(
@@ -139,11 +139,11 @@ fn refuse_missing(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Opens the installation, making it if it is missing.
-async fn open(config: Config) -> anyhow::Result<AppState> {
+async fn open_app(config: Config) -> anyhow::Result<AppState> {
     App::open(config, Clock::system()).await
 }
 
-impl PasswordSource {
+impl PasswordArgs {
     fn read(&self) -> anyhow::Result<SecretString> {
         if self.password_stdin {
             let mut line = String::new();

@@ -1,25 +1,25 @@
 //! `portolan serve`: runs the portal until it is told to stop.
 
-use crate::app::{self, App, AppState, Listeners};
+use crate::app::{self, App, AppState, PortalListeners};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::{health, telemetry};
 
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
-    telemetry::start_log(&config.log).map_err(anyhow::Error::msg)?;
+    telemetry::init_logging(&config.log).map_err(anyhow::Error::msg)?;
     app::prepare_data_dir(&config.data_dir)?;
     let _lock = app::lock_data_dir(&config.data_dir)?;
     let app = App::open(config, Clock::system()).await?;
-    let listeners = Listeners::bind(&app.config).await?;
-    greet(&app).await?;
+    let listeners = PortalListeners::bind_listener(&app.config).await?;
+    log_startup(&app).await?;
     tokio::spawn(stop_on_signal(app.clone()));
     app::serve(app, listeners).await?;
     tracing::info!("The portal has stopped");
     Ok(())
 }
 
-async fn greet(app: &AppState) -> anyhow::Result<()> {
-    for problem in health::problems(app).await {
+async fn log_startup(app: &AppState) -> anyhow::Result<()> {
+    for problem in health::find_problems(app).await {
         tracing::warn!("{problem}");
     }
     tracing::info!(
@@ -30,7 +30,7 @@ async fn greet(app: &AppState) -> anyhow::Result<()> {
         data = %app.config.data_dir.display(),
         "The portal is ready"
     );
-    if let Some(token) = app.auth.setup_link().await? {
+    if let Some(token) = app.auth.create_setup_link().await? {
         let link = app.config.portal.public_url.join(&format!("/setup/{}", token.as_str()));
         tracing::info!(
             "Nobody has an account yet. Open this link to become the administrator; it works once, for 24 hours: {link}"

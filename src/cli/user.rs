@@ -3,26 +3,26 @@
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{PasswordSource, open, open_existing};
+use super::{PasswordArgs, open_app, open_existing_app};
 use crate::app::AppState;
 use crate::auth::AuthError;
 use crate::auth::activity::Actor;
-use crate::auth::links::NewPerson;
-use crate::auth::people::AccountState;
+use crate::auth::one_time_links::NewPerson;
+use crate::auth::people::PortalAccountState;
 use crate::config::Config;
-use crate::domain::{GroupId, Label, Role, SignInName};
+use crate::domain::{DisplayName, GroupId, GroupRole, SignInName};
 use crate::store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
     /// Add an account.
-    Add(AddArgs),
+    Add(AddUserArgs),
     /// Set a new password; every session of the account ends, and its SSH keys are deleted.
     Passwd {
         /// The name they sign in with.
         name: SignInName,
         #[command(flatten)]
-        password: PasswordSource,
+        password: PasswordArgs,
     },
     /// Switch an account off; every session of it ends.
     Disable {
@@ -52,38 +52,38 @@ pub(super) enum UserCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AddArgs {
+pub(super) struct AddUserArgs {
     /// The name they sign in with.
     name: SignInName,
     /// The name others see; the sign-in name if left out.
     #[arg(long)]
-    display_name: Option<Label>,
+    display_name: Option<DisplayName>,
     /// Make them an administrator of the portal.
     #[arg(long)]
     admin: bool,
     /// The group they belong to; it is created if it does not exist.
     #[arg(long)]
-    group: Option<Label>,
+    group: Option<DisplayName>,
     /// What they are in the group.
-    #[arg(long, value_enum, default_value_t = RoleArg::Member, requires = "group")]
-    role: RoleArg,
+    #[arg(long, value_enum, default_value_t = GroupRoleArg::Member, requires = "group")]
+    role: GroupRoleArg,
     #[command(flatten)]
-    password: PasswordSource,
+    password: PasswordArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum RoleArg {
+pub(super) enum GroupRoleArg {
     /// Leads the group.
     Pi,
     /// Belongs to the group.
     Member,
 }
 
-impl From<RoleArg> for Role {
-    fn from(role: RoleArg) -> Self {
+impl From<GroupRoleArg> for GroupRole {
+    fn from(role: GroupRoleArg) -> Self {
         match role {
-            RoleArg::Pi => Self::Pi,
-            RoleArg::Member => Self::Member,
+            GroupRoleArg::Pi => Self::Pi,
+            GroupRoleArg::Member => Self::Member,
         }
     }
 }
@@ -92,15 +92,16 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
     let actor = Actor::command_line();
     // An account may be the first thing there is; everything else is about what exists.
     let app = match &command {
-        UserCommand::Add(_) => open(config).await?,
-        _ => open_existing(config).await?,
+        UserCommand::Add(_) => open_app(config).await?,
+        _ => open_existing_app(config).await?,
     };
     match command {
-        UserCommand::Add(args) => add(&app, args).await,
+        UserCommand::Add(args) => add_user(&app, args).await,
         UserCommand::Passwd { name, password } => {
-            let person = find(&app, &name).await?;
+            let person = find_person(&app, &name).await?;
             let password = password.read()?;
-            let keys = store::keys::of_person(&mut *app.store.read().await?, person.id).await?;
+            let keys =
+                store::keys::list_for_person(&mut *app.store.read().await?, person.id).await?;
             app.auth
                 .set_password(&actor, &name, &password)
                 .await
@@ -112,45 +113,48 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
             Ok(())
         }
         UserCommand::Disable { name } => {
-            let person = find(&app, &name).await?;
-            last_admin(&name, app.auth.set_state(&actor, person.id, AccountState::Disabled).await)?;
+            let person = find_person(&app, &name).await?;
+            explain_last_admin(
+                &name,
+                app.auth.set_account_state(&actor, person.id, PortalAccountState::Disabled).await,
+            )?;
             say!("{name} is switched off. Every session of theirs was ended.");
             Ok(())
         }
         UserCommand::Enable { name } => {
-            let person = find(&app, &name).await?;
-            app.auth.set_state(&actor, person.id, AccountState::Active).await?;
+            let person = find_person(&app, &name).await?;
+            app.auth.set_account_state(&actor, person.id, PortalAccountState::Active).await?;
             say!("{name} can sign in again.");
             Ok(())
         }
         UserCommand::SecondFactorOff { name } => {
-            let person = find(&app, &name).await?;
+            let person = find_person(&app, &name).await?;
             app.auth.remove_second_factor(&actor, person.id).await?;
             say!("The second factor of {name} is off. Their password alone opens the account now.");
             Ok(())
         }
         UserCommand::Admin { name, revoke } => {
-            let person = find(&app, &name).await?;
-            last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
+            let person = find_person(&app, &name).await?;
+            explain_last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
             say!("{name} is {} an administrator.", if revoke { "no longer" } else { "now" });
             Ok(())
         }
-        UserCommand::List => list(&app).await,
+        UserCommand::List => list_users(&app).await,
     }
 }
 
-async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
+async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     let display_name = match args.display_name {
         Some(name) => name,
         None => args.name.as_str().parse()?,
     };
     let new = NewPerson { name: args.name, display_name, password: args.password.read()? };
-    crate::auth::password::check(&new.password, &new.name)?;
-    if app.auth.person_named(&new.name).await.is_ok() {
+    crate::auth::password::check_rules(&new.password, &new.name)?;
+    if app.auth.find_person(&new.name).await.is_ok() {
         bail!("There is an account called {} already. Nothing was changed.", new.name);
     }
     let place = match &args.group {
-        Some(group) => Some((group_named(app, group).await?, args.role.into())),
+        Some(group) => Some((find_or_create_group(app, group).await?, args.role.into())),
         None => None,
     };
     match app.auth.add_account(&Actor::command_line(), &new, args.admin, place).await {
@@ -164,8 +168,11 @@ async fn add(app: &AppState, args: AddArgs) -> anyhow::Result<()> {
 }
 
 /// The group of this name, made if it is missing.
-pub(super) async fn group_named(app: &AppState, name: &Label) -> anyhow::Result<GroupId> {
-    let found = store::groups::by_name(&mut *app.store.read().await?, name).await?;
+pub(super) async fn find_or_create_group(
+    app: &AppState,
+    name: &DisplayName,
+) -> anyhow::Result<GroupId> {
+    let found = store::groups::find_by_name(&mut *app.store.read().await?, name).await?;
     if let Some(group) = found {
         return Ok(group);
     }
@@ -174,8 +181,8 @@ pub(super) async fn group_named(app: &AppState, name: &Label) -> anyhow::Result<
     Ok(group)
 }
 
-async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people::Person> {
-    match app.auth.person_named(name).await {
+async fn find_person(app: &AppState, name: &SignInName) -> anyhow::Result<store::people::Person> {
+    match app.auth.find_person(name).await {
         Err(AuthError::NotFound) => {
             bail!("There is no account called {name}. See: portolan user list")
         }
@@ -183,7 +190,7 @@ async fn find(app: &AppState, name: &SignInName) -> anyhow::Result<store::people
     }
 }
 
-fn last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
+fn explain_last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
     match result {
         Err(AuthError::LastAdmin) => bail!(
             "{name} is the last administrator who can sign in. Make another one first: portolan user admin NAME"
@@ -192,7 +199,7 @@ fn last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Resul
     }
 }
 
-async fn list(app: &AppState) -> anyhow::Result<()> {
+async fn list_users(app: &AppState) -> anyhow::Result<()> {
     let people = store::people::list(&mut *app.store.read().await?).await?;
     if people.is_empty() {
         say!("Nobody has an account yet. Start the portal and open the set-up link from its log.");

@@ -1,18 +1,18 @@
 //! What administrators decide: which clusters there are, what they are like, and which host keys are believed.
 
-use super::known::{Known, hops};
-use super::lines::Lines;
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, AuthError};
-use crate::domain::{ClusterId, HostName, Label};
+use super::cluster_profile::{ClusterProfile, hops};
+use super::connection_pool::ConnectionPool;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
+use crate::domain::{ClusterId, DisplayName, HostName};
 use crate::sites::{Site, SiteError};
 use crate::ssh::host_keys::{self, HostKey, HostKeyScanError};
-use crate::store::clusters::{Description, Pin};
+use crate::store::clusters::{ClusterDescription, PinnedHostKey};
 use crate::store::{self, StoreError};
 
 /// Why a decision was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ClusterChangeError {
     /// The description cannot be used.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -21,7 +21,7 @@ pub enum Refused {
     Title(&'static str),
     /// There is a cluster of this short name.
     #[error("There is a cluster with this short name already.")]
-    Taken,
+    SlugTaken,
     /// No host key was given for one of its hosts.
     #[error("At least one host key of each host must be pinned.")]
     NoHostKey,
@@ -34,7 +34,7 @@ pub enum Refused {
 }
 
 /// One of a cluster's hosts with the keys it shows.
-pub struct Scanned {
+pub struct ScannedHost {
     /// `login`, `jump` or `robot`.
     pub hop: &'static str,
     /// The host.
@@ -47,15 +47,15 @@ pub struct Scanned {
     pub published: Vec<String>,
 }
 
-impl Scanned {
+impl ScannedHost {
     /// Whether one of the keys it shows is a published one.
-    pub fn is_as_published(&self) -> bool {
+    pub fn has_published_key(&self) -> bool {
         self.shown.as_ref().is_ok_and(|keys| keys.iter().any(|key| self.is_published(key)))
     }
 
     /// Whether the centre publishes other keys than the host shows.
-    pub fn differs(&self) -> bool {
-        !self.published.is_empty() && self.shown.is_ok() && !self.is_as_published()
+    pub fn is_mismatch(&self) -> bool {
+        !self.published.is_empty() && self.shown.is_ok() && !self.has_published_key()
     }
 
     /// Whether a key is a published one.
@@ -65,17 +65,17 @@ impl Scanned {
 }
 
 /// Asks each host of a site for its keys. A host behind a jump host cannot be asked from here.
-pub async fn scan(site: &Site) -> Vec<Scanned> {
+pub async fn scan_hosts(site: &Site) -> Vec<ScannedHost> {
     let mut scanned = Vec::new();
-    for (hop, host, port, published) in hosts(site) {
+    for (hop, host, port, published) in hosts_to_pin(site) {
         let shown = host_keys::scan(&host, port).await;
-        scanned.push(Scanned { hop, host, port, shown, published });
+        scanned.push(ScannedHost { hop, host, port, shown, published });
     }
     scanned
 }
 
 /// The hosts of a site whose keys must be pinned.
-pub fn hosts(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String>)> {
+pub fn hosts_to_pin(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String>)> {
     let words = |fingerprints: &[crate::sites::HostKeyFingerprint]| {
         fingerprints.iter().map(|fingerprint| fingerprint.as_str().to_owned()).collect::<Vec<_>>()
     };
@@ -89,56 +89,59 @@ pub fn hosts(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String>)> {
     if let Some(robot) = &site.automation
         && let Some(host) = robot.hosts.first()
     {
-        hosts.push((hops::ROBOT, host.0.clone(), robot.port, words(&robot.fingerprints)));
+        hosts.push((hops::AUTOMATION, host.0.clone(), robot.port, words(&robot.fingerprints)));
     }
     hosts
 }
 
-impl Lines {
+impl ConnectionPool {
     /// Adds a cluster with its pinned host keys.
     pub async fn add_cluster(
         &self,
         actor: &Actor,
         site: &Site,
-        pins: &[Pin],
-    ) -> Result<ClusterId, Refused> {
-        refuse_unpinned(site, pins)?;
-        let (title, json) = (title(site)?, site.to_json()?);
+        pins: &[PinnedHostKey],
+    ) -> Result<ClusterId, ClusterChangeError> {
+        check_pins(site, pins)?;
+        let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let now = self.0.clock.now();
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
-        let what = Description { title: &title, host: &host.0, port: site.login.port, site: &json };
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let what =
+            ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
-            Err(StoreError::Taken) => return Err(Refused::Taken),
+            Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
         };
-        store::clusters::pin(&mut tx, id, pins, now).await?;
-        self.note(&mut tx, actor, Event::ClusterAdded, site.name.as_str()).await?;
+        store::clusters::replace_host_keys(&mut tx, id, pins, now).await?;
+        self.record_change(&mut tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
         store::commit(tx).await?;
         Ok(id)
     }
 
     /// Changes what is known of a cluster. Where it leads elsewhere, its connections are closed.
-    pub async fn change_cluster(
+    pub async fn update_cluster(
         &self,
         actor: &Actor,
-        known: &Known,
+        known: &ClusterProfile,
         site: &Site,
-        pins: Option<&[Pin]>,
-    ) -> Result<(), Refused> {
-        let (title, json) = (title(site)?, site.to_json()?);
+        pins: Option<&[PinnedHostKey]>,
+    ) -> Result<(), ClusterChangeError> {
+        let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
-        let what = Description { title: &title, host: &host.0, port: site.login.port, site: &json };
-        store::clusters::describe(&mut tx, known.row.id, &what).await?;
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let what =
+            ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
+        store::clusters::update(&mut tx, known.row.id, &what).await?;
         if let Some(pins) = pins {
-            refuse_unpinned(site, pins)?;
-            store::clusters::pin(&mut tx, known.row.id, pins, self.0.clock.now()).await?;
+            check_pins(site, pins)?;
+            store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.clock.now())
+                .await?;
             store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         }
-        self.note(&mut tx, actor, Event::ClusterChanged, &known.row.slug).await?;
+        self.record_change(&mut tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
         store::commit(tx).await?;
         if pins.is_some() {
             self.set_alarm(known.row.id, false);
@@ -151,15 +154,16 @@ impl Lines {
     pub async fn set_retired(
         &self,
         actor: &Actor,
-        known: &Known,
+        known: &ClusterProfile,
         retired: bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ClusterChangeError> {
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let at = retired.then(|| self.0.clock.now());
         store::clusters::set_retired(&mut tx, known.row.id, at).await?;
-        let event = if retired { Event::ClusterRetired } else { Event::ClusterRestored };
-        self.note(&mut tx, actor, event, &known.row.slug).await?;
+        let event =
+            if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
+        self.record_change(&mut tx, actor, event, &known.row.slug).await?;
         store::commit(tx).await?;
         if retired {
             self.close_cluster(known.row.id).await;
@@ -168,11 +172,15 @@ impl Lines {
     }
 
     /// Forgets a cluster that is out of use.
-    pub async fn remove_cluster(&self, actor: &Actor, known: &Known) -> Result<(), Refused> {
+    pub async fn remove_cluster(
+        &self,
+        actor: &Actor,
+        known: &ClusterProfile,
+    ) -> Result<(), ClusterChangeError> {
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::remove(&mut tx, known.slug()).await?;
-        self.note(&mut tx, actor, Event::ClusterRemoved, &known.row.slug).await?;
+        self.record_change(&mut tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
         store::commit(tx).await?;
         self.close_cluster(known.row.id).await;
         Ok(())
@@ -182,15 +190,15 @@ impl Lines {
     pub async fn pin_host_keys(
         &self,
         actor: &Actor,
-        known: &Known,
-        pins: &[Pin],
-    ) -> Result<(), Refused> {
-        refuse_unpinned(&known.site, pins)?;
+        known: &ClusterProfile,
+        pins: &[PinnedHostKey],
+    ) -> Result<(), ClusterChangeError> {
+        check_pins(&known.site, pins)?;
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
-        store::clusters::pin(&mut tx, known.row.id, pins, self.0.clock.now()).await?;
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.clock.now()).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.note(&mut tx, actor, Event::HostKeysPinned, &known.row.slug).await?;
+        self.record_change(&mut tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
         store::commit(tx).await?;
         self.set_alarm(known.row.id, false);
         self.close_cluster(known.row.id).await;
@@ -198,39 +206,45 @@ impl Lines {
     }
 
     /// The alarm was false: the pinned keys stay, connections go on.
-    pub async fn end_alarm(&self, actor: &Actor, known: &Known) -> Result<(), Refused> {
+    pub async fn end_alarm(
+        &self,
+        actor: &Actor,
+        known: &ClusterProfile,
+    ) -> Result<(), ClusterChangeError> {
         let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Action::ManageClusters).await?;
+        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.note(&mut tx, actor, Event::HostKeyAlarmEnded, &known.row.slug).await?;
+        self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug)
+            .await?;
         store::commit(tx).await?;
         self.set_alarm(known.row.id, false);
         Ok(())
     }
 
-    async fn note(
+    async fn record_change(
         &self,
-        db: &mut store::Connection,
+        db: &mut store::DbConnection,
         actor: &Actor,
-        event: Event,
+        event: ActivityEvent,
         slug: &str,
     ) -> Result<(), StoreError> {
-        let about = About { subject: slug, ..About::default() };
+        let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };
         record(db, actor, event, about, self.0.clock.now()).await
     }
 }
 
-fn title(site: &Site) -> Result<Label, Refused> {
-    site.title.parse().map_err(|error: crate::domain::NameError| Refused::Title(error.0))
+fn parse_title(site: &Site) -> Result<DisplayName, ClusterChangeError> {
+    site.title.parse().map_err(|error: crate::domain::NameError| ClusterChangeError::Title(error.0))
 }
 
 /// The login host and the host before it must be pinned; the automation host may be pinned later.
-fn refuse_unpinned(site: &Site, pins: &[Pin]) -> Result<(), Refused> {
+fn check_pins(site: &Site, pins: &[PinnedHostKey]) -> Result<(), ClusterChangeError> {
     let pinned =
         |hop: &str| pins.iter().any(|(of, line)| of == hop && HostKey::parse(line).is_some());
-    let missing = hosts(site).iter().any(|(hop, ..)| *hop != hops::ROBOT && !pinned(hop));
+    let missing =
+        hosts_to_pin(site).iter().any(|(hop, ..)| *hop != hops::AUTOMATION && !pinned(hop));
     if missing || pins.iter().any(|(_, line)| HostKey::parse(line).is_none()) {
-        return Err(Refused::NoHostKey);
+        return Err(ClusterChangeError::NoHostKey);
     }
     Ok(())
 }

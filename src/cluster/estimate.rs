@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::nonce;
-use crate::slurm::test_only::{self, Answer};
+use crate::slurm::test_only::{self, TestOnlyAnswer};
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 /// Each question is answered within this time, or counts as not answered.
-const WITHIN: Duration = Duration::from_secs(10);
+const ESTIMATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The scheduler works through its plan for each: no more at a time.
-pub const MOST: usize = 8;
-const MOST_OUTPUT: usize = 256 * 1024;
+pub const MAX_VARIANTS: usize = 8;
+const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 /// Reads the script once and asks for each list of words: how many, then the words. In a subshell, those of one list
 /// are moved behind the rest, and the rest is dropped. Values come as arguments only; no text is made from them.
-const ASK: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; script=$(cat; echo x); script=${script%x}; \
+const ESTIMATE_SCRIPT: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; script=$(cat; echo x); script=${script%x}; \
     while [ $# -gt 0 ]; do n=$1; shift; echo \"$mark\"; echo \"$mark\" >&2; \
     ( rest=$(($# - n)); while [ $n -gt 0 ]; do set -- \"$@\" \"$1\"; shift; n=$((n - 1)); done; shift $rest; \
     printf %s \"$script\" | timeout -k 5 \"$within\" sbatch --test-only \"$@\" ); \
@@ -24,44 +24,47 @@ const ASK: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; scr
 
 /// Asks for a script with each of these lists of options, which count more than those in the script. Answers come in
 /// their order; beyond [`MOST`] nothing is asked.
-pub async fn estimate(
+pub async fn estimate_starts(
     line: &Arc<ClusterConnection>,
     script: &str,
     variants: &[Vec<String>],
-) -> Result<Vec<Answer>, RunCommandError> {
-    let variants = &variants[..variants.len().min(MOST)];
+) -> Result<Vec<TestOnlyAnswer>, RunCommandError> {
+    let variants = &variants[..variants.len().min(MAX_VARIANTS)];
     if variants.is_empty() {
         return Ok(Vec::new());
     }
     let marks = nonce()?;
-    let output = line.run(command(&marks, script, variants), CallUrgency::Interactive).await?;
-    let mut answers: Vec<Answer> = output
+    let output =
+        line.run(estimate_command(&marks, script, variants), CallUrgency::Interactive).await?;
+    let mut answers: Vec<TestOnlyAnswer> = output
         .split_batch(&marks)
         .into_iter()
         .map(|part| {
             let part = part?;
-            Some(test_only::read(&part.stderr_text(), part.code))
+            Some(test_only::parse_test_only(&part.stderr_text(), part.code))
         })
-        .map(|answer| answer.unwrap_or(Answer::Unclear))
+        .map(|answer| answer.unwrap_or(TestOnlyAnswer::Unclear))
         .collect();
-    answers.resize(variants.len(), Answer::Unclear);
+    answers.resize(variants.len(), TestOnlyAnswer::Unclear);
     Ok(answers)
 }
 
-fn command(marks: &str, script: &str, variants: &[Vec<String>]) -> RemoteCommand {
-    let each = WITHIN.as_secs();
-    let mut words = vec!["-c".to_owned(), ASK.to_owned(), "sh".to_owned(), marks.to_owned()];
+fn estimate_command(marks: &str, script: &str, variants: &[Vec<String>]) -> RemoteCommand {
+    let each = ESTIMATE_TIMEOUT.as_secs();
+    let mut words =
+        vec!["-c".to_owned(), ESTIMATE_SCRIPT.to_owned(), "sh".to_owned(), marks.to_owned()];
     words.push(each.to_string());
     for variant in variants {
         words.push(variant.len().to_string());
         words.extend(variant.iter().cloned());
     }
-    let all = WITHIN * u32::try_from(variants.len()).unwrap_or(1) + Duration::from_secs(5);
+    let all =
+        ESTIMATE_TIMEOUT * u32::try_from(variants.len()).unwrap_or(1) + Duration::from_secs(5);
     RemoteCommand::new("/bin/sh")
         .args(words)
         .input(script.as_bytes().to_vec())
         .with_deadline(all)
-        .with_max_output(MOST_OUTPUT)
+        .with_max_output(MAX_OUTPUT_BYTES)
 }
 
 #[cfg(test)]
@@ -83,8 +86,9 @@ mod tests {
         .unwrap();
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
-        let line =
-            command("k3j9x0ab", script, variants).to_command_line(&CommandDialect::Bare).unwrap();
+        let line = estimate_command("k3j9x0ab", script, variants)
+            .to_command_line(&CommandDialect::Bare)
+            .unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
@@ -121,6 +125,8 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_refused() {
         let bad = vec![vec!["--job-name=a\nb".to_owned()]];
-        assert!(command("k3j9x0ab", "", &bad).to_command_line(&CommandDialect::Bare).is_err());
+        assert!(
+            estimate_command("k3j9x0ab", "", &bad).to_command_line(&CommandDialect::Bare).is_err()
+        );
     }
 }

@@ -2,44 +2,44 @@
 //! account may see, and nothing else. Names are shown as the cluster gives them, but only those that mean the same
 //! everywhere can be chosen.
 
-mod names;
+mod path_variables;
 
 use std::sync::Arc;
 
 use crate::clock::UnixTime;
-use crate::domain::is_trick;
+use crate::domain::is_deceptive_char;
 use crate::ssh::sftp::{self, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
 
-pub use self::names::Names;
+pub use self::path_variables::PathVariables;
 
 /// No more names of a folder are read: nobody reads on, and no page should be that long.
-pub const MOST_NAMES: usize = 2000;
+pub const MAX_ENTRIES: usize = 2000;
 /// Longer than any path on a cluster.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_LEN: usize = 4096;
 /// The longest name that common disks take, in bytes.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LEN: usize = 255;
 
 /// What is in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct FolderListing {
     /// Which folder; absolute, without a slash at its end.
     pub path: String,
     /// The folder around it; none for the outermost.
     pub parent: Option<String>,
     /// What is in it: folders first, then by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FolderEntry>,
     /// Whether there are more names than are shown.
     pub is_cut: bool,
 }
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// The name as it can be shown: what is no text or cannot be seen is replaced.
     pub name: String,
     /// What it is; links are followed.
-    pub kind: Kind,
+    pub kind: FolderEntryKind,
     /// How long a file is, in bytes.
     pub size: u64,
     /// When it was last written.
@@ -52,7 +52,7 @@ pub struct Entry {
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FolderEntryKind {
     /// A folder.
     Folder,
     /// A file.
@@ -63,25 +63,25 @@ pub enum Kind {
 
 /// Why there is nothing to see, or why a folder was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum FolderError {
     /// A path that does not begin at the outermost folder, or goes back in between, or cannot be sent.
     #[error("This is not the full path of a folder. A full path begins with a slash (/).")]
     NotAPath,
     /// No such folder.
     #[error("There is no such folder.")]
-    NotThere,
+    NotFound,
     /// The person's account may not.
     #[error("Your account on the cluster may not do this here.")]
-    NotAllowed,
+    PermissionDenied,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
     /// The name is taken.
     #[error("There is a file or a folder of this name already.")]
-    AlreadyThere,
+    AlreadyExists,
     /// The cluster would not make it, and does not say why.
     #[error("The cluster did not make the folder. The disk may be full, or your share of it.")]
-    NotMade,
+    NotCreated,
     /// A name that no folder should have.
     #[error("{0}")]
     BadName(&'static str),
@@ -93,7 +93,7 @@ pub enum Problem {
     Other(String),
 }
 
-impl From<RunCommandError> for Problem {
+impl From<RunCommandError> for FolderError {
     fn from(error: RunCommandError) -> Self {
         match error {
             RunCommandError::NotConnected | RunCommandError::ConnectionLost => Self::NotConnected,
@@ -102,14 +102,14 @@ impl From<RunCommandError> for Problem {
     }
 }
 
-impl From<SftpError> for Problem {
+impl From<SftpError> for FolderError {
     fn from(error: SftpError) -> Self {
         match error {
             SftpError::Run(error) => error.into(),
-            SftpError::NotFound => Self::NotThere,
-            SftpError::NotAllowed => Self::NotAllowed,
+            SftpError::NotFound => Self::NotFound,
+            SftpError::NotAllowed => Self::PermissionDenied,
             SftpError::NotAFolder => Self::NotAFolder,
-            SftpError::AlreadyExists => Self::AlreadyThere,
+            SftpError::AlreadyExists => Self::AlreadyExists,
             error @ (SftpError::NoService | SftpError::Refused(_)) => {
                 Self::Other(error.to_string())
             }
@@ -118,89 +118,89 @@ impl From<SftpError> for Problem {
 }
 
 /// Looks into a folder.
-pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<Listing, Problem> {
-    let path = plain_path(path)?;
-    let contents = sftp::list(line, &path, MOST_NAMES).await?;
-    let mut entries: Vec<Entry> = contents.entries.iter().map(entry).collect();
+pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<FolderListing, FolderError> {
+    let path = normalize_path(path)?;
+    let contents = sftp::list(line, &path, MAX_ENTRIES).await?;
+    let mut entries: Vec<FolderEntry> = contents.entries.iter().map(entry_from_sftp).collect();
     entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase(), entry.name.clone()));
-    Ok(Listing { parent: parent(&path), path, entries, is_cut: contents.is_truncated })
+    Ok(FolderListing { parent: parent_path(&path), path, entries, is_cut: contents.is_truncated })
 }
 
 /// Makes a folder inside another one, and gives its path.
-pub async fn make(
+pub async fn create(
     line: &Arc<ClusterConnection>,
     inside: &str,
     name: &str,
-) -> Result<String, Problem> {
-    let inside = plain_path(inside)?;
-    let path = join(&inside, new_name(name)?);
+) -> Result<String, FolderError> {
+    let inside = normalize_path(inside)?;
+    let path = join_path(&inside, check_folder_name(name)?);
     match sftp::make_folder(line, &path).await {
         Ok(()) => Ok(path),
-        Err(SftpError::Refused(_)) => Err(Problem::NotMade),
+        Err(SftpError::Refused(_)) => Err(FolderError::NotCreated),
         Err(error) => Err(error.into()),
     }
 }
 
 /// A path below a folder.
-pub fn join(folder: &str, name: &str) -> String {
+pub fn join_path(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
 /// The folder around a path; none for the outermost.
-pub fn parent(path: &str) -> Option<String> {
+pub fn parent_path(path: &str) -> Option<String> {
     let (before, last) = path.rsplit_once('/')?;
     (!last.is_empty()).then(|| if before.is_empty() { "/".to_owned() } else { before.to_owned() })
 }
 
 /// A path that begins at the outermost folder and goes only down, written in one way. Where `..` leads depends on
 /// links, so nobody can tell by looking: it is refused.
-fn plain_path(path: &str) -> Result<String, Problem> {
+fn normalize_path(path: &str) -> Result<String, FolderError> {
     let is_odd = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
     let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
-    let is_fit = path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains(is_odd);
+    let is_fit = path.starts_with('/') && path.len() <= MAX_PATH_LEN && !path.contains(is_odd);
     if !is_fit || parts().any(|part| part == "..") {
-        return Err(Problem::NotAPath);
+        return Err(FolderError::NotAPath);
     }
     Ok(parts().fold(String::new(), |path, part| path + "/" + part))
         .map(|path| if path.is_empty() { "/".to_owned() } else { path })
 }
 
 /// A name for a new folder: one that needs no care wherever it is typed.
-fn new_name(name: &str) -> Result<&str, Problem> {
+fn check_folder_name(name: &str) -> Result<&str, FolderError> {
     let name = name.trim();
     let problem = match name {
         "" => "Enter a name.",
         "." | ".." => "Choose another name: this one has a meaning of its own.",
         _ if name.contains('/') => "Leave out slashes: make one folder at a time.",
-        _ if name.chars().any(|c| is_trick(c) || c == char::REPLACEMENT_CHARACTER) => {
+        _ if name.chars().any(|c| is_deceptive_char(c) || c == char::REPLACEMENT_CHARACTER) => {
             "Remove line breaks and invisible control characters."
         }
         _ if name.starts_with(['-', '~']) => "Begin the name with a letter or a digit.",
-        _ if name.len() > LONGEST_NAME => "Use a shorter name.",
+        _ if name.len() > MAX_NAME_LEN => "Use a shorter name.",
         _ => return Ok(name),
     };
-    Err(Problem::BadName(problem))
+    Err(FolderError::BadName(problem))
 }
 
-fn entry(found: &sftp::RemoteDirEntry) -> Entry {
+fn entry_from_sftp(found: &sftp::RemoteDirEntry) -> FolderEntry {
     let kind = match found.attrs.kind {
-        sftp::RemoteFileKind::Folder => Kind::Folder,
-        sftp::RemoteFileKind::File => Kind::File,
-        sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => Kind::Other,
+        sftp::RemoteFileKind::Folder => FolderEntryKind::Folder,
+        sftp::RemoteFileKind::File => FolderEntryKind::File,
+        sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => FolderEntryKind::Other,
     };
-    let is_seen = |c: char| !is_trick(c) && c != '/';
+    let is_seen = |c: char| !is_deceptive_char(c) && c != '/';
     let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
     let is_plain = found.is_exact
         && !found.name.is_empty()
         && found.name.trim() == found.name
         && found.name.chars().all(is_seen);
-    Entry {
+    FolderEntry {
         name: found.name.chars().map(shown).collect(),
         kind,
         size: found.attrs.size,
         modified: found.attrs.modified,
         is_hidden: found.name.starts_with('.'),
-        is_choosable: is_plain && kind != Kind::Other,
+        is_choosable: is_plain && kind != FolderEntryKind::Other,
     }
 }
 
@@ -228,25 +228,25 @@ mod tests {
             ("/a\0b", None),
             ("/a\u{FFFD}b", None),
         ] {
-            assert_eq!(plain_path(path).ok().as_deref(), expected, "{path}");
+            assert_eq!(normalize_path(path).ok().as_deref(), expected, "{path}");
         }
-        assert!(plain_path(&"/x".repeat(3000)).is_err());
-        assert_eq!(parent("/a/b").as_deref(), Some("/a"));
-        assert_eq!(parent("/a").as_deref(), Some("/"));
-        assert_eq!(parent("/"), None);
-        assert_eq!((join("/", "a"), join("/a", "b")), ("/a".into(), "/a/b".into()));
+        assert!(normalize_path(&"/x".repeat(3000)).is_err());
+        assert_eq!(parent_path("/a/b").as_deref(), Some("/a"));
+        assert_eq!(parent_path("/a").as_deref(), Some("/"));
+        assert_eq!(parent_path("/"), None);
+        assert_eq!((join_path("/", "a"), join_path("/a", "b")), ("/a".into(), "/a/b".into()));
     }
 
     #[test]
     fn new_folders_have_names_that_need_no_care() {
         for good in ["data", "my data", "Ünï", "a-b", "2026.01", "<b>", ".config"] {
-            assert_eq!(new_name(good), Ok(good));
+            assert_eq!(check_folder_name(good), Ok(good));
         }
-        assert_eq!(new_name("  data "), Ok("data"));
+        assert_eq!(check_folder_name("  data "), Ok("data"));
         for bad in ["", " ", ".", "..", "a/b", "/", "a\nb", "a\u{202E}b", "-rf", "~x"] {
-            assert!(matches!(new_name(bad), Err(Problem::BadName(_))), "{bad:?}");
+            assert!(matches!(check_folder_name(bad), Err(FolderError::BadName(_))), "{bad:?}");
         }
-        assert!(new_name(&"x".repeat(256)).is_err());
+        assert!(check_folder_name(&"x".repeat(256)).is_err());
     }
 
     fn named(name: &str, is_exact: bool, kind: sftp::RemoteFileKind) -> sftp::RemoteDirEntry {
@@ -269,18 +269,18 @@ mod tests {
             ("socket", true, Other, "socket", false),
             ("nowhere", true, Link, "nowhere", false),
         ] {
-            let entry = entry(&named(name, is_exact, kind));
+            let entry = entry_from_sftp(&named(name, is_exact, kind));
             assert_eq!((entry.name.as_str(), entry.is_choosable), (shown, choosable), "{name:?}");
         }
-        assert!(entry(&named(".bashrc", true, File)).is_hidden);
+        assert!(entry_from_sftp(&named(".bashrc", true, File)).is_hidden);
     }
 
     proptest! {
         #[test]
         fn a_path_that_is_taken_is_absolute_and_goes_down(path in "[/.a~ ]{0,12}") {
-            if let Ok(path) = plain_path(&path) {
+            if let Ok(path) = normalize_path(&path) {
                 prop_assert!(path.starts_with('/'));
-                prop_assert_eq!(plain_path(&path), Ok(path.clone()));
+                prop_assert_eq!(normalize_path(&path), Ok(path.clone()));
                 prop_assert!(!path.split('/').any(|part| part == ".." || part == "."));
             }
         }

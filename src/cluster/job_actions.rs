@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::nonce;
+use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::JobId;
-use crate::slurm::tasks::TaskSet;
-use crate::slurm::text::plain;
+use crate::slurm::text::sanitize;
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 
 /// One job needs a moment; a controller that is busy needs more.
-const WITHIN: Duration = Duration::from_secs(20);
+const ACTION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum JobAction {
     /// End it, or take it out of the queue.
     Cancel,
     /// Keep it from starting.
@@ -29,16 +29,16 @@ pub enum Verb {
 
 /// What it is done to: a job, an array, a task, or some tasks of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct JobActionTarget {
     /// The job or task.
     pub id: JobId,
     /// Some tasks of the array.
-    pub tasks: Option<TaskSet>,
+    pub tasks: Option<ArrayTaskSet>,
 }
 
-impl Target {
+impl JobActionTarget {
     /// As Slurm wants it: `123`, `123_4`, `123_[5-9,20]`.
-    pub fn words(&self) -> String {
+    pub fn slurm_id(&self) -> String {
         match &self.tasks {
             Some(tasks) => format!("{}_[{tasks}]", self.id.number),
             None => self.id.to_string(),
@@ -47,42 +47,44 @@ impl Target {
 }
 
 /// Carries it out for each target, with one command; gives for each what Slurm said against it.
-pub async fn carry_out(
+pub async fn run_job_action(
     line: &Arc<ClusterConnection>,
-    verb: Verb,
-    targets: &[Target],
+    verb: JobAction,
+    targets: &[JobActionTarget],
 ) -> Result<Vec<Result<(), String>>, RunCommandError> {
     let marks = nonce()?;
-    let commands: Vec<RemoteCommand> =
-        targets.iter().map(|target| command(verb, target).with_deadline(WITHIN)).collect();
-    let batch = RemoteCommand::batch(&marks, &commands)?.with_deadline(WITHIN * 3);
+    let commands: Vec<RemoteCommand> = targets
+        .iter()
+        .map(|target| action_command(verb, target).with_deadline(ACTION_TIMEOUT))
+        .collect();
+    let batch = RemoteCommand::batch(&marks, &commands)?.with_deadline(ACTION_TIMEOUT * 3);
     let output = line.run(batch, CallUrgency::Interactive).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut results = Vec::new();
     for _ in targets {
         let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
-        results.push(result(&part));
+        results.push(action_result(&part));
     }
     Ok(results)
 }
 
-fn command(verb: Verb, target: &Target) -> RemoteCommand {
-    let id = target.words();
+fn action_command(verb: JobAction, target: &JobActionTarget) -> RemoteCommand {
+    let id = target.slurm_id();
     match verb {
         // Only when it is told to be talkative does it say that a job had ended already.
-        Verb::Cancel => RemoteCommand::new("scancel").args(["-v", &id]),
-        Verb::Hold => RemoteCommand::new("scontrol").args(["hold", &id]),
-        Verb::Release => RemoteCommand::new("scontrol").args(["release", &id]),
-        Verb::Requeue => RemoteCommand::new("scontrol").args(["requeue", &id]),
-        Verb::Top => RemoteCommand::new("scontrol").args(["top", &id]),
+        JobAction::Cancel => RemoteCommand::new("scancel").args(["-v", &id]),
+        JobAction::Hold => RemoteCommand::new("scontrol").args(["hold", &id]),
+        JobAction::Release => RemoteCommand::new("scontrol").args(["release", &id]),
+        JobAction::Requeue => RemoteCommand::new("scontrol").args(["requeue", &id]),
+        JobAction::Top => RemoteCommand::new("scontrol").args(["top", &id]),
     }
 }
 
 /// Some versions complain and still say that all is well.
-fn result(part: &CommandOutput) -> Result<(), String> {
+fn action_result(part: &CommandOutput) -> Result<(), String> {
     let complaint = part.stderr_text();
     let telling = complaint.lines().filter(|line| !line.starts_with("scancel: Terminating"));
-    let said = plain(&telling.collect::<Vec<_>>().join(" "), 300);
+    let said = sanitize(&telling.collect::<Vec<_>>().join(" "), 300);
     // For some tasks of an array it may be too late while the others took it.
     let took = complaint.lines().any(|line| line.trim_end().ends_with(": No error"));
     let is_error = !took && (part.code != 0 || said.contains("error"));

@@ -1,27 +1,29 @@
 //! The verbs a person has on a cluster: connect, look around, disconnect. Everything goes over their own connection.
 
+pub mod accounting_day;
 pub mod administration;
-mod attempt;
+mod attempt_log;
+pub mod automation_wrapper;
+pub mod cluster_profile;
 mod connect;
+mod connect_attempt;
+pub mod connection_pool;
+pub mod dashboard_folders;
+pub mod discovered_facts;
+mod discovery;
 pub mod estimate;
 pub mod folders;
-pub mod found_boards;
 pub mod job_actions;
-pub mod job_paper;
-mod keeper;
-pub mod known;
-pub mod learnt;
-pub mod lines;
-mod look;
-mod notes;
-pub mod output;
-pub mod past_use;
+pub mod job_details_query;
+pub mod output_file;
+pub mod past_runs;
+mod pool_maintenance;
 pub mod queue;
 pub mod submit;
-pub mod usage;
-pub mod wrapper;
 
-pub use attempt::{Attempt, Progress, Purpose};
-pub use known::Known;
-pub use learnt::Learnt;
-pub use lines::{Lines, NotBegun, Parts, Status, UpStatus};
+pub use cluster_profile::ClusterProfile;
+pub use connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+pub use connection_pool::{
+    ConnectStartError, ConnectionPool, ConnectionPoolParts, ConnectionStatus, OpenConnectionStatus,
+};
+pub use discovered_facts::DiscoveredFacts;

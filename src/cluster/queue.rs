@@ -9,102 +9,102 @@ use crate::sites::cost::{self, CostReport};
 use crate::sites::quota::{self, StorageQuota};
 use crate::sites::storage_per_user::{self, UserStorageUse};
 use crate::sites::{CostTool, QuotaTool};
-use crate::slurm::accounting::{self, Extra};
-use crate::slurm::ahead::{self, Waiting};
-use crate::slurm::factors::{self, Factors};
-use crate::slurm::job::{Job, JobId};
-use crate::slurm::queue::{self, Whose};
-use crate::slurm::shares::{self, Share};
+use crate::slurm::accounting::{self, AccountingExtra};
+use crate::slurm::fair_share::{self, SshareRow};
+use crate::slurm::job::{JobId, SlurmJob};
+use crate::slurm::pending_counts::{self, PendingJobCounts};
+use crate::slurm::priority_factors::{self, SprioFactors};
+use crate::slurm::queue::{self, SqueueFilter};
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 
 /// Slurm's own programs answer within a second or two, or not at all.
-const SLURM_WITHIN: Duration = Duration::from_secs(20);
+const SLURM_TIMEOUT: Duration = Duration::from_secs(20);
 /// Programs of the site may ask many disks.
-const SITE_WITHIN: Duration = Duration::from_secs(25);
+const SITE_TOOL_TIMEOUT: Duration = Duration::from_secs(25);
 /// A queue of fifty thousand jobs fits.
-const MOST_OUTPUT: usize = 32 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
 /// Who waits before whom: priorities and partitions of all that waits, counted on the cluster so that little is sent.
-const COUNT_WAITING: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -c";
+const COUNT_PENDING_SCRIPT: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -c";
 
 /// What to look at besides the person's own queue.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct QueueQuery {
     /// The accounting of this stretch of time.
     pub history: Option<(UnixTime, UnixTime)>,
     /// What the accounting knows of these jobs.
-    pub ended: Vec<JobId>,
+    pub ended_jobs: Vec<JobId>,
     /// The jobs of these accounts.
-    pub group: Vec<String>,
+    pub group_accounts: Vec<String>,
     /// Who waits before whom, and where ranks come from.
     pub ranks: bool,
     /// Fair-share of these accounts.
-    pub shares: Vec<String>,
+    pub fair_share: Vec<String>,
     /// How full the folders are.
     pub quota: QuotaTool,
     /// Who has how much in the projects' folders, where the site's program tells.
-    pub per_user: bool,
+    pub storage_per_user: bool,
     /// What is left of the quota of computing time.
     pub cost: CostTool,
 }
 
 /// What was told; for each thing that was asked, what came or what was said instead.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct QueueReply {
     /// The person's own jobs.
-    pub queue: Option<Result<queue::Answer, String>>,
+    pub queue: Option<Result<queue::SqueueOutput, String>>,
     /// The accounting of the stretch of time.
-    pub history: Option<Result<Vec<(Job, Extra)>, String>>,
+    pub history: Option<Result<Vec<(SlurmJob, AccountingExtra)>, String>>,
     /// The accounting of single jobs.
-    pub ended: Option<Result<Vec<(Job, Extra)>, String>>,
+    pub ended_jobs: Option<Result<Vec<(SlurmJob, AccountingExtra)>, String>>,
     /// The jobs of the accounts.
-    pub group: Option<Result<queue::Answer, String>>,
+    pub group_jobs: Option<Result<queue::SqueueOutput, String>>,
     /// Who waits before whom.
-    pub ahead: Option<Waiting>,
+    pub pending_counts: Option<PendingJobCounts>,
     /// Where ranks come from.
-    pub factors: Option<Vec<Factors>>,
+    pub priority_factors: Option<Vec<SprioFactors>>,
     /// Fair-share.
-    pub shares: Option<Vec<Share>>,
+    pub fair_share: Option<Vec<SshareRow>>,
     /// How full the folders are.
-    pub places: Option<Vec<StorageQuota>>,
+    pub storage_quotas: Option<Vec<StorageQuota>>,
     /// Who has how much in the projects' folders.
-    pub per_user: Option<Vec<UserStorageUse>>,
+    pub storage_per_user: Option<Vec<UserStorageUse>>,
     /// What is left.
     pub cost: Option<CostReport>,
 }
 
 /// A thing that was asked.
 #[derive(Debug, Clone, Copy)]
-enum Ask {
-    Queue,
+enum QueueQueryPart {
+    OwnJobs,
     History,
-    Ended,
-    Group,
-    Ahead,
-    Factors,
-    Shares,
-    Places,
-    PerUser,
+    EndedJobs,
+    GroupJobs,
+    PendingCounts,
+    PriorityFactors,
+    FairShare,
+    StorageQuotas,
+    StoragePerUser,
     Cost,
 }
 
 /// Looks, with one command.
-pub async fn look(
+pub async fn load_queue(
     line: &Arc<ClusterConnection>,
     user: &str,
-    wishes: &Wishes,
+    wishes: &QueueQuery,
     urgency: CallUrgency,
-) -> Result<Told, RunCommandError> {
+) -> Result<QueueReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
-    let asks = asks(user, wishes, &fields);
+    let asks = query_commands(user, wishes, &fields);
     let commands: Vec<RemoteCommand> = asks.iter().map(|(_, command)| command.clone()).collect();
-    let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MOST_OUTPUT);
+    let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MAX_OUTPUT_BYTES);
     let output = line.run(batch, urgency).await?;
-    let mut told = Told::default();
+    let mut told = QueueReply::default();
     let mut parts = output.split_batch(&marks).into_iter();
     for (ask, _) in asks {
         // A part that is not there was cut off with the rest.
         let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
-        told.take(ask, &part, &fields, wishes);
+        told.add_part(ask, &part, &fields, wishes);
     }
     Ok(told)
 }
@@ -112,89 +112,144 @@ pub async fn look(
 /// A word that nobody can know beforehand.
 pub(super) fn nonce() -> Result<String, RunCommandError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let bytes = entropy::bytes::<12>().map_err(|_| RunCommandError::Busy)?;
+    let bytes = entropy::random_bytes::<12>().map_err(|_| RunCommandError::Busy)?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
-fn asks(user: &str, wishes: &Wishes, fields: &str) -> Vec<(Ask, RemoteCommand)> {
+fn query_commands(
+    user: &str,
+    wishes: &QueueQuery,
+    fields: &str,
+) -> Vec<(QueueQueryPart, RemoteCommand)> {
     let slurm = |program, args: Vec<String>| {
-        RemoteCommand::new(program).args(args).with_deadline(SLURM_WITHIN)
+        RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT)
     };
-    let site = |program| RemoteCommand::new(program).with_deadline(SITE_WITHIN);
+    let site = |program| RemoteCommand::new(program).with_deadline(SITE_TOOL_TIMEOUT);
     let mut asks = Vec::new();
     let mut ask = |what, program, args: Option<Vec<String>>| {
         asks.extend(args.map(|args| (what, slurm(program, args))));
     };
-    ask(Ask::Queue, queue::PROGRAM, queue::args(fields, Whose::Me(user)));
-    if !wishes.ended.is_empty() {
-        ask(Ask::Ended, accounting::PROGRAM, accounting::args_of(fields, &wishes.ended));
+    ask(QueueQueryPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
+    if !wishes.ended_jobs.is_empty() {
+        ask(
+            QueueQueryPart::EndedJobs,
+            accounting::PROGRAM,
+            accounting::args_for_jobs(fields, &wishes.ended_jobs),
+        );
     }
     if let Some((from, until)) = wishes.history {
-        ask(Ask::History, accounting::PROGRAM, accounting::args(fields, user, from, Some(until)));
+        ask(
+            QueueQueryPart::History,
+            accounting::PROGRAM,
+            accounting::args_for_user(fields, user, from, Some(until)),
+        );
     }
-    if !wishes.group.is_empty() {
-        ask(Ask::Group, queue::PROGRAM, queue::args(fields, Whose::Accounts(&wishes.group)));
+    if !wishes.group_accounts.is_empty() {
+        ask(
+            QueueQueryPart::GroupJobs,
+            queue::PROGRAM,
+            queue::args(fields, SqueueFilter::Accounts(&wishes.group_accounts)),
+        );
     }
     if wishes.ranks {
-        ask(Ask::Ahead, "sh", Some(vec!["-c".to_owned(), COUNT_WAITING.to_owned()]));
-        ask(Ask::Factors, factors::PROGRAM, factors::args(user));
+        ask(
+            QueueQueryPart::PendingCounts,
+            "sh",
+            Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]),
+        );
+        ask(
+            QueueQueryPart::PriorityFactors,
+            priority_factors::PROGRAM,
+            priority_factors::args(user),
+        );
     }
-    if !wishes.shares.is_empty() {
-        ask(Ask::Shares, shares::PROGRAM, shares::args(user, &wishes.shares));
+    if !wishes.fair_share.is_empty() {
+        ask(
+            QueueQueryPart::FairShare,
+            fair_share::PROGRAM,
+            fair_share::args(user, &wishes.fair_share),
+        );
     }
     match wishes.quota {
-        QuotaTool::DiskusageReport => asks.push((Ask::Places, site("diskusage_report"))),
-        QuotaTool::Dusage => asks.push((Ask::Places, site("dusage").arg("--no-colors"))),
+        QuotaTool::DiskusageReport => {
+            asks.push((QueueQueryPart::StorageQuotas, site("diskusage_report")))
+        }
+        QuotaTool::Dusage => {
+            asks.push((QueueQueryPart::StorageQuotas, site("dusage").arg("--no-colors")))
+        }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
-    if wishes.per_user && wishes.quota == QuotaTool::DiskusageReport {
-        asks.push((Ask::PerUser, site("diskusage_report").arg("--per_user")));
+    if wishes.storage_per_user && wishes.quota == QuotaTool::DiskusageReport {
+        asks.push((QueueQueryPart::StoragePerUser, site("diskusage_report").arg("--per_user")));
     }
     if wishes.cost == CostTool::Cost {
-        asks.push((Ask::Cost, site("cost")));
+        asks.push((QueueQueryPart::Cost, site("cost")));
     }
     asks
 }
 
-impl Told {
-    fn take(&mut self, ask: Ask, part: &CommandOutput, fields: &str, wishes: &Wishes) {
+impl QueueReply {
+    fn add_part(
+        &mut self,
+        ask: QueueQueryPart,
+        part: &CommandOutput,
+        fields: &str,
+        wishes: &QueueQuery,
+    ) {
         let well = part.code == 0;
-        let said = || if well { Ok(()) } else { Err(complaint(part)) };
+        let said = || if well { Ok(()) } else { Err(error_text(part)) };
         match ask {
-            Ask::Queue => self.queue = Some(said().map(|()| queue::read(&part.stdout, fields))),
-            Ask::Group => self.group = Some(said().map(|()| queue::read(&part.stdout, fields))),
-            Ask::History => {
-                self.history = Some(said().map(|()| accounting::read(&part.stdout, fields)));
+            QueueQueryPart::OwnJobs => {
+                self.queue = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)))
             }
-            Ask::Ended => {
-                self.ended = Some(said().map(|()| accounting::read(&part.stdout, fields)));
+            QueueQueryPart::GroupJobs => {
+                self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)))
             }
-            Ask::Ahead if well => self.ahead = Some(ahead::read(&part.stdout_text())),
-            Ask::Factors if well => self.factors = Some(factors::read(&part.stdout_text())),
-            Ask::Shares if well => self.shares = Some(shares::read(&part.stdout_text())),
-            Ask::Places if well => {
-                self.places = Some(match wishes.quota {
+            QueueQueryPart::History => {
+                self.history =
+                    Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+            }
+            QueueQueryPart::EndedJobs => {
+                self.ended_jobs =
+                    Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+            }
+            QueueQueryPart::PendingCounts if well => {
+                self.pending_counts =
+                    Some(pending_counts::parse_pending_counts(&part.stdout_text()))
+            }
+            QueueQueryPart::PriorityFactors if well => {
+                self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()))
+            }
+            QueueQueryPart::FairShare if well => {
+                self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()))
+            }
+            QueueQueryPart::StorageQuotas if well => {
+                self.storage_quotas = Some(match wishes.quota {
                     QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
             // Not every site's program knows the option: then there is nothing to tell.
-            Ask::PerUser if well => {
-                self.per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()))
+            QueueQueryPart::StoragePerUser if well => {
+                self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()))
             }
-            Ask::PerUser => self.per_user = Some(Vec::new()),
-            Ask::Cost if well => {
+            QueueQueryPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
+            QueueQueryPart::Cost if well => {
                 self.cost = Some(cost::parse_cost(&part.stdout_text()))
                     .filter(|cost| !cost.accounts.is_empty());
             }
-            Ask::Ahead | Ask::Factors | Ask::Shares | Ask::Places | Ask::Cost => {}
+            QueueQueryPart::PendingCounts
+            | QueueQueryPart::PriorityFactors
+            | QueueQueryPart::FairShare
+            | QueueQueryPart::StorageQuotas
+            | QueueQueryPart::Cost => {}
         }
     }
 }
 
 /// What a program said instead of its answer, bounded.
-pub(super) fn complaint(part: &CommandOutput) -> String {
+pub(super) fn error_text(part: &CommandOutput) -> String {
     let said = part.stderr_text();
     let said = if said.trim().is_empty() { part.stdout_text() } else { said };
-    crate::slurm::text::plain(&said.replace('\n', " "), 400)
+    crate::slurm::text::sanitize(&said.replace('\n', " "), 400)
 }

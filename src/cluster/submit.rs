@@ -11,26 +11,26 @@ use std::time::Duration;
 
 use super::queue::nonce;
 use crate::clock::UnixTime;
-use crate::slurm::submit::{self, Answer, Carrier};
+use crate::slurm::submit::{self, SbatchAnswer, TokenCarrier};
 use crate::slurm::{accounting, queue};
 use crate::ssh::{
     CallUrgency, ClusterConnection, CommandOutput, HeldInputFlag, RemoteCommand, RunCommandError,
 };
 
 /// Reading the script and making the folders may take this long.
-const PREPARE_WITHIN: Duration = Duration::from_secs(30);
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Hardly anyone prints more than this about one job.
-const MOST_SAID: usize = 256 * 1024;
+const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 /// All jobs of a person with the words they were submitted with.
-const MOST_LISTED: usize = 32 * 1024 * 1024;
+const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
 /// Clocks differ, and so may what counts as the beginning of a job.
-const SINCE_BEFORE: i64 = 86_400;
+const SEARCH_MARGIN_S: i64 = 86_400;
 
 /// Its arguments: a mark, the size of the script, seconds to wait for the word to go, seconds for `sbatch`, how many
 /// folders, the folders, then what `sbatch` gets. Without single quotes, backslashes and exclamation marks, so that it
 /// survives being quoted for any login shell. Options of `sbatch` in the environment would count more than those in the
 /// script, and what is only for us is no business of the job's.
-const SCRIPT: &str = concat!(
+const SUBMIT_SCRIPT: &str = concat!(
     "m=$1 size=$2 wait=$3 limit=$4 folders=$5; shift 5; ",
     "text=$(head -c \"$size\"; echo \"$m\"); text=${text%\"$m\"}; ",
     "first=yes; while [ \"$folders\" -gt 0 ]; do ",
@@ -48,7 +48,7 @@ const SCRIPT: &str = concat!(
 
 /// A script on its way to Slurm.
 #[derive(Debug, Clone, Copy)]
-pub struct Parcel<'a> {
+pub struct SbatchCall<'a> {
     /// The whole script.
     pub script: &'a str,
     /// Folders to make first; it is submitted from the first of them.
@@ -56,7 +56,7 @@ pub struct Parcel<'a> {
     /// What it is found by.
     pub token: &'a str,
     /// Where that travels.
-    pub carrier: Carrier,
+    pub carrier: TokenCarrier,
     /// The job's name.
     pub job_name: &'a str,
     /// How long the cluster waits for the word to go.
@@ -67,72 +67,85 @@ pub struct Parcel<'a> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SbatchOutcome {
     /// Slurm said something.
-    Said(Answer),
+    Answered(SbatchAnswer),
     /// Nothing was submitted, and the same may work in a moment. Why.
-    NotNow(String),
+    RetryLater(String),
     /// Nothing was submitted, and the same never will be. Why.
-    Never(String),
+    Impossible(String),
     /// It may or may not have been submitted. Why that is not known.
-    Unsure(String),
+    Unconfirmed(String),
 }
 
 /// Hands it over.
-pub async fn submit(line: &Arc<ClusterConnection>, parcel: Parcel<'_>) -> Outcome {
+pub async fn submit(line: &Arc<ClusterConnection>, parcel: SbatchCall<'_>) -> SbatchOutcome {
     let mark = match nonce() {
         Ok(mark) => mark,
-        Err(error) => return Outcome::NotNow(error.to_string()),
+        Err(error) => return SbatchOutcome::RetryLater(error.to_string()),
     };
-    let (command, given) = command(&mark, parcel);
+    let (command, given) = sbatch_command(&mark, parcel);
     let result = line.run(command, CallUrgency::Interactive).await;
-    outcome(&mark, given.is_sent(), result)
+    parse_outcome(&mark, given.is_sent(), result)
 }
 
-fn command(mark: &str, parcel: Parcel<'_>) -> (RemoteCommand, HeldInputFlag) {
+fn sbatch_command(mark: &str, parcel: SbatchCall<'_>) -> (RemoteCommand, HeldInputFlag) {
     let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
     RemoteCommand::new("/bin/sh")
-        .args(["-c", SCRIPT, "sh", mark, &parcel.script.len().to_string()])
+        .args(["-c", SUBMIT_SCRIPT, "sh", mark, &parcel.script.len().to_string()])
         .args([seconds(parcel.go_within), seconds(parcel.deadline)])
         .arg(parcel.folders.len().to_string())
         .args(parcel.folders.iter().cloned())
         .args(submit::args(parcel.carrier, parcel.token, parcel.job_name))
         .input(parcel.script.as_bytes().to_vec())
-        .with_deadline(PREPARE_WITHIN + parcel.go_within + parcel.deadline)
-        .with_max_output(MOST_SAID)
+        .with_deadline(PREPARE_TIMEOUT + parcel.go_within + parcel.deadline)
+        .with_max_output(MAX_OUTPUT_BYTES)
         .hold_back_input(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
 }
 
-fn outcome(mark: &str, given: bool, result: Result<CommandOutput, RunCommandError>) -> Outcome {
+fn parse_outcome(
+    mark: &str,
+    given: bool,
+    result: Result<CommandOutput, RunCommandError>,
+) -> SbatchOutcome {
     let output = match result {
-        Err(error) if given => return Outcome::Unsure(error.to_string()),
+        Err(error) if given => return SbatchOutcome::Unconfirmed(error.to_string()),
         Err(error @ (RunCommandError::InvalidCommand(_) | RunCommandError::Rejected(_))) => {
-            return Outcome::Never(error.to_string());
+            return SbatchOutcome::Impossible(error.to_string());
         }
-        Err(error) => return Outcome::NotNow(error.to_string()),
+        Err(error) => return SbatchOutcome::RetryLater(error.to_string()),
         Ok(output) => output,
     };
     let (printed, complained) = (output.stdout_text(), output.stderr_text());
     let has = |word: &str| printed.contains(&format!("{mark} {word}\n"));
     if has("folder") {
-        return Outcome::Said(Answer::Refused(submit::words("", &complained)));
+        return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output(
+            "",
+            &complained,
+        )));
     }
     if !given || has("unasked") {
-        return Outcome::NotNow("The connection was too slow to hand the script over.".to_owned());
+        return SbatchOutcome::RetryLater(
+            "The connection was too slow to hand the script over.".to_owned(),
+        );
     }
     let ended = printed.split_once(&format!("{mark} begin\n")).and_then(|(_, rest)| {
         let (printed, code) = rest.rsplit_once(&format!("{mark}="))?;
         Some((printed, code.trim().parse().ok()?))
     });
     match ended {
-        Some((printed, code)) => Outcome::Said(submit::read(code, printed, &complained)),
-        None => Outcome::Unsure("The cluster broke off in the middle of its answer.".to_owned()),
+        Some((printed, code)) => {
+            SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &complained))
+        }
+        None => SbatchOutcome::Unconfirmed(
+            "The cluster broke off in the middle of its answer.".to_owned(),
+        ),
     }
 }
 
 /// What a look found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum SubmissionSearchResult {
     /// The job is there, with this number.
     Found(u64),
     /// Neither the queue nor the accounting knows it, and both have answered.
@@ -143,21 +156,21 @@ pub enum Seen {
 
 /// The answers of one look, in which any number of tokens can be looked for.
 #[derive(Debug)]
-pub struct Look {
+pub struct SubmissionSearch {
     fields: String,
     queue: CommandOutput,
     history: CommandOutput,
 }
 
 /// Looks at all jobs of a person since a moment, with one command.
-pub async fn look(
+pub async fn search_submissions(
     line: &Arc<ClusterConnection>,
     user: &str,
     since: UnixTime,
     within: Duration,
-) -> Result<Look, RunCommandError> {
+) -> Result<SubmissionSearch, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
-    let since = since.plus(-SINCE_BEFORE);
+    let since = since.plus(-SEARCH_MARGIN_S);
     let asks = [
         (queue::PROGRAM, submit::queue_args(&fields, user)),
         (accounting::PROGRAM, submit::history_args(&fields, user, since)),
@@ -166,39 +179,41 @@ pub async fn look(
     let asks = asks.map(|(program, args)| {
         RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within)
     });
-    let batch = RemoteCommand::batch(&marks, &asks)?.with_max_output(MOST_LISTED);
+    let batch = RemoteCommand::batch(&marks, &asks)?.with_max_output(MAX_LIST_BYTES);
     let output = line.run(batch, CallUrgency::Background).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut part = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
-    Ok(Look { fields, queue: part()?, history: part()? })
+    Ok(SubmissionSearch { fields, queue: part()?, history: part()? })
 }
 
-impl Look {
+impl SubmissionSearch {
     /// What it says of a token.
-    pub fn of(&self, token: &str) -> Seen {
-        let found = submit::in_queue(&self.queue.stdout, &self.fields, token)
-            .or_else(|| submit::in_history(&self.history.stdout, &self.fields, token));
+    pub fn find(&self, token: &str) -> SubmissionSearchResult {
+        let found = submit::find_in_queue(&self.queue.stdout, &self.fields, token)
+            .or_else(|| submit::find_in_history(&self.history.stdout, &self.fields, token));
         match found {
-            Some(number) => Seen::Found(number),
-            None if is_proper(&self.queue) && is_proper_history(&self.history) => Seen::Absent,
-            None => Seen::Unknown,
+            Some(number) => SubmissionSearchResult::Found(number),
+            None if is_complete_answer(&self.queue) && is_complete_history(&self.history) => {
+                SubmissionSearchResult::Absent
+            }
+            None => SubmissionSearchResult::Unknown,
         }
     }
 
     /// What was said instead of a proper answer, bounded.
-    pub fn complaint(&self) -> String {
-        let bad = [&self.queue, &self.history].into_iter().find(|part| !is_proper(part));
-        bad.map(|part| submit::words("", &part.stderr_text())).unwrap_or_default()
+    pub fn error_text(&self) -> String {
+        let bad = [&self.queue, &self.history].into_iter().find(|part| !is_complete_answer(part));
+        bad.map(|part| submit::combine_output("", &part.stderr_text())).unwrap_or_default()
     }
 }
 
-fn is_proper(part: &CommandOutput) -> bool {
+fn is_complete_answer(part: &CommandOutput) -> bool {
     part.code == 0 && !part.stderr_text().to_lowercase().contains("error")
 }
 
 /// A cluster without accounting knows its jobs from the queue alone.
-fn is_proper_history(part: &CommandOutput) -> bool {
-    is_proper(part) || part.stderr_text().contains("accounting storage is disabled")
+fn is_complete_history(part: &CommandOutput) -> bool {
+    is_complete_answer(part) || part.stderr_text().contains("accounting storage is disabled")
 }
 
 #[cfg(test)]

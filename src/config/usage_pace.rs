@@ -10,23 +10,23 @@ pub struct UsagePace {
     /// How often it is checked what is due.
     pub tick: Duration,
     /// At the least between two days, for one person on one cluster.
-    pub between: Duration,
+    pub min_pause: Duration,
     /// One of so many of the calls that a site allows in a minute may be for this; 0: all of them. With 20 calls a minute
     /// and every second of them, a year takes a little over half an hour.
-    pub one_call_of: u32,
+    pub call_divisor: u32,
     /// Until it is looked again, once all is known.
     pub idle: Duration,
     /// After the first failure; doubled after each further one, up to thirty-twofold.
     pub after_failure: Duration,
     /// How many days back is read: a year.
-    pub days: i64,
+    pub history_days: i64,
 }
 
 impl UsagePace {
     /// The pause between two days at a site that allows so many calls in a minute.
-    pub fn pause(&self, calls_per_minute: u16) -> Duration {
-        let share = Duration::from_mins(1) * self.one_call_of / u32::from(calls_per_minute.max(1));
-        share.max(self.between)
+    pub fn pause_for_rate(&self, calls_per_minute: u16) -> Duration {
+        let share = Duration::from_mins(1) * self.call_divisor / u32::from(calls_per_minute.max(1));
+        share.max(self.min_pause)
     }
 }
 
@@ -35,11 +35,11 @@ impl Default for UsagePace {
         Self {
             is_on: true,
             tick: Duration::from_secs(1),
-            between: Duration::from_secs(1),
-            one_call_of: 2,
+            min_pause: Duration::from_secs(1),
+            call_divisor: 2,
             idle: Duration::from_mins(1),
             after_failure: Duration::from_secs(30),
-            days: 366,
+            history_days: 366,
         }
     }
 }
@@ -51,8 +51,8 @@ mod tests {
     #[test]
     fn half_of_a_sites_calls_at_the_most() {
         let pace = UsagePace::default();
-        assert_eq!(pace.pause(20), Duration::from_secs(6));
-        assert_eq!(pace.pause(600), Duration::from_secs(1));
-        assert_eq!(pace.pause(0), Duration::from_mins(2));
+        assert_eq!(pace.pause_for_rate(20), Duration::from_secs(6));
+        assert_eq!(pace.pause_for_rate(600), Duration::from_secs(1));
+        assert_eq!(pace.pause_for_rate(0), Duration::from_mins(2));
     }
 }

@@ -10,7 +10,7 @@ use crate::clock::UnixTime;
 use crate::recipes::place::{Gpu, Place};
 use crate::recipes::request::{Directive, Request, Sets};
 use crate::sites::{JobOptionRule, SiteJobType};
-use crate::slurm::test_only::Answer;
+use crate::slurm::test_only::TestOnlyAnswer;
 
 /// No more than this are tried: each costs the scheduler a look through its plan.
 const MOST: usize = 6;
@@ -173,22 +173,26 @@ pub struct Row {
 }
 
 /// When a request would start, in words; nothing if that is not known.
-pub fn start_words(now: UnixTime, asked: &Answer) -> Option<String> {
+pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
     match asked {
-        Answer::Starts(start) => {
+        TestOnlyAnswer::Starts(start) => {
             Some(format!("Would start {} (an estimate).", from_now(now, start.at)))
         }
-        Answer::Refused(_) | Answer::Unclear => None,
+        TestOnlyAnswer::Refused(_) | TestOnlyAnswer::Unclear => None,
     }
 }
 
 /// Those that would start notably sooner, the soonest first. All of it is an estimate: jobs end early, and others come.
-pub fn compare(now: UnixTime, asked: &Answer, tried: &[(Alternative, Answer)]) -> Vec<Row> {
+pub fn compare(
+    now: UnixTime,
+    asked: &TestOnlyAnswer,
+    tried: &[(Alternative, TestOnlyAnswer)],
+) -> Vec<Row> {
     let as_asked = match asked {
-        Answer::Starts(start) => Some(start.at),
-        Answer::Refused(_) => None,
+        TestOnlyAnswer::Starts(start) => Some(start.at),
+        TestOnlyAnswer::Refused(_) => None,
         // Without knowing when it starts, nothing is sooner.
-        Answer::Unclear => return Vec::new(),
+        TestOnlyAnswer::Unclear => return Vec::new(),
     };
     let is_notable = |at: UnixTime| {
         as_asked.is_none_or(|asked| {
@@ -196,8 +200,8 @@ pub fn compare(now: UnixTime, asked: &Answer, tried: &[(Alternative, Answer)]) -
             saved >= NOTABLE_S && saved >= wait / 5
         })
     };
-    let row = |(alternative, answer): &(Alternative, Answer)| {
-        let Answer::Starts(start) = answer else { return None };
+    let row = |(alternative, answer): &(Alternative, TestOnlyAnswer)| {
+        let TestOnlyAnswer::Starts(start) = answer else { return None };
         let then = match as_asked {
             Some(asked) => format!("instead of {}", from_now(now, asked)),
             None => "and as it is asked for now, it would be refused".to_owned(),

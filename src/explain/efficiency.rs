@@ -6,9 +6,9 @@ mod tests;
 
 use super::sizes::{count, duration, memory, memory_option, minutes, nice_memory, nice_minutes};
 use super::verdict::Mended;
-use crate::slurm::job::{Job, JobState, Stage};
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
+use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
-use crate::slurm::usage::Usage;
 
 /// Shorter jobs are measured too rarely.
 pub(super) const SHORTEST_S: u64 = 60;
@@ -21,9 +21,9 @@ pub(super) const SHORT_MINUTES: u32 = 60;
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a SlurmJob,
     /// What it used (so far).
-    pub usage: &'a Usage,
+    pub usage: &'a JobUsage,
     /// Whether its machines are all its own.
     pub whole_node: bool,
 }
@@ -79,7 +79,7 @@ pub fn efficiency(measured: &Measured<'_>) -> Efficiency {
             "It ran for less than a minute, which is too short to measure what it used.".to_owned(),
         );
     }
-    if job.state.stage() == Stage::Running {
+    if job.state.stage() == JobStage::Running {
         all.caveats.push("It still runs: these are the figures so far.".to_owned());
     }
     if job.id.task.is_some() || job.tasks.is_some() {
@@ -112,12 +112,12 @@ fn percent(used: u64, asked: u64) -> Option<u32> {
 }
 
 /// Tenths of cores that were busy on average.
-fn busy_tenths(usage: &Usage) -> Option<u64> {
+fn busy_tenths(usage: &JobUsage) -> Option<u64> {
     (usage.cpu_s?.saturating_mul(10).saturating_add(usage.elapsed_s / 2))
         .checked_div(usage.elapsed_s)
 }
 
-fn cores(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
+fn cores(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
     let cpus = u64::from(job.cpus);
     let percent = usage.cpu_s.and_then(|cpu| percent(cpu, usage.elapsed_s.saturating_mul(cpus)));
     let busy = busy_tenths(usage);
@@ -152,13 +152,13 @@ fn cores(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
 }
 
 /// The most that all tasks together can have held, in mebibytes, and whether that is an estimate.
-fn held(usage: &Usage) -> Option<(u64, bool)> {
+fn held(usage: &JobUsage) -> Option<(u64, bool)> {
     let most = usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let tasks = u64::from(usage.tasks.max(1));
     Some((most.saturating_mul(tasks), tasks > 1))
 }
 
-fn memory_held(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
+fn memory_held(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
     let asked = job.memory_mb.filter(|mb| *mb > 0);
     let held = held(usage);
     let percent = held.zip(asked).and_then(|((held, _), asked)| percent(held, asked));
@@ -199,8 +199,8 @@ fn memory_held(job: &Job, usage: &Usage, whole_node: bool) -> Figure {
     }
 }
 
-fn time(job: &Job, usage: &Usage) -> Figure {
-    let asked = job.limit.minutes();
+fn time(job: &SlurmJob, usage: &JobUsage) -> Figure {
+    let asked = job.time_limit.minutes();
     let percent = asked.and_then(|asked| percent(usage.elapsed_s, u64::from(asked) * 60));
     let over = job.state.is_over();
     let (judgement, note) = match percent {
@@ -211,7 +211,7 @@ fn time(job: &Job, usage: &Usage) -> Figure {
         Some(90..) => (Judgement::High, "Close to the limit: a little longer, and it is stopped."),
         Some(_) => (Judgement::Good, ""),
     };
-    let asked = match job.limit {
+    let asked = match job.time_limit {
         TimeLimit::Minutes(asked) => minutes(asked),
         TimeLimit::Unlimited => "no limit".to_owned(),
         TimeLimit::Unknown => String::new(),
@@ -220,7 +220,7 @@ fn time(job: &Job, usage: &Usage) -> Figure {
     Figure { label: TIME, used, asked, percent, judgement, note: note.to_owned() }
 }
 
-fn gpus(job: &Job, usage: &Usage) -> Option<Figure> {
+fn gpus(job: &SlurmJob, usage: &JobUsage) -> Option<Figure> {
     let asked = job.gpu_count();
     if asked == 0 {
         return None;
@@ -271,7 +271,7 @@ fn next(measured: &Measured<'_>, brief: bool) -> Vec<Mended> {
             });
         }
     }
-    if let Some(asked) = job.limit.minutes().filter(|asked| *asked > SHORT_MINUTES && !brief) {
+    if let Some(asked) = job.time_limit.minutes().filter(|asked| *asked > SHORT_MINUTES && !brief) {
         let ran = u32::try_from(usage.elapsed_s.div_ceil(60)).unwrap_or(u32::MAX);
         let value = nice_minutes(ran.saturating_mul(13).div_ceil(10).max(5));
         if saves(value.into(), asked.into()) {

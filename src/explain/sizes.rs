@@ -1,8 +1,8 @@
 //! Amounts, times and counts in words. Slurm's `G` is 1024 × 1024 × 1024 bytes; people say GB and type `--mem=16G`, so
 //! that is written "16 GB" here: what is shown is what one asks for.
 
-use crate::slurm::gres::Gpus;
-use crate::slurm::job::Job;
+use crate::slurm::gres::GpuCount;
+use crate::slurm::job::SlurmJob;
 
 /// Memory in mebibytes as words: `512 MB`, `15.9 GB`, `1.5 TB`.
 pub fn memory(mb: u64) -> String {
@@ -91,8 +91,8 @@ pub fn count(of: u64, noun: &str) -> String {
 }
 
 /// `1 v100 GPU`, `4 GPUs`, `2 h100 GPUs and 1 a100 GPU`; empty for none.
-pub fn gpus(gpus: &[Gpus]) -> String {
-    let one = |gpus: &Gpus| {
+pub fn gpus(gpus: &[GpuCount]) -> String {
+    let one = |gpus: &GpuCount| {
         let many = if gpus.count == 1 { "" } else { "s" };
         match &gpus.model {
             Some(model) => format!("{} {model} GPU{many}", gpus.count),
@@ -103,7 +103,7 @@ pub fn gpus(gpus: &[Gpus]) -> String {
 }
 
 /// What a job asks for: `4 cores · 16 GB · 1 v100 GPU · 2 nodes`. What Slurm did not say is left out.
-pub fn request(job: &Job) -> String {
+pub fn request(job: &SlurmJob) -> String {
     let mut parts = Vec::new();
     if job.cpus > 0 {
         parts.push(count(job.cpus.into(), "core"));
@@ -156,14 +156,15 @@ mod tests {
 
     #[test]
     fn requests() {
-        let gpu = |model: Option<&str>, count| Gpus { model: model.map(str::to_owned), count };
-        let mut job = Job { cpus: 4, nodes: 1, memory_mb: Some(16_384), ..Job::default() };
+        let gpu = |model: Option<&str>, count| GpuCount { model: model.map(str::to_owned), count };
+        let mut job =
+            SlurmJob { cpus: 4, nodes: 1, memory_mb: Some(16_384), ..SlurmJob::default() };
         assert_eq!(request(&job), "4 cores · 16 GB");
         job.gpus = vec![gpu(Some("v100"), 1)];
         assert_eq!(request(&job), "4 cores · 16 GB · 1 v100 GPU");
         (job.gpus, job.nodes) = (vec![gpu(None, 8)], 2);
         assert_eq!(request(&job), "4 cores · 16 GB · 8 GPUs · 2 nodes");
-        assert_eq!(request(&Job::default()), "");
+        assert_eq!(request(&SlurmJob::default()), "");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::recipes::place::{Partition, Place};
 use crate::recipes::request::{Array, Request};
 use crate::sites::{JobOptionRule, SiteJobType};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
 
 /// The sorts of job whose rules hold for a request: the one that it is exactly, or that of its partition and that of
 /// its quality of service.
@@ -74,7 +74,7 @@ pub fn partitions<'a>(request: &Request, place: &'a Place) -> Vec<&'a Partition>
 
 /// How many tasks an array has; nothing if its list cannot be read.
 pub fn tasks(array: &Array) -> Option<u64> {
-    TaskSet::read(&array.tasks).map(|tasks| tasks.len())
+    ArrayTaskSet::parse(&array.tasks).map(|tasks| tasks.len())
 }
 
 #[cfg(test)]
@@ -94,8 +94,8 @@ pub(super) mod tests {
     pub fn place(name: &str) -> Place {
         let SiteLookup::Site(site) = find_site(name) else { panic!("{name}") };
         let partitions = match name {
-            "demo" => partitions::read(DEMO),
-            "trillium" => partitions::read(TRILLIUM),
+            "demo" => partitions::parse_partitions(DEMO),
+            "trillium" => partitions::parse_partitions(TRILLIUM),
             _ => Vec::new(),
         };
         place_of(site.clone(), partitions)

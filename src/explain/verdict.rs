@@ -8,17 +8,17 @@ mod tests;
 use super::sizes::{duration, memory, memory_option, minutes, nice_memory, nice_minutes};
 use crate::clock::UnixTime;
 use crate::logs::findings::{Finding, Kind};
-use crate::slurm::job::{Job, JobState};
+use crate::slurm::job::{JobState, SlurmJob};
+use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
-use crate::slurm::usage::Usage;
 
 /// What is known about a job that ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a SlurmJob,
     /// What it used.
-    pub usage: Option<&'a Usage>,
+    pub usage: Option<&'a JobUsage>,
     /// Who cancelled it, by name where it is known: compared with the job's user; `0` and `root` are the centre.
     pub cancelled_by: Option<&'a str>,
     /// What its output tells.
@@ -31,7 +31,7 @@ pub struct Ended<'a> {
 
 impl<'a> Ended<'a> {
     /// A job of which nothing more is known.
-    pub const fn of(job: &'a Job) -> Self {
+    pub const fn of(job: &'a SlurmJob) -> Self {
         Self {
             job,
             usage: None,
@@ -153,7 +153,7 @@ pub fn verdict(ended: &Ended<'_>) -> Verdict {
         state => Verdict::new(
             Tone::Neutral,
             "It is not over",
-            format!("Slurm says {}; how it ends is not known yet.", state.word()),
+            format!("Slurm says {}; how it ends is not known yet.", state.slurm_name()),
         ),
     }
 }
@@ -224,7 +224,7 @@ fn out_of_memory(ended: &Ended<'_>, title: &str) -> Verdict {
 }
 
 fn timeout(ended: &Ended<'_>) -> Verdict {
-    let asked = ended.job.limit.minutes();
+    let asked = ended.job.time_limit.minutes();
     let text = match asked {
         Some(asked) => {
             format!("It was not done and was stopped at its limit of {}.", minutes(asked))

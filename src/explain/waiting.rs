@@ -8,8 +8,8 @@ mod tests;
 
 use super::sizes::{count, minutes, number};
 use crate::clock::UnixTime;
-use crate::slurm::job::Job;
-use crate::slurm::text::plain;
+use crate::slurm::job::SlurmJob;
+use crate::slurm::text::sanitize;
 
 /// No more of Slurm's reason is kept.
 const LONGEST_REASON: usize = 300;
@@ -71,7 +71,7 @@ pub struct Factors {
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a SlurmJob,
     /// The present moment.
     pub now: UnixTime,
     /// Its place in its partition's queue.
@@ -92,7 +92,7 @@ pub struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     /// A job of which nothing more is known.
-    pub const fn of(job: &'a Job, now: UnixTime) -> Self {
+    pub const fn of(job: &'a SlurmJob, now: UnixTime) -> Self {
         Self {
             job,
             now,
@@ -126,14 +126,14 @@ pub struct Why {
 
 /// Whether a job that waits for this reason can never start as it is.
 pub fn can_never_start(reason: &str) -> bool {
-    let job = Job { reason: reason.to_owned(), ..Job::default() };
+    let job = SlurmJob { reason: reason.to_owned(), ..SlurmJob::default() };
     why(&Waiting::of(&job, UnixTime(0))).kind == Kind::Never
 }
 
 /// Says why a job waits.
 pub fn why(waiting: &Waiting<'_>) -> Why {
     let job = waiting.job;
-    let slurm = plain(&job.reason, LONGEST_REASON);
+    let slurm = sanitize(&job.reason, LONGEST_REASON);
     let reason = tidy(&slurm);
     let mut why = reasons::fixed(&reason)
         .or_else(|| limits::read(&reason).map(|limit| limit.why(waiting)))
@@ -158,7 +158,8 @@ fn tidy(reason: &str) -> String {
 }
 
 fn too_long(why: &mut Why, waiting: &Waiting<'_>) {
-    if let (Some(asked), Some(most)) = (waiting.job.limit.minutes(), waiting.partition_max_minutes)
+    if let (Some(asked), Some(most)) =
+        (waiting.job.time_limit.minutes(), waiting.partition_max_minutes)
         && asked > most
     {
         let (asked, most) = (minutes(asked), minutes(most));
@@ -170,8 +171,8 @@ fn too_long(why: &mut Why, waiting: &Waiting<'_>) {
     }
 }
 
-fn at_once(why: &mut Why, job: &Job) {
-    if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.at_once) {
+fn at_once(why: &mut Why, job: &SlurmJob) {
+    if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.max_running) {
         let tasks = count(most.into(), "task");
         why.sentence =
             format!("You set that {tasks} of this array may run at a time; the others wait.");
@@ -251,7 +252,7 @@ fn queue(why: &mut Why, waiting: &Waiting<'_>, word: &str) {
     if !ranked {
         return;
     }
-    if let Some(asked) = waiting.job.limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
+    if let Some(asked) = waiting.job.time_limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
         why.advice.push(format!(
             "It asks for {}. If it needs less, a shorter time limit may let it slip into a gap earlier.",
             minutes(asked)

@@ -1,9 +1,9 @@
 //! What people do to their jobs: written down, carried out once, and answered in words.
 
 use super::watch::{QueueKey, Queues};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::cluster::job_actions::carry_out;
-pub use crate::cluster::job_actions::{Target, Verb};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::cluster::job_actions::run_job_action;
+pub use crate::cluster::job_actions::{JobAction, JobActionTarget};
 use crate::explain::refusals;
 use crate::ssh::RunCommandError;
 use crate::store::{self, StoreError};
@@ -15,7 +15,7 @@ pub const MOST_TARGETS: usize = 100;
 #[derive(Debug)]
 pub struct Done {
     /// What it was done to, and what Slurm said against it, in words.
-    pub results: Vec<(Target, Result<(), refusals::Refusal>)>,
+    pub results: Vec<(JobActionTarget, Result<(), refusals::Refusal>)>,
 }
 
 /// Why nothing can be said of what came of it.
@@ -36,18 +36,18 @@ impl Queues {
         &self,
         key: QueueKey,
         actor: &Actor,
-        verb: Verb,
-        targets: Vec<Target>,
+        verb: JobAction,
+        targets: Vec<JobActionTarget>,
         cluster: &str,
     ) -> Result<Done, Undone> {
-        let line = self.0.lines.line(key.line())?;
-        let words: Vec<String> = targets.iter().map(Target::words).collect();
+        let line = self.0.lines.connection(key.line())?;
+        let words: Vec<String> = targets.iter().map(JobActionTarget::slurm_id).collect();
         let mut tx = self.0.store.write().await?;
         let detail = words.join(", ");
-        let about = About { person: Some(key.person), subject: cluster, detail: &detail };
+        let about = ActivityDetails { person: Some(key.person), subject: cluster, detail: &detail };
         record(&mut tx, actor, event(verb), about, self.0.clock.now()).await?;
         store::commit(tx).await?;
-        let results = carry_out(&line, verb, &targets).await;
+        let results = run_job_action(&line, verb, &targets).await;
         // Whatever came of it, the queue tells.
         self.stir(key);
         let results =
@@ -56,12 +56,12 @@ impl Queues {
     }
 }
 
-const fn event(verb: Verb) -> Event {
+const fn event(verb: JobAction) -> ActivityEvent {
     match verb {
-        Verb::Cancel => Event::JobsCancelled,
-        Verb::Hold => Event::JobsHeld,
-        Verb::Release => Event::JobsReleased,
-        Verb::Requeue => Event::JobsRequeued,
-        Verb::Top => Event::JobsMovedUp,
+        JobAction::Cancel => ActivityEvent::JobsCancelled,
+        JobAction::Hold => ActivityEvent::JobsHeld,
+        JobAction::Release => ActivityEvent::JobsReleased,
+        JobAction::Requeue => ActivityEvent::JobsRequeued,
+        JobAction::Top => ActivityEvent::JobsMovedUp,
     }
 }

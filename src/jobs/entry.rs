@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::record::Record;
 use crate::clock::UnixTime;
 use crate::explain::waiting::can_never_start;
-use crate::slurm::job::{Job, JobState, Stage};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
 
 /// One job, or an array with its tasks.
 #[derive(Debug, Clone)]
@@ -41,14 +41,14 @@ pub struct Counts {
 impl Counts {
     /// Counts one record; a waiting rest counts for each of its tasks.
     pub fn add(&mut self, record: &Record) {
-        let tasks = record.job.tasks.as_ref().map_or(1, TaskSet::len);
+        let tasks = record.job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
         let is_cancelled = record.job.state == JobState::Cancelled;
-        let place = match (stage(record), record.job.state.is_bad_end()) {
-            (Stage::Waiting, _) => &mut self.waiting,
-            (Stage::Running, _) => &mut self.running,
-            (Stage::Ended, false) if is_cancelled => &mut self.cancelled,
-            (Stage::Ended, false) => &mut self.done,
-            (Stage::Ended, true) => &mut self.bad,
+        let place = match (stage(record), record.job.state.is_failure()) {
+            (JobStage::Pending, _) => &mut self.waiting,
+            (JobStage::Running, _) => &mut self.running,
+            (JobStage::Ended, false) if is_cancelled => &mut self.cancelled,
+            (JobStage::Ended, false) => &mut self.done,
+            (JobStage::Ended, true) => &mut self.bad,
         };
         *place += tasks;
     }
@@ -74,17 +74,17 @@ impl Counts {
 }
 
 /// Where in its life a record is; one that the cluster forgot is over.
-pub fn stage(record: &Record) -> Stage {
-    if record.is_over { Stage::Ended } else { record.job.state.stage() }
+pub fn stage(record: &Record) -> JobStage {
+    if record.is_over { JobStage::Ended } else { record.job.state.stage() }
 }
 
 /// Whether it waits and can never start as it is.
 fn is_stuck(record: &Record) -> bool {
-    stage(record) == Stage::Waiting && can_never_start(&record.job.reason)
+    stage(record) == JobStage::Pending && can_never_start(&record.job.reason)
 }
 
 /// What an entry is sorted by: what runs, what waits, what ended; the latest first, and what waits by its rank.
-pub type Rank = (Stage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
+pub type Rank = (JobStage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
 
 impl Entry {
     /// One that is no array, or a task by itself.
@@ -100,13 +100,13 @@ impl Entry {
     }
 
     /// Where in its life it is: an array runs while any task does.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> JobStage {
         if self.counts.running > 0 {
-            Stage::Running
+            JobStage::Running
         } else if self.counts.waiting > 0 {
-            Stage::Waiting
+            JobStage::Pending
         } else {
-            Stage::Ended
+            JobStage::Ended
         }
     }
 
@@ -115,11 +115,11 @@ impl Entry {
         let stage = self.stage();
         let job = &self.head.job;
         let (first, at) = match stage {
-            Stage::Running => (Stage::Waiting, job.start),
-            Stage::Waiting => (Stage::Running, None),
-            Stage::Ended => (Stage::Ended, job.end),
+            JobStage::Running => (JobStage::Pending, job.start),
+            JobStage::Pending => (JobStage::Running, None),
+            JobStage::Ended => (JobStage::Ended, job.end),
         };
-        let rank = if stage == Stage::Waiting { job.priority } else { 0 };
+        let rank = if stage == JobStage::Pending { job.priority } else { 0 };
         (first, Reverse(rank), Reverse(at.unwrap_or(UnixTime(0))), Reverse(job.id.number))
     }
 }
@@ -150,12 +150,12 @@ pub fn array(mut tasks: Vec<Arc<Record>>) -> Entry {
     }
     // What stands for all: what goes on now, else what came last.
     let order = |record: &&Arc<Record>| match stage(record) {
-        Stage::Running => (0, Reverse(record.job.start)),
-        Stage::Waiting => (1, Reverse(None)),
-        Stage::Ended => (2, Reverse(record.job.end)),
+        JobStage::Running => (0, Reverse(record.job.start)),
+        JobStage::Pending => (1, Reverse(None)),
+        JobStage::Ended => (2, Reverse(record.job.end)),
     };
     let head = tasks.iter().min_by_key(order).cloned();
-    let head = head.unwrap_or_else(|| Arc::new(Record::new(Job::default(), UnixTime(0))));
+    let head = head.unwrap_or_else(|| Arc::new(Record::new(SlurmJob::default(), UnixTime(0))));
     Entry { is_stuck: is_stuck(&head), head, tasks, counts }
 }
 
@@ -165,14 +165,14 @@ mod tests {
     use crate::slurm::job::JobId;
 
     fn record(number: u64, task: Option<u32>, state: JobState) -> Arc<Record> {
-        let job = Job { id: JobId { number, task }, state, ..Job::default() };
+        let job = SlurmJob { id: JobId { number, task }, state, ..SlurmJob::default() };
         Arc::new(Record::new(job, UnixTime(1)))
     }
 
     #[test]
     fn an_array_is_one_entry_that_counts_its_tasks() {
         let mut rest = Record::clone(&record(7, None, JobState::Pending));
-        rest.job.tasks = TaskSet::read("5-9");
+        rest.job.tasks = ArrayTaskSet::parse("5-9");
         let rows = [
             record(7, Some(1), JobState::Completed),
             record(7, Some(2), JobState::Failed),

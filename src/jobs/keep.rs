@@ -7,12 +7,12 @@ use super::picture::{Picture, Standing};
 use super::watch::{QueueKey, Queues};
 use super::{Record, news};
 use crate::clock::UnixTime;
-use crate::cluster::queue::Told;
+use crate::cluster::queue::QueueReply;
 use crate::domain::JobRowId;
-use crate::slurm::job::Stage;
-use crate::slurm::shares::Share;
-use crate::store::jobs::Moment;
-use crate::store::share_points::SharePoint;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::JobStage;
+use crate::store::fair_share_history::FairSharePoint;
+use crate::store::jobs::JobEvent;
 use crate::store::{self, StoreError};
 
 /// The time of the last look is written down at least this often, even if nothing else changed.
@@ -48,7 +48,7 @@ impl Queues {
         let mut tx = self.0.store.write().await?;
         for change in changes.iter_mut().filter(|change| change.is_lasting) {
             let row = change.record.row(key.person, key.cluster);
-            let id = store::jobs::put(&mut tx, &row).await?;
+            let id = store::jobs::save(&mut tx, &row).await?;
             change.record.id = id;
             tell_story(&mut tx, id, change, now).await?;
             news::add(&mut tx, key.person, change, before, now).await?;
@@ -56,12 +56,12 @@ impl Queues {
         for record in &gone {
             store::jobs::remove(&mut tx, record.id).await?;
         }
-        store::queues::note_seen(&mut tx, key.person, key.cluster, now).await?;
+        store::queues::mark_seen(&mut tx, key.person, key.cluster, now).await?;
         if let Some((from, until)) = history {
             let known = store::queues::get(&mut tx, key.person, key.cluster).await?.history();
             let from = known.map_or(from, |(first, _)| first.min(from));
             let until = known.map_or(until, |(_, last)| last.max(until));
-            store::queues::note_history(&mut tx, key.person, key.cluster, (from, until)).await?;
+            store::queues::set_history(&mut tx, key.person, key.cluster, (from, until)).await?;
         }
         store::commit(tx).await?;
         Ok((changes, gone))
@@ -72,17 +72,17 @@ impl Queues {
         &self,
         key: QueueKey,
         before: &Standing,
-        told: &mut Told,
+        told: &mut QueueReply,
         now: UnixTime,
     ) -> Option<Standing> {
         let mut standing = before.clone();
-        if let Some(shares) = told.shares.take() {
+        if let Some(shares) = told.fair_share.take() {
             (standing.shares, standing.shares_at) = (shares, Some(now.0));
         }
-        if let Some(places) = told.places.take() {
+        if let Some(places) = told.storage_quotas.take() {
             (standing.places, standing.places_at) = (places, Some(now.0));
         }
-        if let Some(per_user) = told.per_user.take() {
+        if let Some(per_user) = told.storage_per_user.take() {
             (standing.per_user, standing.per_user_at) = (per_user, Some(now.0));
         }
         if let Some(cost) = told.cost.take() {
@@ -98,7 +98,8 @@ impl Queues {
             if standing.shares_at != before.shares_at {
                 for (account, point) in share_points(&standing.shares, now) {
                     let (person, cluster) = (key.person, key.cluster);
-                    store::share_points::add(&mut tx, person, cluster, account, point).await?;
+                    store::fair_share_history::add(&mut tx, person, cluster, account, point)
+                        .await?;
                 }
             }
             store::commit(tx).await
@@ -111,17 +112,20 @@ impl Queues {
 }
 
 /// What is kept of fair share, for each account that tells both its share and its use.
-fn share_points(shares: &[Share], now: UnixTime) -> impl Iterator<Item = (&str, SharePoint)> {
+fn share_points(
+    shares: &[SshareRow],
+    now: UnixTime,
+) -> impl Iterator<Item = (&str, FairSharePoint)> {
     shares.iter().filter(|share| share.user.is_none()).filter_map(move |share| {
         let part = |part: Option<f64>| part.filter(|part| part.is_finite());
         let (share_of, used) = (part(share.norm_shares)?, part(share.effective_usage)?);
-        Some((share.account.as_str(), SharePoint { at: now, share: share_of, used }))
+        Some((share.account.as_str(), FairSharePoint { at: now, share: share_of, used }))
     })
 }
 
 /// The story of a job, as far as it was seen.
 async fn tell_story(
-    tx: &mut store::Connection,
+    tx: &mut store::DbConnection,
     id: JobRowId,
     change: &Change,
     now: UnixTime,
@@ -132,9 +136,9 @@ async fn tell_story(
     }
     let job = &change.record.job;
     let (at, detail) = match job.state.stage() {
-        Stage::Waiting => (job.submitted, &job.reason),
-        Stage::Running => (job.start, &job.node_list),
-        Stage::Ended => (job.end, &job.reason),
+        JobStage::Pending => (job.submitted, &job.reason),
+        JobStage::Running => (job.start, &job.node_list),
+        JobStage::Ended => (job.end, &job.reason),
     };
     // A job that was put back, or suspended and resumed, changes now; its old times are told already.
     let at = if job.state.is_over() || change.news == Some(News::Started) {
@@ -142,6 +146,6 @@ async fn tell_story(
     } else {
         now
     };
-    let moment = Moment { at, state: job.state.word().to_owned(), detail: detail.clone() };
-    store::jobs::note(tx, id, &moment).await
+    let moment = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
+    store::jobs::add_event(tx, id, &moment).await
 }

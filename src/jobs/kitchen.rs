@@ -1,14 +1,14 @@
 //! Recipes that people keep: saving, new versions, publishing to a group, deleting. Every text is read and checked
 //! before it is written, and every right is decided again inside the transaction.
 
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, Auth, AuthError, Viewer, Whose};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, AuthService, Ownership, Permission, Viewer};
 use crate::clock::Clock;
-use crate::domain::{GroupId, Label, NameError, PersonId, RecipeId};
+use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
 use crate::recipes::recipe::{Block, Recipe, RecipeError};
-use crate::store::recipes::{self, NewVersion};
-pub use crate::store::recipes::{Recipe as Kept, Version};
-use crate::store::{self, Connection, Store, StoreError};
+use crate::store::recipes::{self, NewRecipeVersion};
+pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow as Kept};
+use crate::store::{self, DbConnection, Store, StoreError};
 
 /// So many recipes may one person keep.
 const MOST_RECIPES: i64 = 200;
@@ -45,8 +45,8 @@ pub enum NotKept {
 }
 
 /// Whose a recipe is.
-pub fn whose(kept: &Kept) -> Whose {
-    Whose { owner: kept.owner(), group: kept.group() }
+pub fn whose(kept: &Kept) -> Ownership {
+    Ownership { owner: kept.owner(), group: kept.group() }
 }
 
 /// What is to be saved.
@@ -61,14 +61,14 @@ pub struct Draft<'a> {
 /// All recipes that people keep.
 #[derive(Clone)]
 pub struct Kitchen {
-    auth: Auth,
+    auth: AuthService,
     store: Store,
     clock: Clock,
 }
 
 impl Kitchen {
     /// Puts the parts together.
-    pub const fn new(auth: Auth, store: Store, clock: Clock) -> Self {
+    pub const fn new(auth: AuthService, store: Store, clock: Clock) -> Self {
         Self { auth, store, clock }
     }
 
@@ -76,7 +76,7 @@ impl Kitchen {
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<Kept>, StoreError> {
         let mut db = self.store.read().await?;
         let mut found = recipes::list(&mut db, viewer.id, viewer.is_admin).await?;
-        found.retain(|kept| viewer.may(Action::UseRecipe(whose(kept))).is_ok());
+        found.retain(|kept| viewer.may(Permission::UseRecipe(whose(kept))).is_ok());
         Ok(found)
     }
 
@@ -87,20 +87,20 @@ impl Kitchen {
         viewer: &Viewer,
         id: RecipeId,
         version: Option<i64>,
-    ) -> Result<Option<(Kept, Version)>, StoreError> {
+    ) -> Result<Option<(Kept, RecipeVersion)>, StoreError> {
         let mut db = self.store.read().await?;
         let kept = recipes::get(&mut db, id).await?;
         let kept = kept
-            .filter(|kept| viewer.may(Action::UseRecipe(whose(kept))).is_ok())
+            .filter(|kept| viewer.may(Permission::UseRecipe(whose(kept))).is_ok())
             .filter(|kept| version.is_some() || !kept.is_archived());
         let Some(kept) = kept else { return Ok(None) };
-        let found = recipes::version(&mut db, id, version.unwrap_or(kept.version)).await?;
+        let found = recipes::find_version(&mut db, id, version.unwrap_or(kept.version)).await?;
         Ok(found.map(|version| (kept, version)))
     }
 
     /// All versions, newest first, without their texts.
-    pub async fn versions(&self, id: RecipeId) -> Result<Vec<Version>, StoreError> {
-        recipes::versions(&mut *self.store.read().await?, id).await
+    pub async fn versions(&self, id: RecipeId) -> Result<Vec<RecipeVersion>, StoreError> {
+        recipes::list_versions(&mut *self.store.read().await?, id).await
     }
 
     /// Saves a new recipe: its owner's alone, or published at once.
@@ -115,18 +115,18 @@ impl Kitchen {
         let owner = actor.id.ok_or(AuthError::Denied)?;
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        self.auth.authorise(&mut tx, actor, Action::UseClusters).await?;
+        self.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
-            let whose = Whose { owner: Some(owner), group: None };
-            self.auth.authorise(&mut tx, actor, Action::PublishRecipe(whose, group)).await?;
+            let whose = Ownership { owner: Some(owner), group: None };
+            self.auth.authorise(&mut tx, actor, Permission::PublishRecipe(whose, group)).await?;
         }
-        if recipes::count_of(&mut tx, owner).await? >= MOST_RECIPES {
+        if recipes::count_for_person(&mut tx, owner).await? >= MOST_RECIPES {
             return Err(NotKept::TooMany);
         }
         let id = recipes::add(&mut tx, owner, group, &title, now).await?;
         self.write(&mut tx, (id, 1), owner, draft).await?;
-        let about = About { subject: title.as_str(), ..About::default() };
-        record(&mut tx, actor, Event::RecipeSaved, about, now).await?;
+        let about = ActivityDetails { subject: title.as_str(), ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::RecipeSaved, about, now).await?;
         if let Some(group) = group {
             self.tell_published(&mut tx, actor, title.as_str(), group).await?;
         }
@@ -145,7 +145,7 @@ impl Kitchen {
         let title = check(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
         let mut tx = self.store.write().await?;
-        let kept = self.open(&mut tx, actor, id, Action::ChangeRecipe).await?;
+        let kept = self.open(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         if kept.version != was {
             return Err(NotKept::Outdated(kept.version));
         }
@@ -156,8 +156,12 @@ impl Kitchen {
         self.write(&mut tx, (id, version), author, draft).await?;
         recipes::set_title(&mut tx, id, &title).await?;
         let detail = format!("version {version}");
-        let about = About { person: other(actor, &kept), subject: title.as_str(), detail: &detail };
-        record(&mut tx, actor, Event::RecipeChanged, about, self.clock.now()).await?;
+        let about = ActivityDetails {
+            person: other(actor, &kept),
+            subject: title.as_str(),
+            detail: &detail,
+        };
+        record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.clock.now()).await?;
         store::commit(tx).await?;
         Ok(version)
     }
@@ -170,8 +174,8 @@ impl Kitchen {
         group: GroupId,
     ) -> Result<(), NotKept> {
         let mut tx = self.store.write().await?;
-        let kept = self.open(&mut tx, actor, id, Action::ChangeRecipe).await?;
-        self.auth.authorise(&mut tx, actor, Action::PublishRecipe(whose(&kept), group)).await?;
+        let kept = self.open(&mut tx, actor, id, Permission::ChangeRecipe).await?;
+        self.auth.authorise(&mut tx, actor, Permission::PublishRecipe(whose(&kept), group)).await?;
         recipes::set_group(&mut tx, id, Some(group)).await?;
         self.tell_published(&mut tx, actor, &kept.title, group).await?;
         Ok(store::commit(tx).await?)
@@ -180,14 +184,15 @@ impl Kitchen {
     /// Makes a recipe its owner's alone again. One whose owner is gone belongs to the group for good.
     pub async fn withdraw(&self, actor: &Actor, id: RecipeId) -> Result<(), NotKept> {
         let mut tx = self.store.write().await?;
-        let kept = self.open(&mut tx, actor, id, Action::ChangeRecipe).await?;
+        let kept = self.open(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         if kept.owner().is_none() {
             return Err(AuthError::Denied.into());
         }
         recipes::set_group(&mut tx, id, None).await?;
         let detail = kept.group_name.clone().unwrap_or_default();
-        let about = About { person: other(actor, &kept), subject: &kept.title, detail: &detail };
-        record(&mut tx, actor, Event::RecipeWithdrawn, about, self.clock.now()).await?;
+        let about =
+            ActivityDetails { person: other(actor, &kept), subject: &kept.title, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -195,24 +200,28 @@ impl Kitchen {
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), NotKept> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let kept = self.open(&mut tx, actor, id, Action::ChangeRecipe).await?;
+        let kept = self.open(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         recipes::archive(&mut tx, id, now).await?;
-        let about = About { person: other(actor, &kept), subject: &kept.title, ..About::default() };
-        record(&mut tx, actor, Event::RecipeDeleted, about, now).await?;
+        let about = ActivityDetails {
+            person: other(actor, &kept),
+            subject: &kept.title,
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::RecipeDeleted, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 
     /// A recipe to be changed. What someone cannot even see is not there for them.
     async fn open(
         &self,
-        db: &mut Connection,
+        db: &mut DbConnection,
         actor: &Actor,
         id: RecipeId,
-        action: fn(Whose) -> Action,
+        action: fn(Ownership) -> Permission,
     ) -> Result<Kept, NotKept> {
         let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
         let kept = kept.ok_or(AuthError::NotFound)?;
-        match self.auth.authorise(db, actor, Action::UseRecipe(whose(&kept))).await {
+        match self.auth.authorise(db, actor, Permission::UseRecipe(whose(&kept))).await {
             Err(AuthError::Denied) => return Err(AuthError::NotFound.into()),
             other => other?,
         }
@@ -222,37 +231,38 @@ impl Kitchen {
 
     async fn write(
         &self,
-        db: &mut Connection,
+        db: &mut DbConnection,
         (recipe, version): (RecipeId, i64),
         author: PersonId,
         draft: Draft<'_>,
     ) -> Result<(), NotKept> {
-        let note: Option<Label> = match draft.note.trim() {
+        let note: Option<DisplayName> = match draft.note.trim() {
             "" => None,
             note => Some(note.parse().map_err(NotKept::Note)?),
         };
         let person = store::people::get(db, author).await?.ok_or(AuthError::Denied)?;
-        let new = NewVersion {
+        let new = NewRecipeVersion {
             recipe,
             version,
             text: draft.text,
             author,
             author_name: &person.display_name,
-            note: note.as_ref().map_or("", Label::as_str),
+            note: note.as_ref().map_or("", DisplayName::as_str),
         };
         Ok(recipes::add_version(db, &new, self.clock.now()).await?)
     }
 
     async fn tell_published(
         &self,
-        db: &mut Connection,
+        db: &mut DbConnection,
         actor: &Actor,
         title: &str,
         group: GroupId,
     ) -> Result<(), NotKept> {
         let group = store::groups::get(db, group).await?.ok_or(AuthError::NotFound)?;
-        let about = About { subject: title, detail: &group.name, ..About::default() };
-        Ok(record(db, actor, Event::RecipePublished, about, self.clock.now()).await?)
+        let about =
+            ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
+        Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.clock.now()).await?)
     }
 }
 
@@ -262,7 +272,7 @@ fn other(actor: &Actor, kept: &Kept) -> Option<PersonId> {
 }
 
 /// Reads a text; its title is shown in lists, so it must be fit for them.
-fn check(text: &str, blocks: &[Block]) -> Result<Label, NotKept> {
+fn check(text: &str, blocks: &[Block]) -> Result<DisplayName, NotKept> {
     let recipe = Recipe::read(text, blocks)?;
     recipe.title.parse().map_err(NotKept::Title)
 }

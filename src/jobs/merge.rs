@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::record::Record;
 use crate::clock::UnixTime;
-use crate::slurm::accounting::Extra;
-use crate::slurm::job::{Job, JobId, JobState, Stage};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::accounting::AccountingExtra;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobId, JobStage, JobState, SlurmJob};
 
 /// A job that ended while nobody looked is asked about for this long; then it is over in an unknown way.
 const FORGOTTEN_AFTER: i64 = 15 * 60;
@@ -59,12 +59,12 @@ pub struct Merged {
 /// the first look.
 pub fn with_queue(
     known: &Known,
-    told: Vec<Job>,
+    told: Vec<SlurmJob>,
     told_until: Option<UnixTime>,
     now: UnixTime,
 ) -> Merged {
     let mut merged = Merged::default();
-    let told: Vec<Job> = told.into_iter().flat_map(one_by_one).collect();
+    let told: Vec<SlurmJob> = told.into_iter().flat_map(one_by_one).collect();
     let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
     let numbers: HashSet<u64> = told.iter().map(|job| job.id.number).collect();
     merged.vanished = vanished_tasks(known, &told, &ids, &numbers);
@@ -87,18 +87,18 @@ pub fn with_queue(
 
 fn vanished_tasks(
     known: &Known,
-    told: &[Job],
+    told: &[SlurmJob],
     ids: &HashSet<JobId>,
     numbers: &HashSet<u64>,
 ) -> Vec<(JobId, Arc<Record>)> {
-    let waiting: HashMap<u64, &TaskSet> =
+    let waiting: HashMap<u64, &ArrayTaskSet> =
         told.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
     let mut vanished = Vec::new();
     for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number))
     {
         let number = record.job.id.number;
         let left = waiting.get(&number);
-        for task in record.job.tasks.iter().flat_map(TaskSet::iter).take(MOST_TASKS) {
+        for task in record.job.tasks.iter().flat_map(ArrayTaskSet::iter).take(MOST_TASKS) {
             let id = JobId { number, task: Some(task) };
             let waits = left.is_some_and(|left| left.contains(task));
             if !waits && !ids.contains(&id) && !known.contains_key(&id) {
@@ -111,7 +111,7 @@ fn vanished_tasks(
 
 /// A task that no longer waits, and of which neither queue nor accounting knows that it began: it was cancelled before.
 pub fn cancelled_unseen(id: JobId, rest: &Record, now: UnixTime) -> Change {
-    let job = Job {
+    let job = SlurmJob {
         id,
         tasks: None,
         state: JobState::Cancelled,
@@ -126,13 +126,13 @@ pub fn cancelled_unseen(id: JobId, rest: &Record, now: UnixTime) -> Change {
 
 /// Tasks of an array that ended together, by being cancelled before they began, are told in one row, like those that
 /// still wait. They are kept one by one: the row that stands for several is for those that wait.
-fn one_by_one(job: Job) -> Vec<Job> {
+fn one_by_one(job: SlurmJob) -> Vec<SlurmJob> {
     match job.tasks.clone().filter(|_| job.state.is_over()) {
         None => vec![job],
         Some(tasks) => tasks
             .iter()
             .take(MOST_TASKS)
-            .map(|task| Job {
+            .map(|task| SlurmJob {
                 id: JobId { task: Some(task), ..job.id },
                 tasks: None,
                 ..job.clone()
@@ -141,19 +141,19 @@ fn one_by_one(job: Job) -> Vec<Job> {
     }
 }
 
-fn discovered(job: Job, told_until: Option<UnixTime>, now: UnixTime) -> Change {
+fn discovered(job: SlurmJob, told_until: Option<UnixTime>, now: UnixTime) -> Change {
     let record = Record::new(job, now);
     let is_news =
         |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
     let news = match record.job.state.stage() {
-        Stage::Ended if is_news(record.job.end) => Some(News::Ended),
-        Stage::Running if is_news(record.job.start) => Some(News::Started),
+        JobStage::Ended if is_news(record.job.end) => Some(News::Ended),
+        JobStage::Running if is_news(record.job.start) => Some(News::Started),
         _ => None,
     };
     Change { record, is_new_state: true, is_new: true, is_lasting: true, news }
 }
 
-fn changed(record: &Arc<Record>, mut job: Job, now: UnixTime) -> Option<Change> {
+fn changed(record: &Arc<Record>, mut job: SlurmJob, now: UnixTime) -> Option<Change> {
     if record.is_over {
         // Put back into the queue after its end, or a number that is used again.
         let lives_again = !job.state.is_over() && job.submitted > record.job.end;
@@ -170,15 +170,15 @@ fn changed(record: &Arc<Record>, mut job: Job, now: UnixTime) -> Option<Change> 
     }
     let (before, after) = (record.job.state.stage(), job.state.stage());
     let news = match (before, after) {
-        (Stage::Ended, Stage::Ended) if record.is_lost() => Some(News::Ended),
-        (Stage::Waiting | Stage::Running, Stage::Ended) => Some(News::Ended),
-        (Stage::Waiting, Stage::Running) => Some(News::Started),
+        (JobStage::Ended, JobStage::Ended) if record.is_lost() => Some(News::Ended),
+        (JobStage::Pending | JobStage::Running, JobStage::Ended) => Some(News::Ended),
+        (JobStage::Pending, JobStage::Running) => Some(News::Started),
         _ => None,
     };
     let is_new_state = record.job.state != job.state || record.job.restarts != job.restarts;
-    let passing = Job {
+    let passing = SlurmJob {
         priority: job.priority,
-        start: if job.state.stage() == Stage::Waiting { job.start } else { record.job.start },
+        start: if job.state.stage() == JobStage::Pending { job.start } else { record.job.start },
         ..record.job.clone()
     };
     let is_lasting = passing != job || record.is_over;
@@ -197,7 +197,7 @@ fn changed(record: &Arc<Record>, mut job: Job, now: UnixTime) -> Option<Change> 
 /// queue's matter.
 pub fn with_accounting(
     known: &Known,
-    told: Vec<(Job, Extra)>,
+    told: Vec<(SlurmJob, AccountingExtra)>,
     told_until: Option<UnixTime>,
     now: UnixTime,
 ) -> Vec<Change> {
@@ -220,7 +220,12 @@ pub fn with_accounting(
     .collect()
 }
 
-fn settled(record: &Arc<Record>, mut job: Job, extra: Extra, now: UnixTime) -> Change {
+fn settled(
+    record: &Arc<Record>,
+    mut job: SlurmJob,
+    extra: AccountingExtra,
+    now: UnixTime,
+) -> Change {
     // What only the queue tells stays.
     job.priority = record.job.priority;
     job.dependency.clone_from(&record.job.dependency);

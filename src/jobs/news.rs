@@ -5,13 +5,13 @@ use super::picture::Picture;
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 use crate::explain::waiting;
-use crate::slurm::job::{JobState, Stage};
-use crate::store::notices::NewNotice;
+use crate::slurm::job::{JobStage, JobState};
+use crate::store::notifications::NewJobNotification;
 use crate::store::{self, StoreError};
 
 /// Writes the notice of a change, if it is worth one.
 pub async fn add(
-    tx: &mut store::Connection,
+    tx: &mut store::DbConnection,
     person: PersonId,
     change: &Change,
     before: &Picture,
@@ -24,15 +24,15 @@ pub async fn add(
         None => return Ok(()),
     };
     let job = &change.record.job;
-    let new = NewNotice {
+    let new = NewJobNotification {
         person,
         job: change.record.id,
         kind,
-        state: job.state.word(),
+        state: job.state.slurm_name(),
         restarts: i64::from(job.restarts),
         is_quiet: kind == "ended" && is_by_owner(change),
     };
-    store::notices::add(tx, &new, now).await
+    store::notifications::add(tx, &new, now).await
 }
 
 /// Whether there may be something to tell.
@@ -48,5 +48,5 @@ fn is_by_owner(change: &Change) -> bool {
 
 fn can_never_start(change: &Change) -> bool {
     let job = &change.record.job;
-    job.state.stage() == Stage::Waiting && waiting::can_never_start(&job.reason)
+    job.state.stage() == JobStage::Pending && waiting::can_never_start(&job.reason)
 }

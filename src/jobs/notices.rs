@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
 use crate::clock::UnixTime;
-use crate::domain::{NoticeId, PersonId};
+use crate::domain::{NotificationId, PersonId};
 use crate::store::{self, Store, StoreError};
 
 /// So many people's counts are kept in memory.
@@ -18,12 +18,12 @@ pub struct Unread {
     /// Notices that they have not seen.
     pub count: i64,
     /// The last notice there is.
-    pub last: NoticeId,
+    pub last: NotificationId,
 }
 
 impl Default for Unread {
     fn default() -> Self {
-        Self { count: 0, last: NoticeId(0) }
+        Self { count: 0, last: NotificationId(0) }
     }
 }
 
@@ -73,7 +73,7 @@ impl Bell {
             known.rings
         };
         let mut db = store.read().await?;
-        let (count, last) = store::notices::unread(&mut db, person).await?;
+        let (count, last) = store::notifications::count_unread(&mut db, person).await?;
         let unread = Unread { count, last };
         let mut known = self.lock();
         if known.rings == rings {
@@ -95,14 +95,14 @@ impl Bell {
         &self,
         store: &Store,
         person: PersonId,
-        up_to: NoticeId,
+        up_to: NotificationId,
         now: UnixTime,
     ) -> Result<(), StoreError> {
         if self.unread(store, person).await?.count == 0 {
             return Ok(());
         }
         let mut tx = store.write().await?;
-        store::notices::mark_read(&mut tx, person, up_to, now).await?;
+        store::notifications::mark_read(&mut tx, person, up_to, now).await?;
         store::commit(tx).await?;
         self.ring(person);
         Ok(())

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::watch::{QueueKey, recent};
 use crate::clock::{Clock, UnixTime};
-use crate::cluster::Lines;
-pub use crate::cluster::output::Piece;
-use crate::cluster::output::{self, Found, From};
+use crate::cluster::ConnectionPool;
+pub use crate::cluster::output_file::OutputFileChunk;
+use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
 use crate::entropy;
 use crate::logs::findings::{self, Findings};
 use crate::logs::terminal::{self, Rendered};
@@ -122,16 +122,16 @@ pub struct Outputs(Arc<Inner>);
 
 struct Inner {
     clock: Clock,
-    lines: Lines,
+    lines: ConnectionPool,
     spots: Mutex<HashMap<OutputKey, Arc<Spot>>>,
     generations: AtomicU64,
 }
 
 impl Outputs {
     /// Nobody looks yet.
-    pub fn new(clock: Clock, lines: Lines) -> Self {
+    pub fn new(clock: Clock, lines: ConnectionPool) -> Self {
         // Pages that are open from before a restart must not find their numbers again.
-        let first = entropy::bytes::<4>().map_or(1, u32::from_ne_bytes);
+        let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
         Self(Arc::new(Inner { clock, lines, spots: Mutex::default(), generations }))
     }
@@ -149,7 +149,7 @@ impl Outputs {
     }
 
     async fn look(&self, key: &OutputKey, kept: &mut Kept, stage: Life, active: u32) -> Shown {
-        let line = match self.0.lines.line(key.queue.line()) {
+        let line = match self.0.lines.connection(key.queue.line()) {
             Ok(line) => line,
             Err(error) => {
                 kept.shown.trouble = Some(error.to_string());
@@ -179,12 +179,14 @@ impl Outputs {
             Kind::Text | Kind::Binary
                 if kept.shown.size - kept.end().min(kept.shown.size) > as_u64(MOST_KEPT) =>
             {
-                From::End
+                OutputFilePosition::End
             }
-            Kind::Text | Kind::Binary => From::Place { offset: kept.end(), inode: kept.inode },
-            _ => From::End,
+            Kind::Text | Kind::Binary => {
+                OutputFilePosition::Offset { offset: kept.end(), inode: kept.inode }
+            }
+            _ => OutputFilePosition::End,
         };
-        match output::read(&line, &key.path, from, CHUNK, urgency).await {
+        match output_file::read_output_file(&line, &key.path, from, CHUNK, urgency).await {
             Ok(found) => {
                 kept.shown.trouble = None;
                 kept.shown.read_at = Some(self.0.clock.now());
@@ -221,13 +223,15 @@ impl Outputs {
         &self,
         key: &OutputKey,
         end: u64,
-    ) -> Result<Option<(Piece, Rendered)>, RunCommandError> {
-        let line = self.0.lines.line(key.queue.line())?;
+    ) -> Result<Option<(OutputFileChunk, Rendered)>, RunCommandError> {
+        let line = self.0.lines.connection(key.queue.line())?;
         let offset = end.saturating_sub(u64::from(CHUNK));
         let most = u32::try_from(end - offset).unwrap_or(CHUNK);
-        let from = From::Place { offset, inode: 0 };
-        let found = output::read(&line, &key.path, from, most, CallUrgency::Interactive).await?;
-        let Found::Piece(mut piece) = found else { return Ok(None) };
+        let from = OutputFilePosition::Offset { offset, inode: 0 };
+        let found =
+            output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Interactive)
+                .await?;
+        let OutputFileResult::Chunk(mut piece) = found else { return Ok(None) };
         if piece.start != offset {
             return Ok(None);
         }
@@ -244,11 +248,11 @@ impl Outputs {
         offset: u64,
         inode: u64,
         most: u32,
-    ) -> Result<Option<Piece>, RunCommandError> {
+    ) -> Result<Option<OutputFileChunk>, RunCommandError> {
         /// A minute later the budget is there again.
         const TRIES: u32 = 40;
         for _ in 0..TRIES {
-            let line = self.0.lines.line(key.queue.line())?;
+            let line = self.0.lines.connection(key.queue.line())?;
             let figures = line.call_budget().stats(Instant::now());
             line.call_budget().record_use(Instant::now());
             // Half of the polite number of calls stays for everything else.
@@ -256,9 +260,17 @@ impl Outputs {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 continue;
             }
-            let from = From::Place { offset, inode };
-            return match output::read(&line, &key.path, from, most, CallUrgency::Bulk).await? {
-                Found::Piece(piece) if piece.start == offset => Ok(Some(piece)),
+            let from = OutputFilePosition::Offset { offset, inode };
+            return match output_file::read_output_file(
+                &line,
+                &key.path,
+                from,
+                most,
+                CallUrgency::Bulk,
+            )
+            .await?
+            {
+                OutputFileResult::Chunk(piece) if piece.start == offset => Ok(Some(piece)),
                 _ => Ok(None),
             };
         }
@@ -266,13 +278,13 @@ impl Outputs {
     }
 
     /// Takes in what was found. Says whether anything new came.
-    async fn take(&self, copy: &mut Kept, found: Found) -> bool {
+    async fn take(&self, copy: &mut Kept, found: OutputFileResult) -> bool {
         let kind = match found {
-            Found::Piece(piece) => return self.take_piece(copy, piece).await,
-            Found::Missing => Kind::Missing,
-            Found::NoFolder => Kind::NoFolder,
-            Found::Denied => Kind::Denied,
-            Found::Odd => Kind::Odd,
+            OutputFileResult::Chunk(piece) => return self.take_piece(copy, piece).await,
+            OutputFileResult::Missing => Kind::Missing,
+            OutputFileResult::NoFolder => Kind::NoFolder,
+            OutputFileResult::Denied => Kind::Denied,
+            OutputFileResult::NotAFile => Kind::Odd,
         };
         if copy.shown.kind == kind {
             return false;
@@ -287,7 +299,7 @@ impl Outputs {
         true
     }
 
-    async fn take_piece(&self, copy: &mut Kept, mut piece: Piece) -> bool {
+    async fn take_piece(&self, copy: &mut Kept, mut piece: OutputFileChunk) -> bool {
         let continues = matches!(copy.shown.kind, Kind::Text | Kind::Binary)
             && copy.inode == piece.inode
             && copy.end() == piece.start;
@@ -302,7 +314,7 @@ impl Outputs {
             copy.bytes.extend_from_slice(&piece.bytes);
             if copy.bytes.len() > MOST_KEPT {
                 let cut = copy.bytes.len() - MOST_KEPT / 2;
-                let mut rest = Piece {
+                let mut rest = OutputFileChunk {
                     start: copy.shown.base + as_u64(cut),
                     bytes: copy.bytes.split_off(cut),
                     ..piece

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::UnixTime;
-use crate::cluster::job_paper::Told;
-use crate::slurm::job::{Job, Stage};
+use crate::cluster::job_details_query::JobDetailsReply;
+use crate::slurm::job::{JobStage, SlurmJob};
+use crate::slurm::job_usage::JobUsage;
 use crate::slurm::output_path;
-use crate::slurm::usage::Usage;
 
 /// No more of the end of a log is kept for good.
 const MOST_LOG: usize = 12 * 1024;
@@ -71,19 +71,19 @@ pub struct Used {
     gpu_memory_mb: Option<u64>,
 }
 
-impl From<&Usage> for Used {
-    fn from(usage: &Usage) -> Self {
-        let Usage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
+impl From<&JobUsage> for Used {
+    fn from(usage: &JobUsage) -> Self {
+        let JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
         Self { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb }
     }
 }
 
 impl Paper {
     /// What it used.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<JobUsage> {
         let Used { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
             *self.usage.as_ref()?;
-        Some(Usage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
+        Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
     }
 
     /// When it was read.
@@ -92,7 +92,7 @@ impl Paper {
     }
 
     /// What was told now, on top of what was known: what the cluster has forgotten stays.
-    pub(super) fn taking(mut self, told: Told, job: &Job, now: UnixTime) -> Self {
+    pub(super) fn taking(mut self, told: JobDetailsReply, job: &SlurmJob, now: UnixTime) -> Self {
         let put = |place: &mut String, value: String| {
             if !value.is_empty() {
                 *place = value;
@@ -102,8 +102,8 @@ impl Paper {
             (self.script, self.is_script_cut) = (told.script, told.is_cut);
         }
         put(&mut self.submit_line, told.submit_line);
-        put(&mut self.own_number, told.own_number);
-        let begun = job.state.stage() != Stage::Waiting;
+        put(&mut self.own_number, told.uid);
+        let begun = job.state.stage() != JobStage::Pending;
         if let Some(details) = told.details {
             put(&mut self.submit_line, details.submit_line);
             put(&mut self.command, details.command);
@@ -124,16 +124,17 @@ impl Paper {
             self.fill_in_paths(job);
         }
         self.usage = told.usage.as_ref().map(Used::from).or(self.usage);
-        job.state.word().clone_into(&mut self.state);
+        job.state.slurm_name().clone_into(&mut self.state);
         self.restarts = job.restarts;
         self.read_at = now.0;
         self
     }
 
     /// Where its options say that its output goes: if Slurm did not tell, or where it does not fill in widths.
-    fn fill_in_paths(&mut self, job: &Job) {
-        let in_script = output_path::asked(&format!("sbatch {}", directives(&self.script)));
-        let in_line = output_path::asked(&self.submit_line);
+    fn fill_in_paths(&mut self, job: &SlurmJob) {
+        let in_script =
+            output_path::parse_output_options(&format!("sbatch {}", directives(&self.script)));
+        let in_line = output_path::parse_output_options(&self.submit_line);
         let output = in_line.output.or(in_script.output);
         let error = in_line.error.or(in_script.error);
         let has_width = |pattern: &Option<String>| {
@@ -147,8 +148,9 @@ impl Paper {
         if self.paths_told && !has_width(&output) && !has_width(&error) {
             return;
         }
-        if let Some(stdout) = output_path::path(output.as_deref(), job) {
-            let stderr = error.and_then(|error| output_path::path(Some(&error), job));
+        if let Some(stdout) = output_path::resolve_output_path(output.as_deref(), job) {
+            let stderr =
+                error.and_then(|error| output_path::resolve_output_path(Some(&error), job));
             self.stderr = stderr.unwrap_or_else(|| stdout.clone());
             self.stdout = stdout;
         }
@@ -184,23 +186,30 @@ mod tests {
     use super::*;
     use crate::slurm::job::{JobId, JobState};
 
-    fn job(state: JobState) -> Job {
-        Job { id: JobId::whole(7), raw: 7, state, work_dir: "/home/a".into(), ..Job::default() }
+    fn job(state: JobState) -> SlurmJob {
+        SlurmJob {
+            id: JobId::without_task(7),
+            raw_id: 7,
+            state,
+            work_dir: "/home/a".into(),
+            ..SlurmJob::default()
+        }
     }
 
     #[test]
     fn what_the_cluster_forgot_stays() {
-        let told = Told {
+        let told = JobDetailsReply {
             script: "#!/bin/sh\n#SBATCH -o logs/%j.txt # here\ntrue".into(),
             submit_line: "sbatch x.sh".into(),
-            ..Told::default()
+            ..JobDetailsReply::default()
         };
         let paper = Paper::default().taking(told, &job(JobState::Running), UnixTime(5));
         assert_eq!(
             (paper.stdout.as_str(), paper.stderr.as_str()),
             ("/home/a/logs/7.txt", "/home/a/logs/7.txt")
         );
-        let paper = paper.taking(Told::default(), &job(JobState::Completed), UnixTime(6));
+        let paper =
+            paper.taking(JobDetailsReply::default(), &job(JobState::Completed), UnixTime(6));
         assert!(
             paper.script.contains("true")
                 && paper.submit_line == "sbatch x.sh"

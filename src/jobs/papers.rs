@@ -9,9 +9,9 @@ use super::paper::Paper;
 use super::record::Record;
 use super::watch::{QueueKey, recent};
 use crate::clock::Clock;
-use crate::cluster::Lines;
-use crate::cluster::job_paper::{self, Wanted};
-use crate::slurm::job::{JobId, Stage};
+use crate::cluster::ConnectionPool;
+use crate::cluster::job_details_query::{self, JobDetailsQuery};
+use crate::slurm::job::{JobId, JobStage};
 use crate::store::{self, Store, StoreError};
 
 /// While someone looks at a job that is not over, its paper is asked for again after this long.
@@ -55,13 +55,13 @@ pub struct Papers(Arc<Inner>);
 struct Inner {
     store: Store,
     clock: Clock,
-    lines: Lines,
+    lines: ConnectionPool,
     places: Mutex<HashMap<(QueueKey, JobId), Place>>,
 }
 
 impl Papers {
     /// None yet; they come from the database as they are asked for.
-    pub fn new(store: Store, clock: Clock, lines: Lines) -> Self {
+    pub fn new(store: Store, clock: Clock, lines: ConnectionPool) -> Self {
         Self(Arc::new(Inner { store, clock, lines, places: Mutex::default() }))
     }
 
@@ -87,12 +87,13 @@ impl Papers {
         }
         held.asked = Some(now);
         let job = &record.job;
-        let running_s = (job.state.stage() == Stage::Running && !record.is_over)
+        let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
             .then(|| job.start.map_or(0, |start| self.0.clock.now().since(start).max(0)))
             .and_then(|seconds| u64::try_from(seconds).ok());
-        let wanted = Wanted { id: job.id, raw: job.raw, running_s, is_over: record.is_over };
-        let told = match self.0.lines.line(key.line()) {
-            Ok(line) => job_paper::read(&line, wanted).await,
+        let wanted =
+            JobDetailsQuery { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
+        let told = match self.0.lines.connection(key.line()) {
+            Ok(line) => job_details_query::load_job_details(&line, wanted).await,
             Err(error) => Err(error),
         };
         match told {
@@ -130,7 +131,7 @@ impl Papers {
     async fn submitted(&self, key: QueueKey, record: &Record) -> Result<String, StoreError> {
         let number = i64::try_from(record.job.id.number).unwrap_or(-1);
         let mut db = self.0.store.read().await?;
-        let one = store::submissions::of_job(&mut db, key.person, key.cluster, number).await?;
+        let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
         Ok(one.map(|one| one.script).unwrap_or_default())
     }
 
@@ -158,7 +159,7 @@ impl Papers {
             return Ok(Paper::default());
         }
         let mut db = self.0.store.read().await?;
-        let found = store::queues::paper(&mut db, record.id).await?;
+        let found = store::queues::load_job_details(&mut db, record.id).await?;
         Ok(found.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 
@@ -169,7 +170,7 @@ impl Papers {
         }
         let json = serde_json::to_string(paper).unwrap_or_default();
         let mut tx = self.0.store.write().await?;
-        store::queues::put_paper(&mut tx, record.id, &json, self.0.clock.now()).await?;
+        store::queues::save_job_details(&mut tx, record.id, &json, self.0.clock.now()).await?;
         store::commit(tx).await
     }
 
@@ -192,7 +193,8 @@ fn is_due(held: &Held, record: &Record, now: Instant) -> bool {
     let waited = |least: Duration| {
         held.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= least)
     };
-    let changed = paper.state != record.job.state.word() || paper.restarts != record.job.restarts;
+    let changed =
+        paper.state != record.job.state.slurm_name() || paper.restarts != record.job.restarts;
     if held.sheet.trouble.is_some() || paper.read_at == 0 {
         return waited(AGAIN_AFTER);
     }

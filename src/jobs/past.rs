@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::paper::Paper;
 use super::record::Record;
 use super::watch::QueueKey;
-use crate::cluster::{Lines, past_use};
+use crate::cluster::{ConnectionPool, past_runs};
 use crate::explain::right_size::PastRun;
 use crate::store::{self, Store, StoreError};
 
@@ -26,7 +26,7 @@ pub struct Past(Arc<Inner>);
 
 struct Inner {
     store: Store,
-    lines: Lines,
+    lines: ConnectionPool,
     told: Mutex<HashMap<(QueueKey, u64), Told>>,
     /// Held while the cluster is asked: whoever wants the same meanwhile finds it told.
     asking: tokio::sync::Mutex<()>,
@@ -50,7 +50,7 @@ enum Kept {
 
 impl Past {
     /// Nothing is known yet.
-    pub fn new(store: Store, lines: Lines) -> Self {
+    pub fn new(store: Store, lines: ConnectionPool) -> Self {
         let told = Mutex::default();
         Self(Arc::new(Inner { store, lines, told, asking: tokio::sync::Mutex::default() }))
     }
@@ -60,7 +60,7 @@ impl Past {
     pub async fn runs(&self, key: QueueKey, numbers: &[u64]) -> Result<Vec<PastRun>, StoreError> {
         let mut runs = Vec::new();
         let mut lacking = Vec::new();
-        for number in numbers.iter().take(past_use::MOST) {
+        for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
             match self.kept(key, *number).await? {
                 Kept::Runs(kept) => runs.extend(kept),
                 Kept::Lacking if !lacking.contains(number) => lacking.push(*number),
@@ -90,8 +90,8 @@ impl Past {
         if unknown.is_empty() {
             return;
         }
-        let answer = match self.0.lines.line(key.line()) {
-            Ok(line) => past_use::past_use(&line, &unknown).await,
+        let answer = match self.0.lines.connection(key.line()) {
+            Ok(line) => past_runs::load_past_runs(&line, &unknown).await,
             Err(error) => Err(error),
         };
         let kept_for = if answer.is_ok() { KEPT_FOR } else { AGAIN_AFTER };
@@ -109,13 +109,13 @@ impl Past {
     async fn kept(&self, key: QueueKey, number: u64) -> Result<Kept, StoreError> {
         let mut db = self.0.store.read().await?;
         let small = i64::try_from(number).unwrap_or(-1);
-        let rows = store::jobs::tasks_of(&mut db, key.person, key.cluster, small).await?;
+        let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
         let mut runs = Vec::new();
         for record in rows.into_iter().take(MOST_TASKS).map(Record::of) {
             if !record.is_over {
                 return Ok(Kept::GoesOn);
             }
-            let paper = store::queues::paper(&mut db, record.id).await?;
+            let paper = store::queues::load_job_details(&mut db, record.id).await?;
             let paper: Option<Paper> = paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
             let Some(usage) = paper.as_ref().and_then(Paper::usage) else {
                 return Ok(Kept::Lacking);
@@ -124,7 +124,7 @@ impl Past {
             runs.push(PastRun {
                 number,
                 state: job.state,
-                minutes: job.limit.minutes(),
+                minutes: job.time_limit.minutes(),
                 memory_mb: job.memory_mb,
                 cores: job.cpus,
                 nodes: job.nodes,

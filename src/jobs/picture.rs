@@ -13,10 +13,10 @@ use crate::clock::UnixTime;
 use crate::sites::cost::CostReport;
 use crate::sites::quota::StorageQuota;
 use crate::sites::storage_per_user::UserStorageUse;
-use crate::slurm::ahead::Waiting;
-use crate::slurm::factors::Factors;
-use crate::slurm::job::{Job, Stage};
-use crate::slurm::shares::Share;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::{JobStage, SlurmJob};
+use crate::slurm::pending_counts::PendingJobCounts;
+use crate::slurm::priority_factors::SprioFactors;
 
 /// A picture.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +32,9 @@ pub struct Picture {
     /// From when the history is known.
     pub history_from: Option<UnixTime>,
     /// Who waits before whom, in all of the queue.
-    pub ahead: Option<Waiting>,
+    pub ahead: Option<PendingJobCounts>,
     /// What the person's waiting jobs have their rank from, by Slurm's own number.
-    pub factors: HashMap<u64, Factors>,
+    pub factors: HashMap<u64, SprioFactors>,
     /// The jobs of the person's accounts, if someone wanted to see them.
     pub group: Option<Arc<GroupQueue>>,
     /// Fair-share, storage and quota.
@@ -51,7 +51,7 @@ pub struct Picture {
 #[derive(Debug, Clone, Default)]
 pub struct GroupQueue {
     /// All jobs that are not over, the person's own included.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<SlurmJob>,
     /// When.
     pub seen: Option<UnixTime>,
     /// Whether the list was longer than is read.
@@ -61,9 +61,10 @@ pub struct GroupQueue {
 
 impl GroupQueue {
     /// The jobs as they were seen.
-    pub fn new(jobs: Vec<Job>, seen: UnixTime, is_cut: bool) -> Self {
+    pub fn new(jobs: Vec<SlurmJob>, seen: UnixTime, is_cut: bool) -> Self {
         let mut waiting: HashMap<String, u64> = HashMap::new();
-        let in_line = |job: &&Job| job.state.stage() == Stage::Waiting && is_in_line(&job.reason);
+        let in_line =
+            |job: &&SlurmJob| job.state.stage() == JobStage::Pending && is_in_line(&job.reason);
         for job in jobs.iter().filter(in_line) {
             *waiting.entry(job.account.clone()).or_default() += 1;
         }
@@ -98,7 +99,7 @@ pub enum Trouble {
 #[serde(default)]
 pub struct Standing {
     /// Fair-share of the person's accounts.
-    pub shares: Vec<Share>,
+    pub shares: Vec<SshareRow>,
     /// When.
     pub shares_at: Option<i64>,
     /// How full their folders are.

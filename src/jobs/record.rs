@@ -2,11 +2,11 @@
 
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
-use crate::slurm::gres::Gpus;
-use crate::slurm::job::{ExitStatus, Job, JobId, JobState};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::gres::GpuCount;
+use crate::slurm::job::{ExitStatus, JobId, JobState, SlurmJob};
 use crate::slurm::units::TimeLimit;
-use crate::store::jobs::Row;
+use crate::store::jobs::JobRow;
 
 /// A job in our records.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Record {
     /// Our number of it; 0 until it is kept.
     pub id: JobRowId,
     /// What the cluster last told.
-    pub job: Job,
+    pub job: SlurmJob,
     /// How it was submitted, as far as the accounting keeps it.
     pub submit_line: String,
     /// The number of the user who cancelled it; empty if nobody did.
@@ -31,7 +31,7 @@ pub struct Record {
 
 impl Record {
     /// A job that was not known before.
-    pub fn new(job: Job, now: UnixTime) -> Self {
+    pub fn new(job: SlurmJob, now: UnixTime) -> Self {
         Self {
             id: JobRowId(0),
             is_over: job.state.is_over(),
@@ -55,22 +55,22 @@ impl Record {
     }
 
     /// From the database.
-    pub fn of(row: Row) -> Self {
+    pub fn of(row: JobRow) -> Self {
         let small = |number: i64| u32::try_from(number).unwrap_or(0);
         let exit = row.exit_code.map(|code| ExitStatus {
             code: small(code),
             signal: small(row.exit_signal.unwrap_or(0)),
         });
-        let job = Job {
+        let job = SlurmJob {
             id: JobId {
                 number: u64::try_from(row.number).unwrap_or(0),
                 task: u32::try_from(row.task).ok(),
             },
-            raw: u64::try_from(row.raw).unwrap_or(0),
-            tasks: TaskSet::read(&row.tasks),
+            raw_id: u64::try_from(row.raw).unwrap_or(0),
+            tasks: ArrayTaskSet::parse(&row.tasks),
             user: row.user,
             name: row.name,
-            state: JobState::read(&row.state),
+            state: JobState::parse(&row.state),
             reason: row.reason,
             account: row.account,
             partition: row.partition,
@@ -79,7 +79,7 @@ impl Record {
             eligible: row.eligible_at.map(UnixTime),
             start: row.start_at.map(UnixTime),
             end: row.end_at.map(UnixTime),
-            limit: match row.limit_minutes {
+            time_limit: match row.limit_minutes {
                 None => TimeLimit::Unknown,
                 Some(minutes) => {
                     u32::try_from(minutes).map_or(TimeLimit::Unlimited, TimeLimit::Minutes)
@@ -109,20 +109,20 @@ impl Record {
     }
 
     /// For the database.
-    pub fn row(&self, person: PersonId, cluster: ClusterId) -> Row {
+    pub fn row(&self, person: PersonId, cluster: ClusterId) -> JobRow {
         let big = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let job = &self.job;
-        Row {
+        JobRow {
             id: self.id.0,
             person_id: person.0,
             cluster_id: cluster.0,
             number: big(job.id.number),
             task: job.id.task.map_or(-1, i64::from),
-            raw: big(job.raw),
+            raw: big(job.raw_id),
             tasks: job.tasks.as_ref().map_or_else(String::new, written_tasks),
             user: job.user.clone(),
             name: job.name.clone(),
-            state: job.state.word().to_owned(),
+            state: job.state.slurm_name().to_owned(),
             reason: job.reason.clone(),
             account: job.account.clone(),
             partition: job.partition.clone(),
@@ -131,7 +131,7 @@ impl Record {
             eligible_at: job.eligible.map(|at| at.0),
             start_at: job.start.map(|at| at.0),
             end_at: job.end.map(|at| at.0),
-            limit_minutes: match job.limit {
+            limit_minutes: match job.time_limit {
                 TimeLimit::Unknown => None,
                 TimeLimit::Unlimited => Some(-1),
                 TimeLimit::Minutes(minutes) => Some(i64::from(minutes)),
@@ -157,23 +157,24 @@ impl Record {
     }
 }
 
-fn written_tasks(tasks: &TaskSet) -> String {
-    match tasks.at_once {
+fn written_tasks(tasks: &ArrayTaskSet) -> String {
+    match tasks.max_running {
         Some(most) => format!("{tasks}%{most}"),
         None => tasks.to_string(),
     }
 }
 
-fn written_gpus(gpus: &[Gpus]) -> String {
-    let one = |gpus: &Gpus| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
+fn written_gpus(gpus: &[GpuCount]) -> String {
+    let one =
+        |gpus: &GpuCount| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
     gpus.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-fn read_gpus(text: &str) -> Vec<Gpus> {
+fn read_gpus(text: &str) -> Vec<GpuCount> {
     let one = |word: &str| {
         let (model, count) = word.rsplit_once(':')?;
         let model = (!model.is_empty()).then(|| model.to_owned());
-        Some(Gpus { model, count: count.parse().ok()? })
+        Some(GpuCount { model, count: count.parse().ok()? })
     };
     text.split(',').filter_map(one).collect()
 }
@@ -184,25 +185,25 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_it_was() {
-        let job = Job {
+        let job = SlurmJob {
             id: JobId { number: 20_010, task: None },
-            raw: 20_010,
-            tasks: TaskSet::read("5-9,20%3"),
+            raw_id: 20_010,
+            tasks: ArrayTaskSet::parse("5-9,20%3"),
             user: "alice".into(),
             name: "sweep".into(),
             state: JobState::Pending,
             reason: "Priority".into(),
-            limit: TimeLimit::Minutes(90),
+            time_limit: TimeLimit::Minutes(90),
             cpus: 4,
             nodes: 1,
             memory_mb: Some(16_384),
             gpus: vec![
-                Gpus { model: Some("v100".into()), count: 2 },
-                Gpus { model: None, count: 1 },
+                GpuCount { model: Some("v100".into()), count: 2 },
+                GpuCount { model: None, count: 1 },
             ],
             start: Some(UnixTime(5)),
             exit: Some(ExitStatus { code: 3, signal: 9 }),
-            ..Job::default()
+            ..SlurmJob::default()
         };
         let record = Record::new(job, UnixTime(77));
         assert_eq!(Record::of(record.row(PersonId(1), ClusterId(2))), record);
@@ -211,8 +212,9 @@ mod tests {
     #[test]
     fn no_limit_and_no_known_limit_are_different() {
         for limit in [TimeLimit::Unknown, TimeLimit::Unlimited] {
-            let record = Record::new(Job { limit, ..Job::default() }, UnixTime(1));
-            assert_eq!(Record::of(record.row(PersonId(1), ClusterId(1))).job.limit, limit);
+            let record =
+                Record::new(SlurmJob { time_limit: limit, ..SlurmJob::default() }, UnixTime(1));
+            assert_eq!(Record::of(record.row(PersonId(1), ClusterId(1))).job.time_limit, limit);
         }
     }
 }

@@ -10,13 +10,13 @@ use super::picture::{GroupQueue, Picture, Trouble};
 use super::watch::{QueueKey, Queues, recent};
 use super::{Record, news};
 use crate::clock::UnixTime;
-use crate::cluster::queue::{self, Told, Wishes};
-use crate::cluster::{Known, Learnt};
-use crate::domain::Role;
+use crate::cluster::queue::{self, QueueQuery, QueueReply};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::GroupRole;
 use crate::sites::Site;
-use crate::slurm::job::{JobId, Stage};
+use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
-use crate::store::lines::Line;
+use crate::store::connections::ConnectionRow;
 use crate::store::{self, StoreError};
 
 /// Ranks change with every job of everybody's; who waits can wait for them.
@@ -42,9 +42,9 @@ const RECENT: i64 = 24 * 3600;
 
 /// What has to be known before one can ask.
 struct Ground {
-    line: Line,
+    line: ConnectionRow,
     site: Site,
-    learnt: Learnt,
+    learnt: DiscoveredFacts,
 }
 
 impl Queues {
@@ -61,11 +61,11 @@ impl Queues {
 
     async fn try_look(&self, key: QueueKey) -> Result<(), Trouble> {
         let other = |error: StoreError| Trouble::Other(error.to_string());
-        let connection = self.0.lines.line(key.line()).map_err(|error| trouble(&error))?;
+        let connection = self.0.lines.connection(key.line()).map_err(|error| trouble(&error))?;
         let Some(ground) = self.ground(key).await.map_err(other)? else {
             return Err(Trouble::NotConnected);
         };
-        let allowed = self.0.auth.may_work_for(key.person).await;
+        let allowed = self.0.auth.can_act_for(key.person).await;
         if !allowed.map_err(|error| Trouble::Other(error.to_string()))? {
             return Err(Trouble::Away);
         }
@@ -76,20 +76,27 @@ impl Queues {
         if is_looked_at {
             connection.call_budget().record_use(Instant::now());
         }
-        let told =
-            queue::look(&connection, &ground.line.remote_user, &wishes, CallUrgency::Background)
-                .await
-                .map_err(|error| trouble(&error))?;
+        let told = queue::load_queue(
+            &connection,
+            &ground.line.remote_user,
+            &wishes,
+            CallUrgency::Background,
+        )
+        .await
+        .map_err(|error| trouble(&error))?;
         self.take(key, &before, told, &wishes).await
     }
 
     async fn ground(&self, key: QueueKey) -> Result<Option<Ground>, StoreError> {
         let mut db = self.0.store.read().await?;
-        let Some(line) = store::lines::get(&mut db, key.line()).await? else { return Ok(None) };
+        let Some(line) = store::connections::get(&mut db, key.line()).await? else {
+            return Ok(None);
+        };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
-        let known = Known::of(&mut db, row).await?;
+        let known = ClusterProfile::load(&mut db, row).await?;
         let learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
-        let every = self.0.pace.every(Duration::from_secs(known.site.limits.queue_every_s.into()));
+        let every =
+            self.0.pace.clamp_interval(Duration::from_secs(known.site.limits.queue_every_s.into()));
         if let Some(spot) = self.spots().get_mut(&key) {
             spot.every = every;
         }
@@ -102,21 +109,21 @@ impl Queues {
         key: QueueKey,
         ground: &Ground,
         before: &Picture,
-    ) -> Result<Wishes, StoreError> {
+    ) -> Result<QueueQuery, StoreError> {
         let mut db = self.0.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
-        let memberships = store::groups::of_person(&mut db, key.person).await?;
+        let memberships = store::groups::list_for_person(&mut db, key.person).await?;
         drop(db);
         let now = self.0.clock.now();
         let at = Instant::now();
-        let waits = before.records.values().any(|one| one.job.state.stage() == Stage::Waiting);
+        let waits = before.records.values().any(|one| one.job.state.stage() == JobStage::Pending);
         let mut spots = self.spots();
-        let Some(spot) = spots.get_mut(&key) else { return Ok(Wishes::default()) };
+        let Some(spot) = spots.get_mut(&key) else { return Ok(QueueQuery::default()) };
         let looked = spot.is_looked_at(at);
         let arrays: HashSet<JobId> =
-            spot.vanished.keys().map(|task| JobId::whole(task.number)).collect();
+            spot.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
         let ended = spot.missed.keys().copied().chain(arrays).take(MOST_ENDED).collect();
-        let mut wishes = Wishes { ended, ..Wishes::default() };
+        let mut wishes = QueueQuery { ended_jobs: ended, ..QueueQuery::default() };
         if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut spot.looks_back)) {
             wishes.history = Some((from.plus(-MONTH), from));
         } else if !recent(spot.history_asked, at, HISTORY_EVERY) {
@@ -125,7 +132,7 @@ impl Queues {
         let accounts: Vec<String> =
             ground.learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect();
         if spot.is_group_looked_at(at) {
-            wishes.group.clone_from(&accounts);
+            wishes.group_accounts.clone_from(&accounts);
         }
         if looked && waits && !recent(spot.ranks_asked, at, RANKS_EVERY) {
             spot.ranks_asked = Some(at);
@@ -134,7 +141,7 @@ impl Queues {
         if looked && !recent(spot.standing_asked, at, STANDING_EVERY) {
             spot.standing_asked = Some(at);
             if ground.site.units.fair_share || ground.learnt.uses_fair_share {
-                wishes.shares = accounts;
+                wishes.fair_share = accounts;
             }
             let has = |tool: &str| ground.learnt.tools.iter().any(|known| known == tool);
             let tool = ground.site.storage.quota_tool;
@@ -142,7 +149,7 @@ impl Queues {
             if program.is_some_and(has) {
                 wishes.quota = tool;
                 // Only a group's leader is shown what others have stored.
-                wishes.per_user = memberships.iter().any(|one| one.role() == Role::Pi);
+                wishes.storage_per_user = memberships.iter().any(|one| one.role() == GroupRole::Pi);
             }
             if has("cost") {
                 wishes.cost = ground.site.units.cost_tool;
@@ -155,8 +162,8 @@ impl Queues {
         &self,
         key: QueueKey,
         before: &Arc<Picture>,
-        mut told: Told,
-        wishes: &Wishes,
+        mut told: QueueReply,
+        wishes: &QueueQuery,
     ) -> Result<(), Trouble> {
         let now = self.0.clock.now();
         let answer = match told.queue.take() {
@@ -169,7 +176,7 @@ impl Queues {
         let mut changes = merged.changes;
         let mut accounting_trouble = None;
         let mut asked_all = true;
-        for rows in [told.ended.take(), told.history.take()].into_iter().flatten() {
+        for rows in [told.ended_jobs.take(), told.history.take()].into_iter().flatten() {
             match rows {
                 Ok(rows) => {
                     let known = with(&before.records, &changes);
@@ -184,10 +191,10 @@ impl Queues {
         }
         let mut gone = merged.gone;
         let missed = self.note_missed(key, &merged.missing, now);
-        let asked = if asked_all { wishes.ended.as_slice() } else { &[] };
+        let asked = if asked_all { wishes.ended_jobs.as_slice() } else { &[] };
         let given_up = self.note_vanished(key, merged.vanished, asked, &changes);
         changes.extend(given_up.iter().map(|(id, rest)| merge::cancelled_unseen(*id, rest, now)));
-        if asked_all && !wishes.ended.is_empty() {
+        if asked_all && !wishes.ended_jobs.is_empty() {
             gone.extend(rests_that_began(&merged.missing, &changes));
             let left: Vec<Arc<Record>> = merged
                 .missing
@@ -215,8 +222,10 @@ impl Queues {
                 .retain(|_, record| record.ended().is_none_or(|ended| now.since(ended) < RECENT));
             picture.seen = Some(now);
             picture.trouble = None;
-            picture.is_cut = answer.cut;
-            if accounting_trouble.is_some() || !wishes.ended.is_empty() || wishes.history.is_some()
+            picture.is_cut = answer.is_cut;
+            if accounting_trouble.is_some()
+                || !wishes.ended_jobs.is_empty()
+                || wishes.history.is_some()
             {
                 picture.accounting_trouble = accounting_trouble;
             }
@@ -224,16 +233,16 @@ impl Queues {
                 picture.history_from =
                     Some(picture.history_from.map_or(from, |known| known.min(from)));
             }
-            if let Some(Ok(group)) = told.group {
-                picture.group = Some(Arc::new(GroupQueue::new(group.jobs, now, group.cut)));
+            if let Some(Ok(group)) = told.group_jobs {
+                picture.group = Some(Arc::new(GroupQueue::new(group.jobs, now, group.is_cut)));
             }
             if wishes.ranks {
-                picture.ahead = told.ahead;
+                picture.ahead = told.pending_counts;
                 picture.factors = told
-                    .factors
+                    .priority_factors
                     .unwrap_or_default()
                     .into_iter()
-                    .map(|one| (one.raw, one))
+                    .map(|one| (one.raw_id, one))
                     .collect();
             }
             if let Some(standing) = standing {
@@ -278,7 +287,7 @@ impl Queues {
         spot.vanished.retain(|id, _| !told.contains(id));
         let mut given_up = Vec::new();
         for (id, (tries, rest)) in &mut spot.vanished {
-            *tries += u8::from(asked.contains(&JobId::whole(id.number)));
+            *tries += u8::from(asked.contains(&JobId::without_task(id.number)));
             if *tries >= MOST_TRIES {
                 given_up.push((*id, rest.clone()));
             }

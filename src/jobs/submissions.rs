@@ -18,16 +18,16 @@ use tokio_util::task::TaskTracker;
 pub use order::{Order, Unfit};
 
 use super::watch::{QueueKey, Queues};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, Auth, AuthError};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, AuthService, Permission};
 use crate::clock::Clock;
-use crate::cluster::{Known, Learnt, Lines};
+use crate::cluster::{ClusterProfile, ConnectionPool, DiscoveredFacts};
 use crate::config::SubmitPace;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
-use crate::slurm::submit::Carrier;
+use crate::slurm::submit::TokenCarrier;
 use crate::store::submissions::{self, NewSubmission};
-pub use crate::store::submissions::{State, Submission};
+pub use crate::store::submissions::{Submission, SubmissionState};
 use crate::store::{self, Store, StoreError};
 
 /// So many may wait for one person at a time.
@@ -56,13 +56,13 @@ pub enum NotTaken {
 /// What submissions need of the rest.
 pub struct Parts {
     /// Accounts and rights.
-    pub auth: Auth,
+    pub auth: AuthService,
     /// The database.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Connections.
-    pub lines: Lines,
+    pub lines: ConnectionPool,
     /// Looks again once there is a new job.
     pub queues: Queues,
     /// How long things take.
@@ -119,22 +119,22 @@ impl Submissions {
         let key = order.key();
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        if let Some(known) = submissions::by_form(&mut tx, order.person, &order.form).await? {
+        if let Some(known) = submissions::find_by_form(&mut tx, order.person, &order.form).await? {
             return Ok(known);
         }
-        parts.auth.authorise(&mut tx, actor, Action::UseClusters).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if submissions::count_open(&mut tx, order.person).await? >= MOST_OPEN {
             return Err(NotTaken::TooMany);
         }
-        let line = store::lines::get(&mut tx, key.line()).await?.ok_or(NotTaken::NoWay)?;
+        let line = store::connections::get(&mut tx, key.line()).await?.ok_or(NotTaken::NoWay)?;
         let cluster = store::clusters::get(&mut tx, order.cluster).await?;
         let cluster =
-            cluster.filter(|cluster| cluster.retired().is_none()).ok_or(NotTaken::NoWay)?;
+            cluster.filter(|cluster| cluster.retired_at().is_none()).ok_or(NotTaken::NoWay)?;
         let title = cluster.title.clone();
-        let known = Known::of(&mut tx, cluster).await?;
-        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let known = ClusterProfile::load(&mut tx, cluster).await?;
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
         let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
-        let carrier = if is_kept { Carrier::Comment } else { Carrier::Name };
+        let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
         let token = token()?;
         let new = NewSubmission {
             person: order.person,
@@ -152,8 +152,12 @@ impl Submissions {
             sweep: &order.sweep,
         };
         let id = submissions::add(&mut tx, &new, now).await?;
-        let about = About { person: Some(order.person), subject: &title, detail: &order.job_name };
-        record(&mut tx, actor, Event::JobSubmitted, about, now).await?;
+        let about = ActivityDetails {
+            person: Some(order.person),
+            subject: &title,
+            detail: &order.job_name,
+        };
+        record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;
         store::commit(tx).await?;
         self.tell(order.person, id);
         self.wake(key);
@@ -197,7 +201,7 @@ impl Submissions {
         let now = self.0.parts.clock.now();
         let mut tx = self.0.parts.store.write().await?;
         let Some(one) = submissions::get(&mut tx, id).await? else { return Ok(false) };
-        let done = submissions::revive(&mut tx, id, person, now).await?;
+        let done = submissions::retry(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
         if done {
             self.tell(person, id);
@@ -231,6 +235,6 @@ impl Submissions {
 /// A word that belongs to one submission. Eighty random bits.
 fn token() -> Result<String, StoreError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let bytes = entropy::bytes::<16>().map_err(|_| StoreError::Busy)?;
+    let bytes = entropy::random_bytes::<16>().map_err(|_| StoreError::Busy)?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }

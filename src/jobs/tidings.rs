@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::clock::UnixTime;
 use crate::explain::sizes;
 use crate::slurm::job::JobState;
-use crate::store::notices::Notice;
+use crate::store::notifications::Notification;
 
 /// Notices of the same array, or of jobs of the same name, are one line if they are not further apart than this.
 const TOGETHER: i64 = 3600;
@@ -110,7 +110,7 @@ impl Sums {
         match state {
             JobState::Completed => self.done += 1,
             JobState::Cancelled => self.cancelled += 1,
-            state if state.is_bad_end() => self.failed += 1,
+            state if state.is_failure() => self.failed += 1,
             _ => {}
         }
     }
@@ -172,7 +172,7 @@ impl Tiding {
 }
 
 struct Fold<'a> {
-    first: &'a Notice,
+    first: &'a Notification,
     kind: Kind,
     sums: Sums,
     oldest: UnixTime,
@@ -185,14 +185,14 @@ struct Fold<'a> {
 }
 
 impl<'a> Fold<'a> {
-    fn new(notice: &'a Notice, kind: Kind) -> Self {
+    fn new(notice: &'a Notification, kind: Kind) -> Self {
         Self {
             first: notice,
             kind,
             sums: Sums::default(),
             oldest: notice.at,
             newest: notice.at,
-            state: JobState::read(&notice.state),
+            state: JobState::parse(&notice.state),
             unread: 0,
             same_name: true,
             same_cluster: true,
@@ -200,8 +200,8 @@ impl<'a> Fold<'a> {
         }
     }
 
-    fn add(&mut self, notice: &Notice) {
-        self.sums.add(JobState::read(&notice.state));
+    fn add(&mut self, notice: &Notification) {
+        self.sums.add(JobState::parse(&notice.state));
         self.oldest = self.oldest.min(notice.at);
         self.newest = self.newest.max(notice.at);
         self.unread += u64::from(!notice.is_read);
@@ -289,7 +289,7 @@ impl<'a> Fold<'a> {
 }
 
 /// The list: the newest first, arrays and jobs of the same name folded. `notices` come the newest first.
-pub fn list(notices: &[Notice]) -> Vec<Tiding> {
+pub fn list(notices: &[Notification]) -> Vec<Tiding> {
     let mut folds: Vec<Fold<'_>> = Vec::new();
     let mut open: HashMap<(Kind, &str, i64, &str), usize> = HashMap::new();
     for notice in notices {
@@ -316,7 +316,7 @@ pub fn list(notices: &[Notice]) -> Vec<Tiding> {
 }
 
 /// The shortest: one line for each kind, what needs a look first.
-pub fn summary(notices: &[Notice]) -> Vec<Tiding> {
+pub fn summary(notices: &[Notification]) -> Vec<Tiding> {
     let mut folds: Vec<Fold<'_>> = Vec::new();
     for notice in notices {
         let Some(kind) = Kind::from_word(&notice.kind) else { continue };
@@ -336,14 +336,14 @@ pub fn summary(notices: &[Notice]) -> Vec<Tiding> {
 }
 
 /// The line of one job that ended, or of an array: `first` stands for all of them.
-pub fn ended(first: &Notice, sums: Sums) -> Tiding {
+pub fn ended(first: &Notification, sums: Sums) -> Tiding {
     Fold { sums, ..Fold::new(first, Kind::Ended) }.words()
 }
 
 /// A name that is fit for a line.
 fn name(text: &str) -> String {
     let short: String =
-        text.chars().filter(|c| !crate::domain::is_trick(*c)).take(LONGEST_NAME).collect();
+        text.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).take(LONGEST_NAME).collect();
     match short.trim() {
         "" => "A job without a name".to_owned(),
         name if text.chars().count() > LONGEST_NAME => format!("{name}…"),
@@ -353,7 +353,7 @@ fn name(text: &str) -> String {
 
 /// A sentence that is fit for a line.
 fn sentence(text: &str) -> String {
-    text.chars().filter(|c| !crate::domain::is_trick(*c)).take(LONGEST_SENTENCE).collect()
+    text.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).take(LONGEST_SENTENCE).collect()
 }
 
 /// How a job ended, after its name.

@@ -8,12 +8,12 @@ use tokio::sync::broadcast;
 
 use super::notices::Bell;
 use super::picture::{Picture, Trouble};
-use crate::auth::Auth;
+use crate::auth::AuthService;
 use crate::clock::{Clock, UnixTime};
-use crate::cluster::Lines;
-use crate::config::Pace;
-use crate::domain::{ClusterId, LineRole, PersonId};
-use crate::store::lines::LineKey;
+use crate::cluster::ConnectionPool;
+use crate::config::QueuePace;
+use crate::domain::{ClusterId, ConnectionRole, PersonId};
+use crate::store::connections::ConnectionKey;
 use crate::store::{self, Store, StoreError};
 
 /// Jobs that ended within this time are part of the picture; older ones are history.
@@ -40,8 +40,8 @@ pub struct QueueKey {
 
 impl QueueKey {
     /// The connection that it is read over.
-    pub const fn line(self) -> LineKey {
-        LineKey { person: self.person, cluster: self.cluster, role: LineRole::Login }
+    pub const fn line(self) -> ConnectionKey {
+        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
     }
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Spot {
 pub struct Queues(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    pub(super) auth: Auth,
+    pub(super) auth: AuthService,
     pub(super) store: Store,
     pub(super) clock: Clock,
-    pub(super) lines: Lines,
-    pub(super) pace: Pace,
+    pub(super) lines: ConnectionPool,
+    pub(super) pace: QueuePace,
     pub(super) bell: Bell,
     spots: Mutex<HashMap<QueueKey, Spot>>,
     /// Held while a picture is read from the database.
@@ -95,11 +95,11 @@ pub(super) struct Inner {
 impl Queues {
     /// No pictures yet; they come from the database as they are asked for.
     pub fn new(
-        auth: Auth,
+        auth: AuthService,
         store: Store,
         clock: Clock,
-        lines: Lines,
-        pace: Pace,
+        lines: ConnectionPool,
+        pace: QueuePace,
         bell: Bell,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -138,12 +138,13 @@ impl Queues {
     async fn remembered(&self, key: QueueKey) -> Result<Picture, StoreError> {
         let mut db = self.0.store.read().await?;
         let since = self.0.clock.now().plus(-RECENT);
-        let rows = store::jobs::current(&mut db, key.person, key.cluster, since, MOST_JOBS).await?;
+        let rows =
+            store::jobs::list_current(&mut db, key.person, key.cluster, since, MOST_JOBS).await?;
         let queue = store::queues::get(&mut db, key.person, key.cluster).await?;
         let records = rows.into_iter().map(|row| Arc::new(super::Record::of(row)));
         Ok(Picture {
             records: records.map(|record| (record.job.id, record)).collect(),
-            seen: queue.seen(),
+            seen: queue.seen_at(),
             history_from: queue.history().map(|(from, _)| from),
             standing: Arc::new(serde_json::from_str(&queue.standing).unwrap_or_default()),
             ..Picture::default()
@@ -209,7 +210,7 @@ impl Queues {
         if !self.0.pace.is_on {
             return;
         }
-        let mut lines = self.0.lines.watch();
+        let mut lines = self.0.lines.subscribe();
         let mut ticks = tokio::time::interval(self.0.pace.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -217,7 +218,7 @@ impl Queues {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
                 changed = lines.recv() => {
-                    if let Ok(line) = changed && line.role == LineRole::Login {
+                    if let Ok(line) = changed && line.role == ConnectionRole::Login {
                         self.line_changed(QueueKey { person: line.person, cluster: line.cluster }).await;
                     }
                 }
@@ -237,7 +238,7 @@ impl Queues {
 
     /// A connection came or went: a new one is looked at soon, and pages say so at once.
     async fn line_changed(&self, key: QueueKey) {
-        let is_up = self.0.lines.line(key.line()).is_ok();
+        let is_up = self.0.lines.connection(key.line()).is_ok();
         if self.picture(key).await.is_err() {
             return;
         }
@@ -263,13 +264,13 @@ impl Queues {
     /// Queues whose time has come, marked as busy; those that nobody needs are forgotten.
     fn due(&self) -> Vec<QueueKey> {
         let now = Instant::now();
-        let standing = self.0.lines.standing();
+        let standing = self.0.lines.connected_keys();
         let mut spots = self.spots();
         spots.retain(|key, spot| {
             spot.busy || standing.contains(&key.line()) || recent(spot.looked, now, KEPT_FOR)
         });
         let mut due = Vec::new();
-        for line in standing.into_iter().filter(|line| line.role == LineRole::Login) {
+        for line in standing.into_iter().filter(|line| line.role == ConnectionRole::Login) {
             let key = QueueKey { person: line.person, cluster: line.cluster };
             match spots.get_mut(&key) {
                 Some(spot) if !spot.busy && spot.due <= now => {
@@ -299,7 +300,7 @@ impl Queues {
             spot.busy = false;
             spot.failures = if worked { 0 } else { spot.failures.saturating_add(1) };
             let pause = if worked {
-                self.0.pace.pause(spot.every, spot.is_looked_at(now), spot.picture.has_open())
+                self.0.pace.next_pause(spot.every, spot.is_looked_at(now), spot.picture.has_open())
             } else {
                 (spot.every * 2_u32.saturating_pow(spot.failures.min(6))).min(LONGEST_PAUSE)
             };

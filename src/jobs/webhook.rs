@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 
 use super::notices::Bell;
 use super::tidings::Kind;
-use crate::auth::activity::{About, Actor, Event, record};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{self, AuthError};
 use crate::clock::{Clock, UnixTime};
-use crate::domain::{NoticeId, PersonId};
+use crate::domain::{NotificationId, PersonId};
 use crate::entropy;
 use crate::store::webhooks::Webhook;
 use crate::store::{self, Store};
@@ -131,9 +131,9 @@ impl Webhooks {
         Ok(Some(Standing {
             host,
             kinds: Kind::list(&found.kinds),
-            sent: found.sent(),
+            sent: found.sent_at(),
             next: found.next_at,
-            stopped: found.stopped(),
+            stopped: found.stopped_at(),
             problem: found.problem,
         }))
     }
@@ -172,12 +172,18 @@ impl Webhooks {
             }
         };
         let (now, kinds) = (inner.clock.now(), Kind::words(kinds.iter().copied()));
-        store::webhooks::put(&mut tx, person, (&url, &secret), &kinds, now).await?;
+        store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not sent to the address before is not for this one.
-        store::notices::mark_sent(&mut tx, person, NoticeId(i64::MAX), now).await?;
+        store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
         let detail = if shown.is_some() { "a new address" } else { "what is sent" };
-        record(&mut tx, actor, Event::WebhookChanged, About { detail, ..About::default() }, now)
-            .await?;
+        record(
+            &mut tx,
+            actor,
+            ActivityEvent::WebhookChanged,
+            ActivityDetails { detail, ..ActivityDetails::default() },
+            now,
+        )
+        .await?;
         store::commit(tx).await?;
         Ok(shown)
     }
@@ -194,13 +200,13 @@ impl Webhooks {
         let (sealed, secret) = inner.new_secret(person)?;
         store::sealed::put(
             &mut tx,
-            store::sealed::Column::WebhookSecret,
+            store::sealed::SealedColumn::WebhookSecret,
             known.person_id.0,
             &sealed,
         )
         .await?;
-        let about = About { detail: "a new secret", ..About::default() };
-        record(&mut tx, actor, Event::WebhookChanged, about, inner.clock.now()).await?;
+        let about = ActivityDetails { detail: "a new secret", ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.clock.now()).await?;
         store::commit(tx).await?;
         Ok(secret)
     }
@@ -213,9 +219,9 @@ impl Webhooks {
             return Ok(());
         }
         store::webhooks::remove(&mut tx, person).await?;
-        store::notices::mark_sent(&mut tx, person, NoticeId(i64::MAX), now).await?;
-        let about = About { detail: "removed", ..About::default() };
-        record(&mut tx, actor, Event::WebhookChanged, about, now).await?;
+        store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
+        let about = ActivityDetails { detail: "removed", ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -243,7 +249,8 @@ impl Inner {
     }
 
     fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), SetError> {
-        let bytes = Zeroizing::new(entropy::bytes::<32>().map_err(crate::vault::VaultError::from)?);
+        let bytes =
+            Zeroizing::new(entropy::random_bytes::<32>().map_err(crate::vault::VaultError::from)?);
         let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
         Ok((self.seal(VaultPurpose::WebhookSecret, person, &secret)?, secret))
     }
@@ -254,13 +261,13 @@ impl Inner {
         person: PersonId,
         text: &str,
     ) -> Result<Vec<u8>, SetError> {
-        Ok(self.vault.seal(purpose, &auth::place_of(person), text.as_bytes())?)
+        Ok(self.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
     fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, SetError> {
         Ok(self.vault.open(
             VaultPurpose::WebhookSecret,
-            &auth::place_of(webhook.person_id),
+            &auth::person_seal_context(webhook.person_id),
             &webhook.secret,
         )?)
     }
@@ -268,7 +275,7 @@ impl Inner {
     fn open_address(&self, webhook: &Webhook) -> Result<Address, SetError> {
         let opened = self.vault.open(
             VaultPurpose::WebhookAddress,
-            &auth::place_of(webhook.person_id),
+            &auth::person_seal_context(webhook.person_id),
             &webhook.url,
         )?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::sites::Site;
-pub use crate::slurm::associations::Account;
+pub use crate::slurm::associations::SlurmAccount;
 pub use crate::slurm::partitions::Partition;
 
 /// A cluster, as far as jobs for it are concerned.
@@ -15,7 +15,7 @@ pub struct Place {
     /// The person's name there.
     pub user: String,
     /// What jobs may be charged to.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<SlurmAccount>,
     /// Where jobs wait.
     pub partitions: Vec<Partition>,
     /// The GPUs, and the parts of GPUs, that can be asked for.

@@ -161,7 +161,7 @@ fn read(option: &str, value: &str, nodes: u32, place: &Place) -> Option<Vec<(Set
     let one = |text: String| Some(vec![(sets, text)]);
     match sets {
         Sets::Time => {
-            let minutes = TimeLimit::read(value).minutes()?;
+            let minutes = TimeLimit::parse(value).minutes()?;
             one(TimeLimit::Minutes(minutes).to_string())
         }
         Sets::Memory | Sets::MemoryPerCore => {

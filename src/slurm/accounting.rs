@@ -4,18 +4,21 @@
 //! that Slurm does: a job that was held from the beginning is not listed by time before it is released, only by its
 //! number; and of a job that was put back into the queue only the last run is listed.
 
-pub mod spent;
+pub mod account_runs;
 mod steps;
 
 use memchr::memmem;
 
-use super::fields::{job_id, mark, moment, number, resources, small, text, word};
-use super::job::{ExitStatus, Job, JobId, JobState, Stage};
+use super::fields::{
+    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres,
+    parse_u32,
+};
+use super::job::{ExitStatus, JobId, JobStage, JobState, SlurmJob};
 use super::text::is_name;
 use super::units::TimeLimit;
 use crate::clock::UnixTime;
 
-pub use self::steps::{PastRun, past_args, read_past, read_steps, steps_args};
+pub use self::steps::{PastRun, parse_past_runs, parse_steps, past_runs_args, steps_args};
 
 /// The program. It wants `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "sacct";
@@ -24,15 +27,15 @@ const FIELDS: &str = "JobID,JobIDRaw,User,State,Reason,Account,Partition,QOS,Sub
                       NNodes,ReqTRES,AllocTRES,NodeList,Priority,ExitCode,WorkDir,JobName,SubmitLine";
 const FIELD_COUNT: usize = 23;
 /// No more jobs than this are kept of one answer.
-pub const MOST_JOBS: usize = 60_000;
-const LONGEST_TEXT: usize = 4096;
-const LONGEST_NAME: usize = 1024;
-const LONGEST_LIST: usize = 2000;
-const LONGEST_WORD: usize = 200;
+pub const MAX_JOBS: usize = 60_000;
+const MAX_TEXT_LEN: usize = 4096;
+const MAX_NAME_LEN: usize = 1024;
+const MAX_LIST_LEN: usize = 2000;
+const MAX_WORD_LEN: usize = 200;
 
 /// What the accounting alone knows of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Extra {
+pub struct AccountingExtra {
     /// The words it was submitted with, without the quotes that were around them.
     pub submit_line: String,
     /// The number of the user who cancelled it, where somebody did.
@@ -41,14 +44,14 @@ pub struct Extra {
 
 /// The arguments for the jobs of one person that were there between two moments, without their steps. `nonce` is a random
 /// word of lower-case letters and digits, made for this one request. Nothing if that or the name is none.
-pub fn args(
+pub fn args_for_user(
     nonce: &str,
     user: &str,
     since: UnixTime,
     until: Option<UnixTime>,
 ) -> Option<Vec<String>> {
     (is_name(user) && !user.contains(':')).then_some(())?;
-    let delimiter = format!("--delimiter={}", mark(nonce)?);
+    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let since = format!("uts{}", since.0.max(0));
     let mut words: Vec<String> =
         ["-n", "-p", "-X", &delimiter, "-u", user, "-S", &since].map(str::to_owned).to_vec();
@@ -60,8 +63,8 @@ pub fn args(
 }
 
 /// The arguments for single jobs, whenever they were. An array is asked for as a whole.
-pub fn args_of(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", mark(nonce)?);
+pub fn args_for_jobs(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
+    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let mut numbers: Vec<u64> = ids.iter().map(|id| id.number).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -74,22 +77,22 @@ pub fn args_of(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
 }
 
 /// Reads the answer.
-pub fn read(answer: &[u8], nonce: &str) -> Vec<(Job, Extra)> {
+pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, AccountingExtra)> {
     let mut found = Vec::new();
-    records::<FIELD_COUNT>(answer, nonce, |fields| {
-        found.extend(job(&fields));
-        found.len() < MOST_JOBS
+    for_each_record::<FIELD_COUNT>(answer, nonce, |fields| {
+        found.extend(parse_job(&fields));
+        found.len() < MAX_JOBS
     });
     found
 }
 
 /// Calls with the fields of each record in turn, until told to stop.
-fn records<const COUNT: usize>(
+fn for_each_record<const COUNT: usize>(
     answer: &[u8],
     nonce: &str,
     mut take: impl FnMut([&str; COUNT]) -> bool,
 ) {
-    let Some(mark) = mark(nonce) else { return };
+    let Some(mark) = field_delimiter(nonce) else { return };
     let answer = String::from_utf8_lossy(answer);
     let finder = memmem::Finder::new(mark.as_bytes());
     let mut rest = &*answer;
@@ -109,7 +112,7 @@ fn records<const COUNT: usize>(
     }
 }
 
-fn job(fields: &[&str; FIELD_COUNT]) -> Option<(Job, Extra)> {
+fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)> {
     let [
         id,
         raw,
@@ -135,55 +138,58 @@ fn job(fields: &[&str; FIELD_COUNT]) -> Option<(Job, Extra)> {
         name,
         submit_line,
     ] = *fields;
-    let raw = number(raw);
-    let (id, tasks) = job_id(id, raw)?;
-    let state = JobState::read(state_words);
-    let limit = TimeLimit::read(limit);
-    let held = resources(if allocated.is_empty() { requested } else { allocated });
+    let raw = parse_number(raw);
+    let (id, tasks) = parse_job_id(id, raw)?;
+    let state = JobState::parse(state_words);
+    let limit = TimeLimit::parse(limit);
+    let held = parse_tres(if allocated.is_empty() { requested } else { allocated });
     // Put back into the queue, it still has the times of the run before.
-    let start = moment(start).filter(|_| state.stage() != Stage::Waiting);
+    let start = parse_time(start).filter(|_| state.stage() != JobStage::Pending);
     let end = match state.stage() {
-        Stage::Waiting => None,
-        Stage::Running => {
+        JobStage::Pending => None,
+        JobStage::Running => {
             start.zip(limit.minutes()).map(|(start, minutes)| start.plus(i64::from(minutes) * 60))
         }
-        Stage::Ended => moment(end),
+        JobStage::Ended => parse_time(end),
     };
-    let job = Job {
+    let job = SlurmJob {
         id,
-        raw,
+        raw_id: raw,
         tasks,
-        user: word(user, LONGEST_WORD),
-        name: text(name, LONGEST_NAME),
+        user: clean_value(user, MAX_WORD_LEN),
+        name: clean_field(name, MAX_NAME_LEN),
         state,
-        reason: word(reason, LONGEST_LIST),
-        account: word(account, LONGEST_WORD),
-        partition: word(partition, LONGEST_LIST),
-        qos: word(qos, LONGEST_WORD),
-        submitted: moment(submitted),
-        eligible: moment(eligible),
+        reason: clean_value(reason, MAX_LIST_LEN),
+        account: clean_value(account, MAX_WORD_LEN),
+        partition: clean_value(partition, MAX_LIST_LEN),
+        qos: clean_value(qos, MAX_WORD_LEN),
+        submitted: parse_time(submitted),
+        eligible: parse_time(eligible),
         start,
         end,
-        limit,
-        cpus: small(cpus),
-        nodes: small(nodes),
+        time_limit: limit,
+        cpus: parse_u32(cpus),
+        nodes: parse_u32(nodes),
         memory_mb: held.memory_mb,
         gpus: held.gpus,
         node_list: if node_list == "None assigned" {
             String::new()
         } else {
-            word(node_list, LONGEST_LIST)
+            clean_value(node_list, MAX_LIST_LEN)
         },
-        priority: number(priority),
-        exit: if state.is_over() { ExitStatus::read(exit) } else { None },
-        work_dir: text(work_dir, LONGEST_TEXT),
-        ..Job::default()
+        priority: parse_number(priority),
+        exit: if state.is_over() { ExitStatus::parse(exit) } else { None },
+        work_dir: clean_field(work_dir, MAX_TEXT_LEN),
+        ..SlurmJob::default()
     };
     let cancelled_by = state_words
         .strip_prefix("CANCELLED by ")
-        .map(|user| word(user, LONGEST_WORD))
+        .map(|user| clean_value(user, MAX_WORD_LEN))
         .filter(|user| !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit()));
-    Some((job, Extra { submit_line: text(submit_line, LONGEST_TEXT), cancelled_by }))
+    Some((
+        job,
+        AccountingExtra { submit_line: clean_field(submit_line, MAX_TEXT_LEN), cancelled_by },
+    ))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{is_name, plain, value};
+use super::text::{is_name, sanitize, value_if_set};
 use super::units::TimeLimit;
 
 /// The program.
@@ -13,11 +13,11 @@ const FORMAT: &str =
     "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
 
 /// No more associations than this are kept.
-const MOST_ASSOCIATIONS: usize = 1000;
+const MAX_ASSOCIATIONS: usize = 1000;
 /// No more accounts than this are kept.
-const MOST_ACCOUNTS: usize = 200;
+const MAX_ACCOUNTS: usize = 200;
 /// No more words than this are kept of a list in one field.
-const MOST_WORDS: usize = 100;
+const MAX_WORDS: usize = 100;
 
 /// Its arguments, for the person of this name on the cluster; none if that cannot be a name.
 pub fn args(user: &str) -> Option<Vec<String>> {
@@ -51,17 +51,17 @@ pub struct Association {
 }
 
 /// Reads the answer.
-pub fn read(answer: &str) -> Vec<Association> {
+pub fn parse_associations(answer: &str) -> Vec<Association> {
     answer
         .lines()
-        .take(super::MOST_LINES)
-        .filter_map(Association::read)
-        .take(MOST_ASSOCIATIONS)
+        .take(super::MAX_LINES)
+        .filter_map(Association::parse)
+        .take(MAX_ASSOCIATIONS)
         .collect()
 }
 
 impl Association {
-    fn read(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.trim().split('|').collect();
         let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] =
             fields.as_slice()
@@ -72,29 +72,29 @@ impl Association {
         Some(Self {
             cluster: (*cluster).to_owned(),
             account: (*account).to_owned(),
-            partition: value(partition).filter(|text| is_name(text)).map(str::to_owned),
-            qos: words(qos).filter(|word| is_name(word)).map(str::to_owned).collect(),
-            default_qos: value(default_qos).filter(|text| is_name(text)).map(str::to_owned),
-            group_limits: words(limits)
+            partition: value_if_set(partition).filter(|text| is_name(text)).map(str::to_owned),
+            qos: split_commas(qos).filter(|word| is_name(word)).map(str::to_owned).collect(),
+            default_qos: value_if_set(default_qos).filter(|text| is_name(text)).map(str::to_owned),
+            group_limits: split_commas(limits)
                 .filter_map(|word| word.split_once('='))
-                .map(|(name, most)| (plain(name, 100), plain(most, 40)))
+                .map(|(name, most)| (sanitize(name, 100), sanitize(most, 40)))
                 .collect(),
             max_jobs: jobs.parse().ok(),
             max_submit: submit.parse().ok(),
-            max_minutes: TimeLimit::read(wall).minutes(),
+            max_minutes: TimeLimit::parse(wall).minutes(),
         })
     }
 }
 
-fn words(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').filter(|word| !word.is_empty()).take(MOST_WORDS)
+fn split_commas(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|word| !word.is_empty()).take(MAX_WORDS)
 }
 
 /// An account as people know it. Some centres keep two behind each, `def-x_cpu` and `def-x_gpu`, and let people submit
 /// with `def-x`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Account {
+pub struct SlurmAccount {
     /// The name to submit with.
     pub name: String,
     /// What Slurm keeps behind it, as `sshare` and `sacct` want it.
@@ -119,21 +119,21 @@ pub struct Account {
 
 /// The accounts behind associations, sorted by name. `suffixes` are the ends that the centre adds to names: one that
 /// ends in `cpu` or `gpu` also says what the account is for.
-pub fn accounts(associations: &[Association], suffixes: &[String]) -> Vec<Account> {
-    let mut found: BTreeMap<&str, Account> = BTreeMap::new();
+pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SlurmAccount> {
+    let mut found: BTreeMap<&str, SlurmAccount> = BTreeMap::new();
     for one in associations {
-        let (name, suffix) = split(&one.account, suffixes);
+        let (name, suffix) = split_suffix(&one.account, suffixes);
         if let Some(account) = found.get_mut(name) {
             account.add(one, suffix);
-        } else if found.len() < MOST_ACCOUNTS {
-            found.insert(name, Account::new(name, one, suffix));
+        } else if found.len() < MAX_ACCOUNTS {
+            found.insert(name, SlurmAccount::new(name, one, suffix));
         }
     }
     found.into_values().collect()
 }
 
 /// The name without the first suffix that it has.
-fn split<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str) {
+fn split_suffix<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str) {
     let fits = |suffix: &String| {
         let name = account.strip_suffix(suffix.as_str())?;
         (!suffix.is_empty() && !name.is_empty()).then(|| (name, &account[name.len()..]))
@@ -141,7 +141,7 @@ fn split<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str) {
     suffixes.iter().find_map(fits).unwrap_or((account, ""))
 }
 
-impl Account {
+impl SlurmAccount {
     fn new(name: &str, one: &Association, suffix: &str) -> Self {
         let mut account = Self {
             name: name.to_owned(),
@@ -158,31 +158,31 @@ impl Account {
     fn add(&mut self, one: &Association, suffix: &str) {
         self.for_cpu |= !suffix.ends_with("gpu");
         self.for_gpu |= !suffix.ends_with("cpu");
-        add_new(&mut self.slurm_names, &one.account);
+        push_unique(&mut self.slurm_names, &one.account);
         for qos in &one.qos {
-            add_new(&mut self.qos, qos);
+            push_unique(&mut self.qos, qos);
         }
         self.default_qos = self.default_qos.take().or_else(|| one.default_qos.clone());
         match &one.partition {
             Some(partition) if !self.partitions.is_empty() => {
-                add_new(&mut self.partitions, partition);
+                push_unique(&mut self.partitions, partition);
             }
             Some(_) => {}
             None => self.partitions.clear(),
         }
-        self.max_jobs = wider(self.max_jobs, one.max_jobs);
-        self.max_submit = wider(self.max_submit, one.max_submit);
-        self.max_minutes = wider(self.max_minutes, one.max_minutes);
+        self.max_jobs = wider_limit(self.max_jobs, one.max_jobs);
+        self.max_submit = wider_limit(self.max_submit, one.max_submit);
+        self.max_minutes = wider_limit(self.max_minutes, one.max_minutes);
     }
 }
 
-fn add_new(list: &mut Vec<String>, word: &str) {
-    if list.len() < MOST_WORDS && !list.iter().any(|known| known == word) {
+fn push_unique(list: &mut Vec<String>, word: &str) {
+    if list.len() < MAX_WORDS && !list.iter().any(|known| known == word) {
         list.push(word.to_owned());
     }
 }
 
-fn wider(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+fn wider_limit(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     one.zip(other).map(|(one, other)| one.max(other))
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn recorded_associations() {
-        let found = read(V22);
+        let found = parse_associations(V22);
         assert_eq!(found.len(), 6);
         assert_eq!(
             found[0],
@@ -229,12 +229,12 @@ mod tests {
         );
         assert_eq!(found[1].max_minutes, Some(90));
         assert_eq!(found[4].partition.as_deref(), Some("gpu"));
-        assert_eq!(read(V24).len(), 3);
+        assert_eq!(parse_associations(V24).len(), 3);
     }
 
     #[test]
     fn two_accounts_behind_one_name() {
-        let found = accounts(&read(V22), &suffixes());
+        let found = collect_accounts(&parse_associations(V22), &suffixes());
         let names: Vec<_> = found.iter().map(|account| account.name.as_str()).collect();
         assert_eq!(names, ["def-jones", "def-lee", "def-smith", "rrg-smith"]);
         let lee = &found[1];
@@ -253,7 +253,7 @@ mod tests {
     fn marks_of_suffixes() {
         let rows =
             "c|rrg-a_gpu|||||||\nc|rrg-b_cpu|||||||\nc|plain|p1||||||\nc|_gpu|||||||\nc|x|\n";
-        let found = accounts(&read(rows), &suffixes());
+        let found = collect_accounts(&parse_associations(rows), &suffixes());
         let marks: Vec<_> = found.iter().map(|a| (a.name.as_str(), a.for_cpu, a.for_gpu)).collect();
         assert_eq!(
             marks,
@@ -265,13 +265,13 @@ mod tests {
             ]
         );
         assert_eq!(found[1].partitions, ["p1"]);
-        assert_eq!(accounts(&read(rows), &[]).len(), 4);
+        assert_eq!(collect_accounts(&parse_associations(rows), &[]).len(), 4);
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,300}|([a-z]{0,3}\\|){8}[0-9:-]{0,9}") {
-            let _ = accounts(&read(&text), &suffixes());
+            let _ = collect_accounts(&parse_associations(&text), &suffixes());
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use super::units::{self, memory_mb};
+use super::units::{self, parse_memory_mb};
 use super::version;
 
 /// The program.
@@ -12,12 +12,12 @@ pub const PROGRAM: &str = "scontrol";
 pub const ARGS: &[&str] = &["show", "config"];
 
 /// Plugins' names and the like are cut to this many characters.
-const LONGEST: usize = 200;
+const MAX_VALUE_LEN: usize = 200;
 
 /// What the controller says of itself. Everything may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Config {
+pub struct SlurmConfig {
     /// `24.11.5`.
     pub version: Option<String>,
     /// The name that accounting knows the cluster by.
@@ -50,40 +50,42 @@ pub struct Config {
     pub keeps_comments: bool,
 }
 
-impl Config {
+impl SlurmConfig {
     /// Reads the answer.
-    pub fn read(answer: &str) -> Self {
+    pub fn parse(answer: &str) -> Self {
         let mut config = Self::default();
-        for line in answer.lines().take(super::MOST_LINES) {
+        for line in answer.lines().take(super::MAX_LINES) {
             if let Some((key, value)) = line.split_once('=')
-                && let Some(value) = text::value(value)
+                && let Some(value) = text::value_if_set(value)
             {
-                config.take(key.trim(), value);
+                config.set_value(key.trim(), value);
             }
         }
         config
     }
 
-    fn take(&mut self, key: &str, value: &str) {
+    fn set_value(&mut self, key: &str, value: &str) {
         match key {
-            "SLURM_VERSION" => self.version = version::checked(value),
+            "SLURM_VERSION" => self.version = version::checked_version(value),
             "ClusterName" => self.cluster_name = text::is_name(value).then(|| value.to_owned()),
-            "MaxArraySize" => self.max_array_size = number(value),
-            "MaxJobCount" => self.max_job_count = number(value),
-            "PriorityType" => self.priority_type = Some(text::plain(value, LONGEST)),
-            "PriorityWeightFairShare" => self.fair_share_weight = number(value),
-            "PriorityDecayHalfLife" => self.half_life_hours = half_life(value),
-            "AccountingStorageType" => self.accounting_storage = Some(text::plain(value, LONGEST)),
-            "AccountingStoreFlags" => {
-                self.keeps_comments = words(value).any(|word| word == "job_comment");
+            "MaxArraySize" => self.max_array_size = parse_leading_number(value),
+            "MaxJobCount" => self.max_job_count = parse_leading_number(value),
+            "PriorityType" => self.priority_type = Some(text::sanitize(value, MAX_VALUE_LEN)),
+            "PriorityWeightFairShare" => self.fair_share_weight = parse_leading_number(value),
+            "PriorityDecayHalfLife" => self.half_life_hours = parse_half_life(value),
+            "AccountingStorageType" => {
+                self.accounting_storage = Some(text::sanitize(value, MAX_VALUE_LEN))
             }
-            "SelectType" => self.select_type = Some(text::plain(value, LONGEST)),
-            "DefMemPerCPU" => self.def_mem_per_cpu = memory_mb(value),
-            "DefMemPerNode" => self.def_mem_per_node = memory_mb(value),
-            "MinJobAge" => self.min_job_age = number(value),
-            "PrivateData" => self.hides_jobs = words(value).any(|word| word == "jobs"),
+            "AccountingStoreFlags" => {
+                self.keeps_comments = split_commas(value).any(|word| word == "job_comment");
+            }
+            "SelectType" => self.select_type = Some(text::sanitize(value, MAX_VALUE_LEN)),
+            "DefMemPerCPU" => self.def_mem_per_cpu = parse_memory_mb(value),
+            "DefMemPerNode" => self.def_mem_per_node = parse_memory_mb(value),
+            "MinJobAge" => self.min_job_age = parse_leading_number(value),
+            "PrivateData" => self.hides_jobs = split_commas(value).any(|word| word == "jobs"),
             "SchedulerParameters" | "SlurmctldParameters" => {
-                self.user_top |= words(value).any(|word| word == "enable_user_top");
+                self.user_top |= split_commas(value).any(|word| word == "enable_user_top");
             }
             _ => {}
         }
@@ -99,17 +101,17 @@ impl Config {
 
 /// Reads `7-00:00:00`, `30:00` (minutes and seconds) and `90` (minutes): whole hours, and at least one. No time at all
 /// means that nothing fades.
-fn half_life(value: &str) -> Option<u32> {
-    let seconds = units::seconds(value).filter(|seconds| *seconds > 0)?;
+fn parse_half_life(value: &str) -> Option<u32> {
+    let seconds = units::parse_duration_s(value).filter(|seconds| *seconds > 0)?;
     u32::try_from(seconds.div_ceil(3600)).ok()
 }
 
 /// The number before a unit: `300 sec`.
-fn number<T: std::str::FromStr>(value: &str) -> Option<T> {
+fn parse_leading_number<T: std::str::FromStr>(value: &str) -> Option<T> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-fn words(value: &str) -> impl Iterator<Item = &str> {
+fn split_commas(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim)
 }
 
@@ -125,8 +127,8 @@ mod tests {
     #[test]
     fn recorded_answers() {
         for (answer, version) in [(V22, "22.05.8"), (V24, "24.11.5")] {
-            let config = Config::read(answer);
-            let expected = Config {
+            let config = SlurmConfig::parse(answer);
+            let expected = SlurmConfig {
                 version: Some(version.into()),
                 cluster_name: Some("lab".into()),
                 max_array_size: Some(1001),
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn other_sites() {
-        let config = Config::read(
+        let config = SlurmConfig::parse(
             "DefMemPerNode           = UNLIMITED\nPriorityType            = priority/multifactor\n\
              PriorityWeightFairShare = 0\nMaxArraySize = many\nClusterName = a b\n",
         );
@@ -161,8 +163,9 @@ mod tests {
 
     #[test]
     fn how_fast_use_fades() {
-        let hours =
-            |text: &str| Config::read(&format!("PriorityDecayHalfLife = {text}\n")).half_life_hours;
+        let hours = |text: &str| {
+            SlurmConfig::parse(&format!("PriorityDecayHalfLife = {text}\n")).half_life_hours
+        };
         assert_eq!([hours("7-00:00:00"), hours("14-0")], [Some(168), Some(336)]);
         assert_eq!([hours("36:00:00"), hours("90"), hours("00:30")], [Some(36), Some(2), Some(1)]);
         assert_eq!([hours("00:00:00"), hours("0"), hours("(null)"), hours("soon")], [None; 4]);
@@ -171,27 +174,28 @@ mod tests {
 
     #[test]
     fn what_people_may_see_and_do() {
-        let config = Config::read(
+        let config = SlurmConfig::parse(
             "PrivateData = accounts,jobs,usage\nSchedulerParameters = bf_interval=5,enable_user_top\n",
         );
         assert!(config.hides_jobs && config.user_top);
-        let config = Config::read("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
+        let config =
+            SlurmConfig::parse("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
         assert!(!config.hides_jobs && !config.user_top);
-        assert!(!Config::read("AccountingStoreFlags = job_script\n").keeps_comments);
+        assert!(!SlurmConfig::parse("AccountingStoreFlags = job_script\n").keeps_comments);
     }
 
     #[test]
     fn a_refusal_gives_nothing() {
         let said =
             "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
-        assert_eq!(Config::read(said), Config::default());
+        assert_eq!(SlurmConfig::parse(said), SlurmConfig::default());
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}", cut in 0_usize..9000) {
-            let _ = Config::read(&text);
-            let _ = Config::read(&V22[..cut.min(V22.len())]);
+            let _ = SlurmConfig::parse(&text);
+            let _ = SlurmConfig::parse(&V22[..cut.min(V22.len())]);
         }
     }
 }

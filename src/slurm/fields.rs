@@ -3,44 +3,44 @@
 
 use memchr::memchr;
 
-use super::gres::Gpus;
+use super::array_tasks::ArrayTaskSet;
+use super::gres::GpuCount;
 use super::job::JobId;
-use super::tasks::TaskSet;
-use super::text::{is_name, plain, value};
-use super::units::memory_mb;
+use super::text::{is_name, sanitize, value_if_set};
+use super::units::parse_memory_mb;
 use crate::clock::UnixTime;
 
 /// A word of letters and digits of this length, made by the caller for one request.
 const NONCE_LENGTHS: std::ops::RangeInclusive<usize> = 8..=32;
 /// No job has GPUs of more kinds than this.
-const MOST_KINDS: usize = 32;
+const MAX_GPU_MODELS: usize = 32;
 
 /// What stands after a field that people fill in themselves: a word that was not known when they did. It must not begin
 /// with a digit, which `squeue` would take for a width. Nothing if that is no such word.
-pub(super) fn mark(nonce: &str) -> Option<String> {
+pub(super) fn field_delimiter(nonce: &str) -> Option<String> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (NONCE_LENGTHS.contains(&nonce.len()) && nonce.bytes().all(good)).then(|| format!("_{nonce}"))
 }
 
 /// Free text: bounded and without control characters.
-pub(super) fn text(text: &str, most: usize) -> String {
+pub(super) fn clean_field(text: &str, most: usize) -> String {
     // Looks at every byte without stopping at the first bad one: that is faster for short fields.
     let other = text.bytes().fold(false, |other, byte| other | !(b' '..=b'~').contains(&byte));
-    if other || text.len() > most { plain(text, most) } else { text.trim_ascii().to_owned() }
+    if other || text.len() > most { sanitize(text, most) } else { text.trim_ascii().to_owned() }
 }
 
 /// The same; empty where Slurm says that there is none.
-pub(super) fn word(word: &str, most: usize) -> String {
+pub(super) fn clean_value(word: &str, most: usize) -> String {
     // Words for "none" are short and begin so; few others have to be looked at.
     let perhaps_none = word.len() <= 8 && word.starts_with(['(', 'n', 'N', ' ']);
-    if word.is_empty() || (perhaps_none && value(word).is_none()) {
+    if word.is_empty() || (perhaps_none && value_if_set(word).is_none()) {
         return String::new();
     }
-    text(word, most)
+    clean_field(word, most)
 }
 
 /// The number at the beginning, as far as it goes; 0 for none and for too large ones.
-pub(super) fn number(text: &str) -> u64 {
+pub(super) fn parse_number(text: &str) -> u64 {
     let mut sum = 0_u64;
     for digit in text.bytes().take_while(u8::is_ascii_digit) {
         let next = sum.checked_mul(10).and_then(|sum| sum.checked_add(u64::from(digit - b'0')));
@@ -51,32 +51,32 @@ pub(super) fn number(text: &str) -> u64 {
 }
 
 /// The same, for numbers that cannot be large.
-pub(super) fn small(text: &str) -> u32 {
-    u32::try_from(number(text)).unwrap_or(0)
+pub(super) fn parse_u32(text: &str) -> u32 {
+    u32::try_from(parse_number(text)).unwrap_or(0)
 }
 
 /// A moment in seconds since 1970; nothing for other words, for 0 and for what is not within reason.
-pub(super) fn moment(text: &str) -> Option<UnixTime> {
+pub(super) fn parse_time(text: &str) -> Option<UnixTime> {
     let digits = (1..=11).contains(&text.len()) && all_digits(text);
-    let seconds = if digits { i64::try_from(number(text)).ok()? } else { 0 };
+    let seconds = if digits { i64::try_from(parse_number(text)).ok()? } else { 0 };
     (seconds > 0).then_some(UnixTime(seconds))
 }
 
 /// `123`, `123_4`, `123_[5-9%2]`, `123+1`. Parts of a job with several (`+1`) go by the number that is theirs alone.
-pub(super) fn job_id(text: &str, raw: u64) -> Option<(JobId, Option<TaskSet>)> {
+pub(super) fn parse_job_id(text: &str, raw: u64) -> Option<(JobId, Option<ArrayTaskSet>)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let whole = Some(number(text)).filter(|number| (1..1 << 53).contains(number));
-    let whole = JobId::whole(whole?);
+    let whole = Some(parse_number(text)).filter(|number| (1..1 << 53).contains(number));
+    let whole = JobId::without_task(whole?);
     let rest = &text[digits..];
     if rest.is_empty() {
         return Some((whole, None));
     }
     if rest.starts_with('+') {
-        return Some((if raw > 0 { JobId::whole(raw) } else { whole }, None));
+        return Some((if raw > 0 { JobId::without_task(raw) } else { whole }, None));
     }
     let task = rest.strip_prefix('_')?;
     if task.starts_with('[') {
-        return Some((whole, TaskSet::read(task)));
+        return Some((whole, ArrayTaskSet::parse(task)));
     }
     let task = if all_digits(task) { task.parse().ok()? } else { return None };
     Some((JobId { task: Some(task), ..whole }, None))
@@ -84,51 +84,51 @@ pub(super) fn job_id(text: &str, raw: u64) -> Option<(JobId, Option<TaskSet>)> {
 
 /// What a job holds, or asks for while it waits.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Resources {
+pub(super) struct TresAmounts {
     pub cpus: u32,
     pub nodes: u32,
     pub memory_mb: Option<u64>,
-    pub gpus: Vec<Gpus>,
+    pub gpus: Vec<GpuCount>,
 }
 
 /// Reads `cpu=4,mem=2G,node=1,billing=20,gres/gpu=2,gres/gpu:t4=2`. GPUs with a model are counted twice in there, once
 /// without it.
-pub(super) fn resources(list: &str) -> Resources {
-    let mut found = Resources::default();
+pub(super) fn parse_tres(list: &str) -> TresAmounts {
+    let mut found = TresAmounts::default();
     let mut any_model = 0_u32;
-    for piece in pieces(list, b',') {
+    for piece in split_on(list, b',') {
         let Some(equals) = memchr(b'=', piece.as_bytes()) else { continue };
         let (name, amount) = (&piece[..equals], &piece[equals + 1..]);
         match name {
-            "cpu" => found.cpus = small(amount),
-            "node" => found.nodes = small(amount),
-            "mem" => found.memory_mb = mebibytes(amount).filter(|mb| *mb > 0),
-            "gres/gpu" => any_model = small(amount),
+            "cpu" => found.cpus = parse_u32(amount),
+            "node" => found.nodes = parse_u32(amount),
+            "mem" => found.memory_mb = parse_mebibytes(amount).filter(|mb| *mb > 0),
+            "gres/gpu" => any_model = parse_u32(amount),
             _ => {
                 let Some(model) = name.strip_prefix("gres/gpu:") else { continue };
-                let count = small(amount);
-                if is_name(model) && count > 0 && found.gpus.len() < MOST_KINDS {
-                    found.gpus.push(Gpus { model: Some(model.to_owned()), count });
+                let count = parse_u32(amount);
+                if is_name(model) && count > 0 && found.gpus.len() < MAX_GPU_MODELS {
+                    found.gpus.push(GpuCount { model: Some(model.to_owned()), count });
                 }
             }
         }
     }
     if found.gpus.is_empty() && any_model > 0 {
-        found.gpus.push(Gpus { model: None, count: any_model });
+        found.gpus.push(GpuCount { model: None, count: any_model });
     }
     found
 }
 
-fn mebibytes(amount: &str) -> Option<u64> {
+fn parse_mebibytes(amount: &str) -> Option<u64> {
     match amount.strip_suffix('M') {
         // What nearly every job has, without a detour.
-        Some(digits) if digits.len() <= 10 && all_digits(digits) => Some(number(digits)),
-        _ => memory_mb(amount),
+        Some(digits) if digits.len() <= 10 && all_digits(digits) => Some(parse_number(digits)),
+        _ => parse_memory_mb(amount),
     }
 }
 
 /// The pieces between separators, without a list of them.
-pub(super) fn pieces(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+pub(super) fn split_on(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let here = rest?;
@@ -150,58 +150,58 @@ mod tests {
 
     #[test]
     fn marks_are_words_that_squeue_takes_for_no_width() {
-        assert_eq!(mark("9abcdefg").as_deref(), Some("_9abcdefg"));
+        assert_eq!(field_delimiter("9abcdefg").as_deref(), Some("_9abcdefg"));
         for bad in ["", "short", "with,comma", "Upper123", "x y z w 1", "ééééé"] {
-            assert_eq!(mark(bad), None, "{bad}");
+            assert_eq!(field_delimiter(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn numbers_of_jobs() {
-        let read = |text: &str| job_id(text, 77).map(|(id, _)| id.to_string());
+        let read = |text: &str| parse_job_id(text, 77).map(|(id, _)| id.to_string());
         for (text, id) in [("12", "12"), ("12_3", "12_3"), ("12_[3-5]", "12"), ("70+7", "77")] {
             assert_eq!(read(text).as_deref(), Some(id), "{text}");
         }
         for bad in ["", "0", "x", "12_", "12_x", "12.batch", "_1", "99999999999999999999"] {
             assert_eq!(read(bad), None, "{bad}");
         }
-        assert_eq!(job_id("12_[3-5,9%2]", 12).unwrap().1.unwrap().len(), 4);
+        assert_eq!(parse_job_id("12_[3-5,9%2]", 12).unwrap().1.unwrap().len(), 4);
     }
 
     #[test]
     fn moments_are_seconds_or_nothing() {
-        assert_eq!(moment("1794823044"), Some(UnixTime(1_794_823_044)));
+        assert_eq!(parse_time("1794823044"), Some(UnixTime(1_794_823_044)));
         for none in ["", "0", "N/A", "Unknown", "None", "2026-11-16T10:42:26", "-5", "999999999999"]
         {
-            assert_eq!(moment(none), None, "{none}");
+            assert_eq!(parse_time(none), None, "{none}");
         }
     }
 
     #[test]
     fn models_of_gpus_are_not_counted_twice() {
-        let t4 = resources("cpu=4,mem=2G,node=1,billing=20,gres/gpu=2,gres/gpu:t4=2");
+        let t4 = parse_tres("cpu=4,mem=2G,node=1,billing=20,gres/gpu=2,gres/gpu:t4=2");
         assert_eq!((t4.cpus, t4.nodes, t4.memory_mb), (4, 1, Some(2048)));
-        assert_eq!(t4.gpus, [Gpus { model: Some("t4".into()), count: 2 }]);
-        let other_order = resources("billing=9,cpu=1,gres/gpu:t4=1,gres/gpu=1,mem=1.50G,node=1");
+        assert_eq!(t4.gpus, [GpuCount { model: Some("t4".into()), count: 2 }]);
+        let other_order = parse_tres("billing=9,cpu=1,gres/gpu:t4=1,gres/gpu=1,mem=1.50G,node=1");
         assert_eq!(other_order.gpus.len(), 1);
         assert_eq!(other_order.memory_mb, Some(1536));
-        assert_eq!(resources("gres/gpu=3").gpus, [Gpus { model: None, count: 3 }]);
-        assert_eq!(resources("cpu,=,mem=x,gres/gpu:<b>=2"), Resources::default());
+        assert_eq!(parse_tres("gres/gpu=3").gpus, [GpuCount { model: None, count: 3 }]);
+        assert_eq!(parse_tres("cpu,=,mem=x,gres/gpu:<b>=2"), TresAmounts::default());
     }
 
     #[test]
     fn text_is_bounded_and_plain() {
-        assert_eq!(text("a\tb\u{fffd}", 10), "ab\u{fffd}");
-        assert_eq!(text(&"é".repeat(50), 10).chars().count(), 10);
-        assert_eq!(word("(null)", 10), "");
+        assert_eq!(clean_field("a\tb\u{fffd}", 10), "ab\u{fffd}");
+        assert_eq!(clean_field(&"é".repeat(50), 10).chars().count(), 10);
+        assert_eq!(clean_value("(null)", 10), "");
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(any in "[0-9_+\\[\\]=,MG-]{0,40}|(?s).{0,60}", most in 0_usize..20) {
-            prop_assert!(text(&any, most).chars().count() <= most);
-            let _ = (number(&any), small(&any), moment(&any), resources(&any), job_id(&any, 1));
-            prop_assert_eq!(pieces(&any, b',').collect::<Vec<_>>(), any.split(',').collect::<Vec<_>>());
+            prop_assert!(clean_field(&any, most).chars().count() <= most);
+            let _ = (parse_number(&any), parse_u32(&any), parse_time(&any), parse_tres(&any), parse_job_id(&any, 1));
+            prop_assert_eq!(split_on(&any, b',').collect::<Vec<_>>(), any.split(',').collect::<Vec<_>>());
         }
     }
 }

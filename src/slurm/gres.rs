@@ -3,11 +3,11 @@
 use super::text::is_name;
 
 /// No node has more kinds of GPU than this.
-const MOST_KINDS: usize = 32;
+const MAX_MODELS: usize = 32;
 
 /// The GPUs of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpus {
+pub struct GpuCount {
     /// The name to ask for: `h100`, or `a100_1g.5gb` for a slice of one. None where the site names no models.
     pub model: Option<String>,
     /// How many there are.
@@ -16,13 +16,13 @@ pub struct Gpus {
 
 /// The GPUs in a list of resources; others (`shard`, `localscratch`) are left out. A model that is named twice, as
 /// happens when its GPUs sit at different sockets, is added up.
-pub fn gpus(list: &str) -> Vec<Gpus> {
-    let mut found: Vec<Gpus> = Vec::new();
-    for Gpus { model, count } in without_brackets(list).split(',').filter_map(gpu) {
+pub fn parse_gpus(list: &str) -> Vec<GpuCount> {
+    let mut found: Vec<GpuCount> = Vec::new();
+    for GpuCount { model, count } in without_brackets(list).split(',').filter_map(parse_gpu) {
         if let Some(known) = found.iter_mut().find(|known| known.model == model) {
             known.count = known.count.saturating_add(count);
-        } else if found.len() < MOST_KINDS {
-            found.push(Gpus { model, count });
+        } else if found.len() < MAX_MODELS {
+            found.push(GpuCount { model, count });
         }
     }
     found
@@ -44,7 +44,7 @@ fn without_brackets(list: &str) -> String {
 }
 
 /// `gpu`, `gpu:2`, `gpu:h100`, `gpu:h100:4`, `gpu:h100:no_consume:4`, each perhaps after `gres/`.
-fn gpu(piece: &str) -> Option<Gpus> {
+fn parse_gpu(piece: &str) -> Option<GpuCount> {
     let piece = piece.trim();
     let piece = piece.strip_prefix("gres/").or(piece.strip_prefix("gres:")).unwrap_or(piece);
     let mut words = piece.split(':').filter(|word| !word.is_empty());
@@ -59,7 +59,7 @@ fn gpu(piece: &str) -> Option<Gpus> {
     };
     let good = model.as_deref().is_none_or(is_name);
     let count = count.unwrap_or(1);
-    (good && count > 0).then_some(Gpus { model, count })
+    (good && count > 0).then_some(GpuCount { model, count })
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn read(list: &str) -> Vec<(String, u32)> {
-        gpus(list).into_iter().map(|g| (g.model.unwrap_or_default(), g.count)).collect()
+        parse_gpus(list).into_iter().map(|g| (g.model.unwrap_or_default(), g.count)).collect()
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_survived(text in "((gpu|gres/|:|,|\\(|\\)|h100|[0-9]{1,12}){0,60})|\\PC{0,80}") {
-            prop_assert!(gpus(&text).len() <= MOST_KINDS);
+            prop_assert!(parse_gpus(&text).len() <= MAX_MODELS);
         }
 
         #[test]

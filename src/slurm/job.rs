@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::gres::Gpus;
-use super::tasks::TaskSet;
+use super::array_tasks::ArrayTaskSet;
+use super::gres::GpuCount;
 use super::units::TimeLimit;
 use crate::clock::UnixTime;
 
@@ -19,7 +19,7 @@ pub struct JobId {
 
 impl JobId {
     /// A job that is no task.
-    pub const fn whole(number: u64) -> Self {
+    pub const fn without_task(number: u64) -> Self {
         Self { number, task: None }
     }
 }
@@ -36,23 +36,23 @@ impl fmt::Display for JobId {
 /// Not the number of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the number of a job")]
-pub struct NotAJobId;
+pub struct JobIdError;
 
 impl FromStr for JobId {
-    type Err = NotAJobId;
+    type Err = JobIdError;
 
     /// Reads `123` and `123_4`, digits only.
-    fn from_str(text: &str) -> Result<Self, NotAJobId> {
+    fn from_str(text: &str) -> Result<Self, JobIdError> {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let (number, task) = match text.split_once('_') {
             Some((number, task)) => (number, Some(task)),
             None => (text, None),
         };
         if !digits(number) || !task.is_none_or(digits) {
-            return Err(NotAJobId);
+            return Err(JobIdError);
         }
-        let number = number.parse().ok().filter(|number| *number < 1 << 53).ok_or(NotAJobId)?;
-        let task = task.map(|task| task.parse().map_err(|_| NotAJobId)).transpose()?;
+        let number = number.parse().ok().filter(|number| *number < 1 << 53).ok_or(JobIdError)?;
+        let task = task.map(|task| task.parse().map_err(|_| JobIdError)).transpose()?;
         Ok(Self { number, task })
     }
 }
@@ -97,9 +97,9 @@ pub enum JobState {
 
 /// Where in its life a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum JobStage {
     /// Not begun.
-    Waiting,
+    Pending,
     /// Begun and not over.
     Running,
     /// Over.
@@ -107,7 +107,7 @@ pub enum Stage {
 }
 
 /// Slurm's words, the long and the short one; several may mean the same to people.
-const STATES: &[(&str, &str, JobState)] = &[
+const STATE_NAMES: &[(&str, &str, JobState)] = &[
     ("PENDING", "PD", JobState::Pending),
     ("REQUEUED", "RQ", JobState::Pending),
     ("REQUEUE_HOLD", "RH", JobState::Pending),
@@ -140,38 +140,38 @@ const STATES: &[(&str, &str, JobState)] = &[
 
 impl JobState {
     /// Reads `RUNNING`, `R`, `CANCELLED by 31001`, `CANCELLED+`.
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches('+');
-        let known = STATES.iter().find(|(long, short, _)| *long == word || *short == word);
+        let known = STATE_NAMES.iter().find(|(long, short, _)| *long == word || *short == word);
         known.map_or(Self::Unknown, |(_, _, state)| *state)
     }
 
     /// Slurm's own word for it.
-    pub fn word(self) -> &'static str {
-        let known = STATES.iter().find(|(_, _, state)| *state == self);
+    pub fn slurm_name(self) -> &'static str {
+        let known = STATE_NAMES.iter().find(|(_, _, state)| *state == self);
         known.map_or("UNKNOWN", |(long, _, _)| long)
     }
 
     /// Where in its life it is. Slurm's own answer for unknown words is that the job is still there.
-    pub const fn stage(self) -> Stage {
+    pub const fn stage(self) -> JobStage {
         match self {
-            Self::Pending => Stage::Waiting,
+            Self::Pending => JobStage::Pending,
             Self::Configuring
             | Self::Running
             | Self::Suspended
             | Self::Completing
-            | Self::Unknown => Stage::Running,
-            _ => Stage::Ended,
+            | Self::Unknown => JobStage::Running,
+            _ => JobStage::Ended,
         }
     }
 
     /// Whether it is over.
     pub fn is_over(self) -> bool {
-        self.stage() == Stage::Ended
+        self.stage() == JobStage::Ended
     }
 
     /// Whether it is over and did not end as it should.
-    pub fn is_bad_end(self) -> bool {
+    pub fn is_failure(self) -> bool {
         self.is_over() && !matches!(self, Self::Completed | Self::Cancelled | Self::Revoked)
     }
 }
@@ -187,26 +187,26 @@ pub struct ExitStatus {
 
 impl ExitStatus {
     /// Reads `3:0`, as `sacct` and `scontrol` write it.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (code, signal) = text.trim().split_once(':')?;
         Some(Self { code: code.parse().ok()?, signal: signal.parse().ok()? })
     }
 
     /// From the number that `squeue` gives, made as wait(2) makes it.
-    pub const fn from_wait(status: u32) -> Self {
+    pub const fn from_wait_status(status: u32) -> Self {
         Self { code: (status >> 8) & 0xff, signal: status & 0x7f }
     }
 }
 
 /// A job as the queue or the accounting tells it. Text is bounded and free of control characters.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Job {
+pub struct SlurmJob {
     /// Its number.
     pub id: JobId,
     /// Slurm's own number of this very job: tasks have one of their own once they begin.
-    pub raw: u64,
+    pub raw_id: u64,
     /// The tasks of an array that still wait together; `id` then names the array.
-    pub tasks: Option<TaskSet>,
+    pub tasks: Option<ArrayTaskSet>,
     /// Whose it is, on the cluster.
     pub user: String,
     /// Its name.
@@ -230,7 +230,7 @@ pub struct Job {
     /// When it ended; for one that runs, when it must.
     pub end: Option<UnixTime>,
     /// How long it may run.
-    pub limit: TimeLimit,
+    pub time_limit: TimeLimit,
     /// Cores.
     pub cpus: u32,
     /// Nodes.
@@ -238,7 +238,7 @@ pub struct Job {
     /// Memory in all, in mebibytes.
     pub memory_mb: Option<u64>,
     /// GPUs in all, by model.
-    pub gpus: Vec<Gpus>,
+    pub gpus: Vec<GpuCount>,
     /// Where it runs or ran: `c[1-4]`.
     pub node_list: String,
     /// Its rank in the queue.
@@ -255,11 +255,11 @@ pub struct Job {
 
 impl Default for JobId {
     fn default() -> Self {
-        Self::whole(0)
+        Self::without_task(0)
     }
 }
 
-impl Job {
+impl SlurmJob {
     /// All GPUs together.
     pub fn gpu_count(&self) -> u32 {
         self.gpus.iter().fold(0, |sum, gpus| sum.saturating_add(gpus.count))
@@ -277,29 +277,29 @@ mod tests {
         }
         for bad in ["", "_", "1_", "_1", "-1", "+1", "1_[2-3]", "1.batch", "1 ", "9007199254740992"]
         {
-            assert_eq!(bad.parse::<JobId>(), Err(NotAJobId), "{bad}");
+            assert_eq!(bad.parse::<JobId>(), Err(JobIdError), "{bad}");
         }
     }
 
     #[test]
     fn states() {
-        assert_eq!(JobState::read("CANCELLED by 31001"), JobState::Cancelled);
-        assert_eq!(JobState::read("CANCELLED+"), JobState::Cancelled);
-        assert_eq!(JobState::read("OOM"), JobState::OutOfMemory);
-        assert_eq!(JobState::read("NEWER_WORD"), JobState::Unknown);
-        for (long, short, state) in STATES {
-            assert_eq!((JobState::read(long), JobState::read(short)), (*state, *state));
+        assert_eq!(JobState::parse("CANCELLED by 31001"), JobState::Cancelled);
+        assert_eq!(JobState::parse("CANCELLED+"), JobState::Cancelled);
+        assert_eq!(JobState::parse("OOM"), JobState::OutOfMemory);
+        assert_eq!(JobState::parse("NEWER_WORD"), JobState::Unknown);
+        for (long, short, state) in STATE_NAMES {
+            assert_eq!((JobState::parse(long), JobState::parse(short)), (*state, *state));
         }
-        assert_eq!(JobState::Timeout.word(), "TIMEOUT");
-        assert!(JobState::Timeout.is_bad_end());
+        assert_eq!(JobState::Timeout.slurm_name(), "TIMEOUT");
+        assert!(JobState::Timeout.is_failure());
         assert!(!JobState::Completing.is_over());
     }
 
     #[test]
     fn ends() {
-        assert_eq!(ExitStatus::read("3:0"), Some(ExitStatus { code: 3, signal: 0 }));
-        assert_eq!(ExitStatus::read("0:125").unwrap().signal, 125);
-        assert_eq!(ExitStatus::from_wait(768), ExitStatus { code: 3, signal: 0 });
-        assert_eq!(ExitStatus::from_wait(9).signal, 9);
+        assert_eq!(ExitStatus::parse("3:0"), Some(ExitStatus { code: 3, signal: 0 }));
+        assert_eq!(ExitStatus::parse("0:125").unwrap().signal, 125);
+        assert_eq!(ExitStatus::from_wait_status(768), ExitStatus { code: 3, signal: 0 });
+        assert_eq!(ExitStatus::from_wait_status(9).signal, 9);
     }
 }

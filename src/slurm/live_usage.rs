@@ -1,14 +1,14 @@
 //! `sstat`: what a job that runs has used so far. Slurm tells it to the job's owner only.
 
-use super::fields::{number, small};
-use super::units::memory_mb;
-use super::usage::Usage;
+use super::fields::{parse_number, parse_u32};
+use super::job_usage::JobUsage;
+use super::units::parse_memory_mb;
 
 /// The program.
 pub const PROGRAM: &str = "sstat";
 
 /// No more steps than this are looked at.
-const MOST_STEPS: usize = 2000;
+const MAX_STEPS: usize = 2000;
 
 /// The arguments for all steps of a job, by Slurm's own number of it.
 pub fn args(raw: u64) -> Vec<String> {
@@ -17,23 +17,23 @@ pub fn args(raw: u64) -> Vec<String> {
 }
 
 /// Reads the answer. `elapsed_s` is how long it has run, which `sstat` does not tell. Nothing if nothing is measured yet.
-pub fn read(answer: &str, elapsed_s: u64) -> Option<Usage> {
-    let mut usage = Usage { elapsed_s, tasks: 1, ..Usage::default() };
+pub fn parse_live_usage(answer: &str, elapsed_s: u64) -> Option<JobUsage> {
+    let mut usage = JobUsage { elapsed_s, tasks: 1, ..JobUsage::default() };
     let mut is_known = false;
-    for line in answer.lines().take(MOST_STEPS) {
+    for line in answer.lines().take(MAX_STEPS) {
         let mut fields = line.split('|');
         let mut next = || fields.next().unwrap_or_default().trim();
         let (id, tasks, rss, cpu) = (next(), next(), next(), next());
         if id.ends_with(".extern") || !id.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
-        let tasks = small(tasks).max(1);
-        if let Some(cpu) = seconds(cpu) {
+        let tasks = parse_u32(tasks).max(1);
+        if let Some(cpu) = parse_cpu_seconds(cpu) {
             let all = cpu.saturating_mul(u64::from(tasks));
             usage.cpu_s = Some(usage.cpu_s.unwrap_or(0).saturating_add(all));
             is_known = true;
         }
-        let rss = memory_mb(rss);
+        let rss = parse_memory_mb(rss);
         if rss > usage.max_rss_mb {
             (usage.max_rss_mb, usage.tasks) = (rss, tasks);
             is_known = true;
@@ -43,7 +43,7 @@ pub fn read(answer: &str, elapsed_s: u64) -> Option<Usage> {
 }
 
 /// Whole seconds from `1-02:03:04`, `02:03:04`, `03:04.500`.
-fn seconds(text: &str) -> Option<u64> {
+fn parse_cpu_seconds(text: &str) -> Option<u64> {
     let whole = text.split('.').next().unwrap_or_default();
     let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
     let good =
@@ -53,12 +53,12 @@ fn seconds(text: &str) -> Option<u64> {
         if !good(part) {
             return None;
         }
-        sum = sum.checked_mul(60)?.checked_add(number(part))?;
+        sum = sum.checked_mul(60)?.checked_add(parse_number(part))?;
     }
     if !good(days) {
         return None;
     }
-    number(days).checked_mul(86_400)?.checked_add(sum)
+    parse_number(days).checked_mul(86_400)?.checked_add(sum)
 }
 
 #[cfg(test)]
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn steps_are_added_up() {
         let answer = "20117.extern|1|900K|00:00:00\n20117.batch|1|3168K|00:00:10\n20117.0|4|2G|1-00:00:01\nnonsense\n";
-        let usage = read(answer, 90).unwrap();
+        let usage = parse_live_usage(answer, 90).unwrap();
         assert_eq!((usage.elapsed_s, usage.max_rss_mb, usage.tasks), (90, Some(2048), 4));
         assert_eq!(usage.cpu_s, Some(10 + 4 * 86_401));
-        assert_eq!(read("", 5), None);
-        assert_eq!(read("sstat: error: no steps", 5), None);
+        assert_eq!(parse_live_usage("", 5), None);
+        assert_eq!(parse_live_usage("sstat: error: no steps", 5), None);
     }
 }

@@ -7,35 +7,38 @@
 //! its words: its answer has to be read fast, and whatever people called their jobs.
 
 pub mod accounting;
-pub mod ahead;
+pub mod array_tasks;
 pub mod associations;
 pub mod config;
-pub mod details;
-pub mod factors;
+pub mod fair_share;
 mod fields;
 pub mod gres;
 pub mod job;
+pub mod job_usage;
 pub mod live_usage;
-pub mod nodes;
+pub mod node_list;
 pub mod output_path;
 pub mod partitions;
+pub mod pending_counts;
+pub mod priority_factors;
 pub mod queue;
-pub mod shares;
+pub mod scontrol_job;
 pub mod submit;
-pub mod tasks;
 pub mod test_only;
 pub mod text;
 pub mod units;
-pub mod usage;
 pub mod version;
 
 /// No answer is read beyond this many lines.
-const MOST_LINES: usize = 20_000;
+const MAX_LINES: usize = 20_000;
 
 #[cfg(test)]
 mod tests {
     use super::job::JobId;
-    use super::{accounting, associations, config, details, factors, partitions, shares, version};
+    use super::{
+        accounting, associations, config, fair_share, partitions, priority_factors, scontrol_job,
+        version,
+    };
     use crate::clock::UnixTime;
 
     #[test]
@@ -52,11 +55,11 @@ mod tests {
             .collect();
         words.push(associations::PROGRAM.to_owned());
         words.extend(associations::args("alice").unwrap());
-        words.extend(accounting::args("k3v9q2xw", "alice", UnixTime(5), None).unwrap());
-        words.extend(accounting::steps_args("k3v9q2xw", JobId::whole(5)).unwrap());
-        words.extend(details::args(JobId::whole(5)));
-        words.extend(factors::args("alice").unwrap());
-        words.extend(shares::args("alice", &["def-smith".to_owned()]).unwrap());
+        words.extend(accounting::args_for_user("k3v9q2xw", "alice", UnixTime(5), None).unwrap());
+        words.extend(accounting::steps_args("k3v9q2xw", JobId::without_task(5)).unwrap());
+        words.extend(scontrol_job::args(JobId::without_task(5)));
+        words.extend(priority_factors::args("alice").unwrap());
+        words.extend(fair_share::args("alice", &["def-smith".to_owned()]).unwrap());
         for word in words {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_,=%|.".contains(c);
             assert!(!word.is_empty() && word.chars().all(plain), "{word}");

@@ -3,21 +3,21 @@
 //! What is filled in was tried with Slurm 22.05: `%J` is the job's number and `%s` is `batch` for a script, widths go up
 //! to ten digits and change numbers only, and a backslash switches patterns off.
 
-use super::job::Job;
-use super::nodes;
-use super::text::plain;
+use super::job::SlurmJob;
+use super::node_list;
+use super::text::sanitize;
 
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_LEN: usize = 4096;
 /// No submit line is read beyond this many words.
-const MOST_WORDS: usize = 2000;
+const MAX_WORDS: usize = 2000;
 /// What Slurm writes for the task of a job that is no array.
-const NO_TASK: u64 = 4_294_967_294;
+const NO_TASK_INDEX: u64 = 4_294_967_294;
 /// Digits of a number at most.
-const WIDEST: usize = 10;
+const MAX_WIDTH: usize = 10;
 
 /// What the owner asked for on the command line, patterns not filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct OutputOptions {
     /// `-o`, `--output`.
     pub output: Option<String>,
     /// `-e`, `--error`.
@@ -28,42 +28,42 @@ pub struct Asked {
 
 /// The full path of the file behind a pattern; without a pattern, that of Slurm's own choice. Nothing while it cannot be
 /// known: before tasks of an array are on their own, and before a node is chosen that is part of the name.
-pub fn path(pattern: Option<&str>, job: &Job) -> Option<String> {
+pub fn resolve_output_path(pattern: Option<&str>, job: &SlurmJob) -> Option<String> {
     let usual = if job.id.task.is_some() || job.tasks.is_some() {
         "slurm-%A_%a.out"
     } else {
         "slurm-%j.out"
     };
-    let name = expand(pattern.unwrap_or(usual), job)?;
+    let name = expand_pattern(pattern.unwrap_or(usual), job)?;
     if name.starts_with('/') {
         return Some(name);
     }
     let folder = job.work_dir.trim_end_matches('/');
     let known = job.work_dir.starts_with('/') && !name.is_empty();
-    known.then(|| plain(&format!("{folder}/{name}"), LONGEST_PATH))
+    known.then(|| sanitize(&format!("{folder}/{name}"), MAX_PATH_LEN))
 }
 
 /// Fills in a pattern.
-pub fn expand(pattern: &str, job: &Job) -> Option<String> {
+pub fn expand_pattern(pattern: &str, job: &SlurmJob) -> Option<String> {
     if pattern.contains('\\') {
-        return Some(plain(&pattern.replace('\\', ""), LONGEST_PATH));
+        return Some(sanitize(&pattern.replace('\\', ""), MAX_PATH_LEN));
     }
     let mut name = String::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('%') {
-        if name.len() > LONGEST_PATH {
+        if name.len() > MAX_PATH_LEN {
             break;
         }
         name.push_str(before);
         let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-        let width = after[..digits].parse::<usize>().unwrap_or(0).min(WIDEST);
+        let width = after[..digits].parse::<usize>().unwrap_or(0).min(MAX_WIDTH);
         let mut letters = after[digits..].chars();
         let letter = letters.next();
         rest = letters.as_str();
         match letter {
             Some('%') => name.push('%'),
             Some(letter) if "AajJxuNnstb".contains(letter) => {
-                name.push_str(&filled(letter, width, job)?);
+                name.push_str(&pattern_value(letter, width, job)?);
             }
             // Not a pattern: it stays as it is.
             _ => {
@@ -73,20 +73,20 @@ pub fn expand(pattern: &str, job: &Job) -> Option<String> {
         }
     }
     name.push_str(rest);
-    Some(plain(&name, LONGEST_PATH))
+    Some(sanitize(&name, MAX_PATH_LEN))
 }
 
-fn filled(letter: char, width: usize, job: &Job) -> Option<String> {
+fn pattern_value(letter: char, width: usize, job: &SlurmJob) -> Option<String> {
     let alone = job.tasks.is_none();
     let number = |number: u64| format!("{number:0width$}");
     match letter {
         'A' => Some(number(job.id.number)),
-        'a' => alone.then(|| number(job.id.task.map_or(NO_TASK, u64::from))),
-        'b' => alone.then(|| number(job.id.task.map_or(NO_TASK, u64::from) % 10)),
-        'j' | 'J' => alone.then(|| number(job.raw)),
+        'a' => alone.then(|| number(job.id.task.map_or(NO_TASK_INDEX, u64::from))),
+        'b' => alone.then(|| number(job.id.task.map_or(NO_TASK_INDEX, u64::from) % 10)),
+        'j' | 'J' => alone.then(|| number(job.raw_id)),
         'x' => Some(job.name.clone()),
         'u' => Some(job.user.clone()),
-        'N' => nodes::first(&job.node_list),
+        'N' => node_list::first_node(&job.node_list),
         's' => Some("batch".to_owned()),
         _ => Some(number(0)),
     }
@@ -124,9 +124,9 @@ const LONG_WITHOUT_VALUE: [&str; 24] = [
 
 /// Reads the words a job was submitted with. Slurm keeps them without the quotes that were around them, so a value ends
 /// at its first blank; reading ends where the script begins, as its own options mean something else.
-pub fn asked(submit_line: &str) -> Asked {
-    let mut found = Asked::default();
-    let mut words = submit_line.split_whitespace().skip(1).take(MOST_WORDS);
+pub fn parse_output_options(submit_line: &str) -> OutputOptions {
+    let mut found = OutputOptions::default();
+    let mut words = submit_line.split_whitespace().skip(1).take(MAX_WORDS);
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
@@ -139,9 +139,9 @@ pub fn asked(submit_line: &str) -> Asked {
             let takes_next = value.is_none() && !LONG_WITHOUT_VALUE.contains(&name);
             let value = if takes_next { words.next() } else { value };
             match name {
-                "output" => found.output = value.map(path_of),
-                "error" => found.error = value.map(path_of),
-                "chdir" | "workdir" => found.folder = value.map(path_of),
+                "output" => found.output = value.map(clean_path),
+                "error" => found.error = value.map(clean_path),
+                "chdir" | "workdir" => found.folder = value.map(clean_path),
                 _ => {}
             }
         } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
@@ -149,9 +149,9 @@ pub fn asked(submit_line: &str) -> Asked {
             let (letter, value) = (&short[at..=at], &short[at + 1..]);
             let value = if value.is_empty() { words.next() } else { Some(value) };
             match letter {
-                "o" => found.output = value.map(path_of),
-                "e" => found.error = value.map(path_of),
-                "D" => found.folder = value.map(path_of),
+                "o" => found.output = value.map(clean_path),
+                "e" => found.error = value.map(clean_path),
+                "D" => found.folder = value.map(clean_path),
                 _ => {}
             }
         } else {
@@ -161,8 +161,8 @@ pub fn asked(submit_line: &str) -> Asked {
     found
 }
 
-fn path_of(value: &str) -> String {
-    plain(value, LONGEST_PATH)
+fn clean_path(value: &str) -> String {
+    sanitize(value, MAX_PATH_LEN)
 }
 
 #[cfg(test)]
@@ -170,23 +170,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::slurm::array_tasks::ArrayTaskSet;
     use crate::slurm::job::JobId;
-    use crate::slurm::tasks::TaskSet;
 
-    fn job() -> Job {
-        Job {
-            id: JobId::whole(20037),
-            raw: 20037,
+    fn job() -> SlurmJob {
+        SlurmJob {
+            id: JobId::without_task(20037),
+            raw_id: 20037,
             name: "na me".into(),
             user: "alice".into(),
             node_list: "c[2-3]".into(),
             work_dir: "/home/alice/names".into(),
-            ..Job::default()
+            ..SlurmJob::default()
         }
     }
 
-    fn task() -> Job {
-        Job { id: JobId { number: 20038, task: Some(7) }, name: "arr".into(), raw: 20044, ..job() }
+    fn task() -> SlurmJob {
+        SlurmJob {
+            id: JobId { number: 20038, task: Some(7) },
+            name: "arr".into(),
+            raw_id: 20044,
+            ..job()
+        }
     }
 
     #[test]
@@ -200,29 +205,34 @@ mod tests {
             ("q\\-%j-%x", "q-%j-%x"),
         ];
         for (pattern, expected) in cases {
-            assert_eq!(expand(pattern, &job()).as_deref(), Some(expected), "{pattern}");
+            assert_eq!(expand_pattern(pattern, &job()).as_deref(), Some(expected), "{pattern}");
         }
-        assert_eq!(expand("%A-%4a-%j", &task()).as_deref(), Some("20038-0007-20044"));
+        assert_eq!(expand_pattern("%A-%4a-%j", &task()).as_deref(), Some("20038-0007-20044"));
     }
 
     #[test]
     fn whole_paths() {
-        let path_for = |pattern, job: &Job| path(pattern, job).unwrap_or_default();
+        let path_for =
+            |pattern, job: &SlurmJob| resolve_output_path(pattern, job).unwrap_or_default();
         assert_eq!(path_for(None, &job()), "/home/alice/names/slurm-20037.out");
         assert_eq!(path_for(None, &task()), "/home/alice/names/slurm-20038_7.out");
         assert_eq!(path_for(Some("/tmp/%x"), &job()), "/tmp/na me");
         assert_eq!(path_for(Some("logs/%u"), &job()), "/home/alice/names/logs/alice");
-        let waits = Job { tasks: TaskSet::read("1-3"), node_list: String::new(), ..job() };
-        assert_eq!(path(None, &waits), None);
-        assert_eq!(path(Some("%x.out"), &waits).as_deref(), Some("/home/alice/names/na me.out"));
-        assert_eq!(path(Some("%N"), &waits), None);
-        assert_eq!(path(None, &Job { work_dir: String::new(), ..job() }), None);
+        let waits =
+            SlurmJob { tasks: ArrayTaskSet::parse("1-3"), node_list: String::new(), ..job() };
+        assert_eq!(resolve_output_path(None, &waits), None);
+        assert_eq!(
+            resolve_output_path(Some("%x.out"), &waits).as_deref(),
+            Some("/home/alice/names/na me.out")
+        );
+        assert_eq!(resolve_output_path(Some("%N"), &waits), None);
+        assert_eq!(resolve_output_path(None, &SlurmJob { work_dir: String::new(), ..job() }), None);
     }
 
     #[test]
     fn what_was_asked_for() {
         let read = |line: &str| {
-            let Asked { output, error, folder } = asked(line);
+            let OutputOptions { output, error, folder } = parse_output_options(line);
             [output, error, folder].map(Option::unwrap_or_default)
         };
         let cases = [
@@ -249,10 +259,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_survived(text in "[%0-9a-zA-Z\\\\/é -]{0,60}|(?s).{0,60}") {
-            let _ = expand(&text, &task());
-            let _ = path(Some(&text), &job());
-            let _ = asked(&text);
-            let _ = asked(&format!("sbatch -{text} --{text}"));
+            let _ = expand_pattern(&text, &task());
+            let _ = resolve_output_path(Some(&text), &job());
+            let _ = parse_output_options(&text);
+            let _ = parse_output_options(&format!("sbatch -{text} --{text}"));
         }
     }
 }

@@ -7,8 +7,11 @@ use std::borrow::Cow;
 
 use memchr::{memchr_iter, memmem};
 
-use super::fields::{job_id, mark, moment, number, resources, small, text, word};
-use super::job::{ExitStatus, Job, JobState, Stage};
+use super::fields::{
+    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres,
+    parse_u32,
+};
+use super::job::{ExitStatus, JobStage, JobState, SlurmJob};
 use super::text::is_name;
 use super::units::TimeLimit;
 
@@ -41,86 +44,86 @@ const FIELDS: [&str; 21] = [
 ];
 
 /// No more jobs than this are kept of one answer.
-pub const MOST_JOBS: usize = 60_000;
+pub const MAX_JOBS: usize = 60_000;
 /// Hardly a record is shorter: there is room for all jobs before they are read.
-const SHORT_RECORD: usize = 200;
+const MIN_RECORD_LEN: usize = 200;
 /// No more accounts than this are asked about at once.
-const MOST_ACCOUNTS: usize = 200;
+const MAX_ACCOUNTS: usize = 200;
 /// A folder, a name, and a list of nodes or dependencies are no longer than this.
-const LONGEST_PATH: usize = 4096;
-const LONGEST_NAME: usize = 1024;
-const LONGEST_LIST: usize = 2000;
-const LONGEST_WORD: usize = 200;
+const MAX_PATH_LEN: usize = 4096;
+const MAX_NAME_LEN: usize = 1024;
+const MAX_LIST_LEN: usize = 2000;
+const MAX_WORD_LEN: usize = 200;
 
 /// Whose jobs are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose<'a> {
+pub enum SqueueFilter<'a> {
     /// Those of the person of this name on the cluster, with the ones that ended a moment ago.
-    Me(&'a str),
+    User(&'a str),
     /// Those charged to these accounts that are not over.
     Accounts(&'a [String]),
 }
 
 /// Its arguments. `nonce` is a random word of lower-case letters and digits, made for this one request; the same goes to
 /// [`read`]. Nothing if that or a name is none.
-pub fn args(nonce: &str, whose: Whose<'_>) -> Option<Vec<String>> {
+pub fn args(nonce: &str, whose: SqueueFilter<'_>) -> Option<Vec<String>> {
     let good = |name: &str| is_name(name) && !name.contains(':');
     let (states, which, names) = match whose {
-        Whose::Me(user) => ("all", "-u", good(user).then(|| user.to_owned())?),
-        Whose::Accounts(names) => {
-            let all_good = (1..=MOST_ACCOUNTS).contains(&names.len())
+        SqueueFilter::User(user) => ("all", "-u", good(user).then(|| user.to_owned())?),
+        SqueueFilter::Accounts(names) => {
+            let all_good = (1..=MAX_ACCOUNTS).contains(&names.len())
                 && names.iter().all(|name| good(name.as_str()));
             let states = "PENDING,RUNNING,SUSPENDED,CONFIGURING,COMPLETING";
             (states, "-A", all_good.then(|| names.join(","))?)
         }
     };
-    let format = format(nonce)?;
+    let format = format_option(nonce)?;
     Some(["-h", "-t", states, which, &names, "-O", &format].map(str::to_owned).to_vec())
 }
 
 /// `JobArrayID:⇥,JobID:⇥,…,WorkDir:_nonce,Name:_nonce`. What follows the colon is put after the field; as there is no
 /// width before it, nothing is cut.
-fn format(nonce: &str) -> Option<String> {
-    let mark = mark(nonce)?;
+fn format_option(nonce: &str) -> Option<String> {
+    let mark = field_delimiter(nonce)?;
     let fixed = FIELDS.map(|field| format!("{field}:\t,")).concat();
     Some(format!("{fixed}WorkDir:{mark},Name:{mark}"))
 }
 
 /// What the queue said.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
+pub struct SqueueOutput {
     /// The jobs in the order of the answer.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<SlurmJob>,
     /// Whether there was more than is kept, or the answer broke off.
-    pub cut: bool,
+    pub is_cut: bool,
 }
 
 /// Reads the answer.
-pub fn read(answer: &[u8], nonce: &str) -> Answer {
-    let Some(mark) = mark(nonce) else { return Answer::default() };
+pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
+    let Some(mark) = field_delimiter(nonce) else { return SqueueOutput::default() };
     // Nearly always it is UTF-8, which is found out faster than it is mended. Mending leaves the marks where they are.
     let answer = str::from_utf8(answer)
         .map_or_else(|_| Cow::Owned(String::from_utf8_lossy(answer).into_owned()), Cow::Borrowed);
     let finder = memmem::Finder::new(mark.as_bytes());
-    let mut jobs = Vec::with_capacity((answer.len() / SHORT_RECORD).min(MOST_JOBS));
+    let mut jobs = Vec::with_capacity((answer.len() / MIN_RECORD_LEN).min(MAX_JOBS));
     let mut rest = &*answer;
     while let Some(folder_end) = finder.find(rest.as_bytes()) {
         let after_folder = &rest[folder_end + mark.len()..];
         let Some(name_end) = finder.find(after_folder.as_bytes()) else { break };
-        if jobs.len() == MOST_JOBS {
+        if jobs.len() == MAX_JOBS {
             break;
         }
-        if let Some(job) = job(&rest[..folder_end], &after_folder[..name_end]) {
+        if let Some(job) = parse_job(&rest[..folder_end], &after_folder[..name_end]) {
             jobs.push(job);
         }
         let next = &after_folder[name_end + mark.len()..];
         rest = next.strip_prefix('\n').unwrap_or(next);
     }
-    Answer { jobs, cut: !rest.trim_ascii().is_empty() }
+    SqueueOutput { jobs, is_cut: !rest.trim_ascii().is_empty() }
 }
 
 /// One job, from the fields that end in a tab with the folder behind them, and the name.
-fn job(record: &str, name: &str) -> Option<Job> {
+fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
     let mut fields = [""; FIELDS.len()];
     let mut tabs = memchr_iter(b'\t', record.as_bytes());
     let mut begin = 0;
@@ -153,38 +156,38 @@ fn job(record: &str, name: &str) -> Option<Job> {
         restarts,
         exit,
     ] = fields;
-    let raw = number(raw);
+    let raw = parse_number(raw);
     // Something else may have been printed before: it ends with its line.
     let last_line = || id.rsplit('\n').next().unwrap_or(id);
-    let (id, tasks) = job_id(id, raw).or_else(|| job_id(last_line(), raw))?;
-    let state = JobState::read(state);
-    let held = resources(tres);
-    Some(Job {
+    let (id, tasks) = parse_job_id(id, raw).or_else(|| parse_job_id(last_line(), raw))?;
+    let state = JobState::parse(state);
+    let held = parse_tres(tres);
+    Some(SlurmJob {
         id,
-        raw,
+        raw_id: raw,
         tasks,
-        user: word(user, LONGEST_WORD),
-        name: text(name, LONGEST_NAME),
+        user: clean_value(user, MAX_WORD_LEN),
+        name: clean_field(name, MAX_NAME_LEN),
         state,
-        reason: word(reason, LONGEST_LIST),
-        account: word(account, LONGEST_WORD),
-        partition: word(partition, LONGEST_LIST),
-        qos: word(qos, LONGEST_WORD),
-        submitted: moment(submitted),
-        eligible: moment(eligible),
-        start: moment(start),
-        end: if state.stage() == Stage::Waiting { None } else { moment(end) },
-        limit: TimeLimit::read(limit),
-        cpus: Some(small(cpus)).filter(|cpus| *cpus > 0).unwrap_or(held.cpus),
-        nodes: Some(small(nodes)).filter(|nodes| *nodes > 0).unwrap_or(held.nodes),
+        reason: clean_value(reason, MAX_LIST_LEN),
+        account: clean_value(account, MAX_WORD_LEN),
+        partition: clean_value(partition, MAX_LIST_LEN),
+        qos: clean_value(qos, MAX_WORD_LEN),
+        submitted: parse_time(submitted),
+        eligible: parse_time(eligible),
+        start: parse_time(start),
+        end: if state.stage() == JobStage::Pending { None } else { parse_time(end) },
+        time_limit: TimeLimit::parse(limit),
+        cpus: Some(parse_u32(cpus)).filter(|cpus| *cpus > 0).unwrap_or(held.cpus),
+        nodes: Some(parse_u32(nodes)).filter(|nodes| *nodes > 0).unwrap_or(held.nodes),
         memory_mb: held.memory_mb,
         gpus: held.gpus,
-        node_list: word(node_list, LONGEST_LIST),
-        priority: number(priority),
-        dependency: word(dependency, LONGEST_LIST),
-        restarts: small(restarts),
-        exit: state.is_over().then(|| ExitStatus::from_wait(small(exit))),
-        work_dir: text(work_dir, LONGEST_PATH),
+        node_list: clean_value(node_list, MAX_LIST_LEN),
+        priority: parse_number(priority),
+        dependency: clean_value(dependency, MAX_LIST_LEN),
+        restarts: parse_u32(restarts),
+        exit: state.is_over().then(|| ExitStatus::from_wait_status(parse_u32(exit))),
+        work_dir: clean_field(work_dir, MAX_PATH_LEN),
     })
 }
 

@@ -1,7 +1,7 @@
 //! `sbatch --test-only`: when a job would start, without submitting it. The answer comes on stderr. With
 //! `SLURM_TIME_FORMAT=%s` its time is in seconds since 1970; other forms leave the zone open and are not read.
 
-use super::text::{is_name, plain};
+use super::text::{is_name, sanitize};
 use crate::clock::UnixTime;
 
 /// The program. It wants `SLURM_TIME_FORMAT=%s` in its environment.
@@ -10,13 +10,13 @@ pub const PROGRAM: &str = "sbatch";
 pub const FLAG: &str = "--test-only";
 
 /// No more of what was said instead is kept.
-const LONGEST: usize = 2000;
+const MAX_MESSAGE_LEN: usize = 2000;
 
 /// What the scheduler answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum TestOnlyAnswer {
     /// It would start.
-    Starts(Start),
+    Starts(TestOnlyStart),
     /// It would not be taken; what was said.
     Refused(String),
     /// There was no answer in time, or none that can be read.
@@ -25,7 +25,7 @@ pub enum Answer {
 
 /// When and where it would start, if nothing changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct TestOnlyStart {
     /// When.
     pub at: UnixTime,
     /// On so many processors.
@@ -37,22 +37,22 @@ pub struct Start {
 }
 
 /// Reads what it said on stderr, and its exit code.
-pub fn read(said: &str, code: i32) -> Answer {
-    if let Some(start) = said.lines().find_map(start) {
-        return Answer::Starts(start);
+pub fn parse_test_only(said: &str, code: i32) -> TestOnlyAnswer {
+    if let Some(start) = said.lines().find_map(parse_start) {
+        return TestOnlyAnswer::Starts(start);
     }
-    let said: Vec<String> = said.lines().map(|line| plain(line, 400)).collect();
-    let said: String = said.join("\n").trim().chars().take(LONGEST).collect();
+    let said: Vec<String> = said.lines().map(|line| sanitize(line, 400)).collect();
+    let said: String = said.join("\n").trim().chars().take(MAX_MESSAGE_LEN).collect();
     // What `timeout` ends has the code 124, or 137 if it had to be killed.
     if code == 0 || said.is_empty() || matches!(code, 124 | 137) {
-        return Answer::Unclear;
+        return TestOnlyAnswer::Unclear;
     }
-    Answer::Refused(said)
+    TestOnlyAnswer::Refused(said)
 }
 
 /// `sbatch: Job 20014 to start at 1794834589 using 4 processors on nodes c1 in partition cpu`. Newer versions have a
 /// stray ` a` behind the time.
-fn start(line: &str) -> Option<Start> {
+fn parse_start(line: &str) -> Option<TestOnlyStart> {
     let (_, rest) = line.split_once(" to start at ")?;
     let (time, rest) = rest.split_once(" using ")?;
     let (processors, rest) = rest.split_once(" processors on ")?;
@@ -63,10 +63,10 @@ fn start(line: &str) -> Option<Start> {
     let seconds = time.split_whitespace().next()?;
     let is_seconds =
         (1..=12).contains(&seconds.len()) && seconds.bytes().all(|b| b.is_ascii_digit());
-    Some(Start {
+    Some(TestOnlyStart {
         at: UnixTime(is_seconds.then(|| seconds.parse().ok())??),
         processors: processors.trim().parse().ok()?,
-        nodes: plain(nodes.trim_start_matches("nodes "), 400),
+        nodes: sanitize(nodes.trim_start_matches("nodes "), 400),
         partition: Some(partition.trim())
             .filter(|name| is_name(name))
             .unwrap_or_default()
@@ -83,15 +83,15 @@ mod tests {
     const FREE: &str = include_str!("../../tests/fixtures/slurm/sbatch-test-only-22.05.txt");
     const FULL: &str = include_str!("../../tests/fixtures/slurm/sbatch-test-only-full-22.05.txt");
 
-    fn recorded(text: &str, name: &str) -> Answer {
+    fn recorded(text: &str, name: &str) -> TestOnlyAnswer {
         let part = text.split("=== ").find(|part| part.starts_with(&format!("{name}:"))).unwrap();
         let (said, code) = part.split_once('\n').unwrap().1.rsplit_once("(exit ").unwrap();
-        read(said, code.trim_end().trim_end_matches(')').parse().unwrap())
+        parse_test_only(said, code.trim_end().trim_end_matches(')').parse().unwrap())
     }
 
-    fn starts(at: i64, processors: u32, nodes: &str, partition: &str) -> Answer {
+    fn starts(at: i64, processors: u32, nodes: &str, partition: &str) -> TestOnlyAnswer {
         let (nodes, partition) = (nodes.to_owned(), partition.to_owned());
-        Answer::Starts(Start { at: UnixTime(at), processors, nodes, partition })
+        TestOnlyAnswer::Starts(TestOnlyStart { at: UnixTime(at), processors, nodes, partition })
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(recorded(FREE, "free_s_c4"), starts(1_794_834_589, 4, "c1", "cpu"));
         assert_eq!(recorded(FREE, "two_nodes"), starts(1_794_834_589, 2, "c[1-2]", "cpu"));
         assert_eq!(recorded(FREE, "gpu"), starts(1_794_834_589, 1, "g2", "gpu"));
-        assert_eq!(recorded(FREE, "free"), Answer::Unclear, "a time without a zone");
+        assert_eq!(recorded(FREE, "free"), TestOnlyAnswer::Unclear, "a time without a zone");
         for (name, part) in [
             ("toolong", "time limit is invalid"),
             ("account", "Invalid account"),
@@ -110,7 +110,7 @@ mod tests {
             ("option", "Invalid --time"),
             ("many", "More processors"),
         ] {
-            let Answer::Refused(said) = recorded(FREE, name) else { panic!("{name}") };
+            let TestOnlyAnswer::Refused(said) = recorded(FREE, name) else { panic!("{name}") };
             assert!(said.contains(part), "{name}: {said}");
         }
     }
@@ -126,18 +126,18 @@ mod tests {
     #[test]
     fn other_versions_and_silence() {
         let newer = "sbatch: Job 10820990 to start at 1789560641 a using 1 processors on nodes cn-f003 in partition long-cpu";
-        assert_eq!(read(newer, 0), starts(1_789_560_641, 1, "cn-f003", "long-cpu"));
-        assert_eq!(read("", 124), Answer::Unclear);
-        assert_eq!(read("sbatch: error: slow", 137), Answer::Unclear);
-        assert_eq!(read("", 1), Answer::Unclear);
+        assert_eq!(parse_test_only(newer, 0), starts(1_789_560_641, 1, "cn-f003", "long-cpu"));
+        assert_eq!(parse_test_only("", 124), TestOnlyAnswer::Unclear);
+        assert_eq!(parse_test_only("sbatch: error: slow", 137), TestOnlyAnswer::Unclear);
+        assert_eq!(parse_test_only("", 1), TestOnlyAnswer::Unclear);
         let greeted = format!("Welcome!\n{newer}\n");
-        assert_eq!(read(&greeted, 0), read(newer, 0));
+        assert_eq!(parse_test_only(&greeted, 0), parse_test_only(newer, 0));
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s)( to start at | using |[0-9]{1,14}| processors on | in partition |.){0,40}", code in any::<i32>()) {
-            let _ = read(&text, code);
+            let _ = parse_test_only(&text, code);
         }
     }
 }

@@ -1,33 +1,33 @@
 //! Making text from a cluster harmless: bounded, and without characters that steer a terminal or a page.
 
 /// Names of accounts, partitions, models and the like are no longer than this.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// `text` without control and direction characters and blanks around it, at most `most` characters.
-pub fn plain(text: &str, most: usize) -> String {
-    let kept: String = text.chars().filter(|c| !steers(*c)).take(most).collect();
+pub fn sanitize(text: &str, most: usize) -> String {
+    let kept: String = text.chars().filter(|c| !is_control_char(*c)).take(most).collect();
     kept.trim().to_owned()
 }
 
 /// Whether the text holds characters that [`plain`] would drop.
-pub fn has_steering(text: &str) -> bool {
-    text.chars().any(steers)
+pub fn has_control_chars(text: &str) -> bool {
+    text.chars().any(is_control_char)
 }
 
 /// A name as Slurm has them: a few letters, digits and signs, nothing that a shell or an option would read otherwise.
 pub fn is_name(text: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || "_-.+@:".contains(c);
-    (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(good) && !text.starts_with('-')
+    (1..=MAX_NAME_LEN).contains(&text.len()) && text.chars().all(good) && !text.starts_with('-')
 }
 
 /// The value, unless Slurm says that there is none.
-pub fn value(text: &str) -> Option<&str> {
+pub fn value_if_set(text: &str) -> Option<&str> {
     let text = text.trim();
     let none = ["", "(null)", "n/a", "none"].iter().any(|word| text.eq_ignore_ascii_case(word));
     (!none).then_some(text)
 }
 
-fn steers(c: char) -> bool {
+fn is_control_char(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn colours_and_directions_go() {
-        assert_eq!(plain("\u{1b}[31mred\u{202e}\t", 100), "[31mred");
-        assert_eq!(plain("  abcdef", 4), "ab");
+        assert_eq!(sanitize("\u{1b}[31mred\u{202e}\t", 100), "[31mred");
+        assert_eq!(sanitize("  abcdef", 4), "ab");
     }
 
     #[test]
@@ -57,9 +57,9 @@ mod tests {
     proptest! {
         #[test]
         fn plain_is_bounded(text in any::<String>(), most in 0_usize..50) {
-            let kept = plain(&text, most);
+            let kept = sanitize(&text, most);
             prop_assert!(kept.chars().count() <= most);
-            prop_assert!(!has_steering(&kept));
+            prop_assert!(!has_control_chars(&kept));
         }
     }
 }

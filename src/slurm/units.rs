@@ -19,12 +19,12 @@ pub enum TimeLimit {
 
 impl TimeLimit {
     /// Reads `1-00:00:00`, `1-12`, `3:00:00`, `30:00` (minutes and seconds), `90` (minutes), `infinite`, `n/a`.
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if ["unlimited", "infinite", "-1"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
             return Self::Unlimited;
         }
-        seconds(text)
+        parse_duration_s(text)
             .and_then(|seconds| u32::try_from(seconds.div_ceil(60)).ok())
             .map_or(Self::Unknown, Self::Minutes)
     }
@@ -56,7 +56,7 @@ impl fmt::Display for TimeLimit {
 }
 
 /// Seconds of a time as Slurm writes it; one number alone is minutes.
-pub(super) fn seconds(text: &str) -> Option<u64> {
+pub(super) fn parse_duration_s(text: &str) -> Option<u64> {
     const HOURS_FIRST: &[u64] = &[3600, 60, 1];
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
     let units: &[u64] = match rest.split(':').count() {
@@ -64,22 +64,22 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
         2 if rest == text => &[60, 1],
         _ => HOURS_FIRST,
     };
-    let mut total = number(days)? * 86_400;
+    let mut total = parse_digits(days)? * 86_400;
     for (place, part) in rest.split(':').enumerate() {
-        total += number(part)? * units.get(place)?;
+        total += parse_digits(part)? * units.get(place)?;
     }
     Some(total)
 }
 
 /// Digits only, and not so many that sums overflow.
-fn number(text: &str) -> Option<u64> {
+fn parse_digits(text: &str) -> Option<u64> {
     let digits = (1..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
 /// Mebibytes from `767000` (already mebibytes), `767000M`, `4G`, `1.5T`, `4Gn`; begun ones count whole.
 /// Nothing for `UNLIMITED` and the like.
-pub fn memory_mb(text: &str) -> Option<u64> {
+pub fn parse_memory_mb(text: &str) -> Option<u64> {
     let text = text.trim();
     // Old versions of sacct add n (per node) or c (per core).
     let text = text.strip_suffix(['n', 'c']).unwrap_or(text);
@@ -92,15 +92,15 @@ pub fn memory_mb(text: &str) -> Option<u64> {
         _ => (text, 1024),
     };
     let (whole, part) = amount.split_once('.').unwrap_or((amount, "0"));
-    let amount = u128::from(number(whole)?) * 1000 + u128::from(thousandths(part)?);
+    let amount = u128::from(parse_digits(whole)?) * 1000 + u128::from(parse_thousandths(part)?);
     u64::try_from((amount * kib).div_ceil(1000 * 1024)).ok()
 }
 
 /// The digits after a point, as thousandths; further ones are dropped.
-fn thousandths(part: &str) -> Option<u64> {
+fn parse_thousandths(part: &str) -> Option<u64> {
     let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let three: String = part.chars().chain("000".chars()).take(3).collect();
-    if digits { number(&three) } else { None }
+    if digits { parse_digits(&three) } else { None }
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
             ("9999999999-00:00:00", Unknown),
         ];
         for (text, expected) in cases {
-            assert_eq!(TimeLimit::read(text), expected, "{text}");
+            assert_eq!(TimeLimit::parse(text), expected, "{text}");
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
             ("99999999999999999999", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(memory_mb(text), expected, "{text}");
+            assert_eq!(parse_memory_mb(text), expected, "{text}");
         }
     }
 
@@ -173,21 +173,21 @@ mod tests {
         #[test]
         fn a_time_limit_reads_back(minutes in any::<u32>()) {
             let limit = TimeLimit::Minutes(minutes);
-            prop_assert_eq!(TimeLimit::read(&limit.to_string()), limit);
+            prop_assert_eq!(TimeLimit::parse(&limit.to_string()), limit);
         }
 
         #[test]
         fn units_of_memory_agree(amount in 0_u64..1_000_000_000) {
-            prop_assert_eq!(memory_mb(&amount.to_string()), Some(amount));
-            prop_assert_eq!(memory_mb(&format!("{amount}M")), Some(amount));
-            prop_assert_eq!(memory_mb(&format!("{amount}G")), Some(amount * 1024));
-            prop_assert_eq!(memory_mb(&format!("{amount}K")), Some(amount.div_ceil(1024)));
+            prop_assert_eq!(parse_memory_mb(&amount.to_string()), Some(amount));
+            prop_assert_eq!(parse_memory_mb(&format!("{amount}M")), Some(amount));
+            prop_assert_eq!(parse_memory_mb(&format!("{amount}G")), Some(amount * 1024));
+            prop_assert_eq!(parse_memory_mb(&format!("{amount}K")), Some(amount.div_ceil(1024)));
         }
 
         #[test]
         fn any_text_is_survived(text in "[0-9:.KMGTPnc-]{0,40}|\\PC{0,40}") {
-            let _ = TimeLimit::read(&text);
-            let _ = memory_mb(&text);
+            let _ = TimeLimit::parse(&text);
+            let _ = parse_memory_mb(&text);
         }
     }
 }

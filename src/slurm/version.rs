@@ -6,15 +6,15 @@ pub const PROGRAM: &str = "sinfo";
 pub const ARGS: &[&str] = &["--version"];
 
 /// The version in `slurm 24.11.5` or, as Debian says it, `slurm-wlm 22.05.8`.
-pub fn read(answer: &str) -> Option<String> {
-    answer.lines().take(super::MOST_LINES).find_map(|line| {
+pub fn parse_version(answer: &str) -> Option<String> {
+    answer.lines().take(super::MAX_LINES).find_map(|line| {
         let (name, version) = line.trim().split_once(' ')?;
-        if name.starts_with("slurm") { checked(version) } else { None }
+        if name.starts_with("slurm") { checked_version(version) } else { None }
     })
 }
 
 /// A version has digits and points first (`25.05.0-0rc1` has more after them) and is short.
-pub(super) fn checked(version: &str) -> Option<String> {
+pub(super) fn checked_version(version: &str) -> Option<String> {
     let version = version.trim();
     let (year, rest) = version.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -31,10 +31,10 @@ mod tests {
 
     #[test]
     fn known_forms() {
-        assert_eq!(read("slurm-wlm 22.05.8\n").as_deref(), Some("22.05.8"));
-        assert_eq!(read("slurm 24.11.5").as_deref(), Some("24.11.5"));
+        assert_eq!(parse_version("slurm-wlm 22.05.8\n").as_deref(), Some("22.05.8"));
+        assert_eq!(parse_version("slurm 24.11.5").as_deref(), Some("24.11.5"));
         assert_eq!(
-            read("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(),
+            parse_version("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(),
             Some("25.05.0-0rc1")
         );
     }
@@ -49,7 +49,7 @@ mod tests {
             "slurm_load_partitions: Unable to contact slurm controller (connect failure)",
             "slurm .5",
         ] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse_version(text), None, "{text}");
         }
     }
 }

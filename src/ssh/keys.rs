@@ -58,7 +58,7 @@ impl PrivateKey {
     /// A new Ed25519 key.
     pub fn generate(comment: &str) -> Result<Self, SshKeyError> {
         with_wiped_stack(|| {
-            let seed = Zeroizing::new(entropy::bytes()?);
+            let seed = Zeroizing::new(entropy::random_bytes()?);
             Self::from_pair(KeypairData::Ed25519(Ed25519Keypair::from_seed(&seed)), comment)
         })
     }

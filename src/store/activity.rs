@@ -1,12 +1,12 @@
 //! Table `activity`: who did what to what, from where, when.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
 /// An entry to be written.
 #[derive(Debug)]
-pub struct NewEntry<'a> {
+pub struct NewActivityEntry<'a> {
     /// Who did it, if someone was signed in.
     pub actor: Option<PersonId>,
     /// Their name at the time.
@@ -25,7 +25,7 @@ pub struct NewEntry<'a> {
 
 /// An entry as read.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Entry {
+pub struct ActivityEntry {
     /// Its number; grows with time.
     pub id: i64,
     /// When.
@@ -47,7 +47,7 @@ pub struct Entry {
 
 /// Which entries to read.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub struct ActivityFilter {
     /// Only what this person did, or what was done to them.
     pub about: Option<PersonId>,
     /// Only this action.
@@ -61,7 +61,7 @@ pub struct Filter {
 }
 
 /// Writes an entry.
-pub async fn add(db: &mut Connection, entry: &NewEntry<'_>, now: UnixTime) -> Result<()> {
+pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO activity (at, actor_id, actor_name, action, person_id, subject, detail, address)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -80,7 +80,7 @@ pub async fn add(db: &mut Connection, entry: &NewEntry<'_>, now: UnixTime) -> Re
 }
 
 /// Reads entries, newest first.
-pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
+pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<ActivityEntry>> {
     Ok(sqlx::query_as(
         "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
          WHERE ($1 IS NULL OR actor_id = $1 OR person_id = $1)
@@ -99,8 +99,8 @@ pub async fn list(db: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
 }
 
 /// Whether someone did this to that since a moment.
-pub async fn is_known(
-    db: &mut Connection,
+pub async fn was_recorded(
+    db: &mut DbConnection,
     actor: PersonId,
     action: &str,
     (subject, detail): (&str, &str),
@@ -120,13 +120,13 @@ pub async fn is_known(
 }
 
 /// When the newest entry was written: a clock that stands before it is wrong.
-pub async fn newest_at(db: &mut Connection) -> Result<Option<UnixTime>> {
+pub async fn newest_at(db: &mut DbConnection) -> Result<Option<UnixTime>> {
     let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?;
     Ok(at.map(UnixTime))
 }
 
 /// Deletes entries older than `until`.
-pub async fn sweep(db: &mut Connection, until: UnixTime) -> Result<u64> {
+pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     Ok(sqlx::query("DELETE FROM activity WHERE at < $1")
         .bind(until.0)
         .execute(db)

@@ -1,6 +1,6 @@
 //! Tables `group_accounts` and `allocations`: which accounts are a group's, and what was granted to them.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::{Day, UnixTime};
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 
@@ -72,19 +72,19 @@ pub struct NewAllocation {
 
 impl NewAllocation {
     /// Whether another is of the same account, in the same unit and for the same days.
-    pub fn is_beside(&self, known: &Allocation) -> bool {
+    pub fn covers_same_period(&self, known: &Allocation) -> bool {
         (self.cluster, &self.account, self.unit) == (known.cluster_id, &known.account, &*known.unit)
             && (self.begins, self.ends) == (known.begins(), known.ends())
     }
 
     /// Whether one says the same.
-    pub fn is(&self, known: &Allocation) -> bool {
-        self.is_beside(known) && self.amount.to_bits() == known.amount.to_bits()
+    pub fn is_same(&self, known: &Allocation) -> bool {
+        self.covers_same_period(known) && self.amount.to_bits() == known.amount.to_bits()
     }
 }
 
 /// The accounts of a group.
-pub async fn accounts(db: &mut Connection, group: GroupId) -> Result<Vec<GroupAccount>> {
+pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupAccount>> {
     Ok(sqlx::query_as(
         "SELECT group_id, cluster_id, account FROM group_accounts WHERE group_id = $1 ORDER BY cluster_id, account",
     )
@@ -94,8 +94,8 @@ pub async fn accounts(db: &mut Connection, group: GroupId) -> Result<Vec<GroupAc
 }
 
 /// The accounts of all groups that a person belongs to, and whether they lead the group.
-pub async fn accounts_of_person(
-    db: &mut Connection,
+pub async fn list_accounts_for_person(
+    db: &mut DbConnection,
     person: PersonId,
 ) -> Result<Vec<(GroupAccount, bool)>> {
     let rows: Vec<(i64, i64, String, bool)> = sqlx::query_as(
@@ -114,7 +114,7 @@ pub async fn accounts_of_person(
 
 /// Replaces the accounts of a group on one cluster.
 pub async fn set_accounts(
-    db: &mut Connection,
+    db: &mut DbConnection,
     group: GroupId,
     cluster: ClusterId,
     accounts: &[String],
@@ -138,7 +138,7 @@ pub async fn set_accounts(
 }
 
 /// What was granted to a group, the latest period first.
-pub async fn of_group(db: &mut Connection, group: GroupId) -> Result<Vec<Allocation>> {
+pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec<Allocation>> {
     Ok(sqlx::query_as(
         "SELECT id, group_id, cluster_id, account, unit, amount, begins_on, ends_on FROM allocations
          WHERE group_id = $1 ORDER BY begins_on DESC, id",
@@ -149,7 +149,11 @@ pub async fn of_group(db: &mut Connection, group: GroupId) -> Result<Vec<Allocat
 }
 
 /// Adds one.
-pub async fn add(db: &mut Connection, new: &NewAllocation, now: UnixTime) -> Result<AllocationId> {
+pub async fn add(
+    db: &mut DbConnection,
+    new: &NewAllocation,
+    now: UnixTime,
+) -> Result<AllocationId> {
     let id: i64 = sqlx::query_scalar(
         "INSERT INTO allocations (group_id, cluster_id, account, unit, amount, begins_on, ends_on, set_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
@@ -168,8 +172,8 @@ pub async fn add(db: &mut Connection, new: &NewAllocation, now: UnixTime) -> Res
 }
 
 /// Replaces what one of a group's is.
-pub async fn change(
-    db: &mut Connection,
+pub async fn update(
+    db: &mut DbConnection,
     id: AllocationId,
     new: &NewAllocation,
     now: UnixTime,
@@ -193,7 +197,7 @@ pub async fn change(
 }
 
 /// Takes one away. False if the group has none of this number.
-pub async fn remove(db: &mut Connection, group: GroupId, id: AllocationId) -> Result<bool> {
+pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")
         .bind(id.0)
         .bind(group.0)

@@ -5,7 +5,7 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection as _};
 
-use super::{APPLICATION_ID, Connection, Result, Store, StoreError};
+use super::{APPLICATION_ID, DbConnection, Result, Store, StoreError};
 
 /// Writes a consistent copy of the database to `target`, which must not exist.
 pub async fn copy_to(store: &Store, target: &Path) -> Result<()> {
@@ -16,9 +16,9 @@ pub async fn copy_to(store: &Store, target: &Path) -> Result<()> {
 
 /// What a backup file says of itself.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct BackupInspection {
     /// Whether `SQLite` finds the file whole.
-    pub intact: bool,
+    pub is_intact: bool,
     /// The check value of the master key it was made under.
     pub key_check: Option<Vec<u8>>,
     /// How many people are in it.
@@ -26,25 +26,25 @@ pub struct Inspection {
 }
 
 /// Opens a database (ours, or a backup) for looking only: nothing is created or brought up to date.
-pub async fn look_into(path: &Path) -> Result<Connection> {
+pub async fn open_read_only(path: &Path) -> Result<DbConnection> {
     let mut db = SqliteConnectOptions::new().filename(path).read_only(true).connect().await?;
     let id: i64 = sqlx::query_scalar("PRAGMA application_id")
         .fetch_one(&mut db)
         .await
-        .map_err(|_| StoreError::Foreign(path.to_owned()))?;
+        .map_err(|_| StoreError::ForeignFile(path.to_owned()))?;
     if id != APPLICATION_ID {
-        return Err(StoreError::Foreign(path.to_owned()));
+        return Err(StoreError::ForeignFile(path.to_owned()));
     }
     Ok(db)
 }
 
 /// Looks into a database file without changing it.
-pub async fn inspect(path: &Path) -> Result<Inspection> {
-    let mut db = look_into(path).await?;
+pub async fn inspect(path: &Path) -> Result<BackupInspection> {
+    let mut db = open_read_only(path).await?;
     let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut db).await?;
-    let inspection = Inspection {
-        intact: verdict == "ok",
-        key_check: super::facts::get(&mut db, "key-check").await?,
+    let inspection = BackupInspection {
+        is_intact: verdict == "ok",
+        key_check: super::settings::get(&mut db, "key-check").await?,
         people: super::people::count(&mut db).await?,
     };
     db.close().await?;
@@ -52,7 +52,7 @@ pub async fn inspect(path: &Path) -> Result<Inspection> {
 }
 
 /// After a restore: what was signed in or invited when the copy was taken is not any more.
-pub async fn forget_sign_ins(db: &mut Connection) -> Result<()> {
+pub async fn delete_sign_ins(db: &mut DbConnection) -> Result<()> {
     sqlx::query("DELETE FROM sessions").execute(&mut *db).await?;
     sqlx::query("DELETE FROM pending_sign_ins").execute(&mut *db).await?;
     sqlx::query("DELETE FROM links WHERE used_at IS NULL").execute(&mut *db).await?;

@@ -11,100 +11,102 @@ use std::time::{Duration, Instant};
 
 /// Nothing is believed for longer: file times are coarse, so that a write by another process in the very moment of
 /// a read could go unseen.
-const BELIEVED_FOR: Duration = Duration::from_secs(2);
+const MAX_AGE: Duration = Duration::from_secs(2);
 
 /// The state of the database: equal states mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Revision {
+struct DbRevision {
     commits: u64,
     wal: (i64, i64, u64),
 }
 
 /// Tells the database's revision: this process counts its commits, others show in the write-ahead log.
 #[derive(Debug)]
-pub(super) struct Revisions {
+pub(super) struct RevisionTracker {
     commits: AtomicU64,
     wal: PathBuf,
 }
 
-impl Revisions {
+impl RevisionTracker {
     pub(super) fn new(database: &std::path::Path) -> Self {
         let mut wal = database.as_os_str().to_owned();
         wal.push("-wal");
         Self { commits: AtomicU64::new(0), wal: wal.into() }
     }
 
-    pub(super) fn note_commit(&self) {
+    pub(super) fn count_commit(&self) {
         self.commits.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn now(&self) -> Revision {
+    fn current(&self) -> DbRevision {
         let wal = std::fs::metadata(&self.wal)
             .map_or((0, 0, 0), |meta| (meta.mtime(), meta.mtime_nsec(), meta.len()));
-        Revision { commits: self.commits.load(Ordering::SeqCst), wal }
+        DbRevision { commits: self.commits.load(Ordering::SeqCst), wal }
     }
 }
 
-struct Entry<V> {
-    revision: Revision,
+struct StoreCacheEntry<V> {
+    revision: DbRevision,
     read_at: Instant,
     value: Arc<V>,
 }
 
 /// Values by key, each good for as long as the database stays as it was when the value was read.
-pub struct Cache<K, V> {
-    entries: Mutex<HashMap<K, Entry<V>>>,
-    most: usize,
+pub struct StoreCache<K, V> {
+    entries: Mutex<HashMap<K, StoreCacheEntry<V>>>,
+    capacity: usize,
 }
 
-impl<K: Eq + Hash + Clone, V> Cache<K, V> {
+impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
     /// An empty cache for at most so many values.
     pub fn new(most: usize) -> Self {
-        Self { entries: Mutex::default(), most }
+        Self { entries: Mutex::default(), capacity: most }
     }
 
     /// The value, read again if anything was written since.
-    pub async fn get<E>(
+    pub async fn get_or_load<E>(
         &self,
         store: &super::Store,
         key: &K,
         read: impl AsyncFnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
         // Taken before reading: a write that comes in between makes the value old at once.
-        let revision = store.revisions.now();
-        if let Some(value) = self.known(key, revision) {
+        let revision = store.revisions.current();
+        if let Some(value) = self.lookup(key, revision) {
             return Ok(value);
         }
         let value = Arc::new(read().await?);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= self.most {
+        if entries.len() >= self.capacity {
             entries.clear();
         }
-        entries
-            .insert(key.clone(), Entry { revision, read_at: Instant::now(), value: value.clone() });
+        entries.insert(
+            key.clone(),
+            StoreCacheEntry { revision, read_at: Instant::now(), value: value.clone() },
+        );
         Ok(value)
     }
 
-    fn known(&self, key: &K, revision: Revision) -> Option<Arc<V>> {
+    fn lookup(&self, key: &K, revision: DbRevision) -> Option<Arc<V>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get(key)?;
-        let holds = entry.revision == revision && entry.read_at.elapsed() < BELIEVED_FOR;
+        let holds = entry.revision == revision && entry.read_at.elapsed() < MAX_AGE;
         holds.then(|| entry.value.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Store, StoreError, commit, facts};
+    use super::super::{Store, StoreError, commit, settings};
     use super::*;
 
     async fn read(store: &Store) -> Result<Option<Vec<u8>>, StoreError> {
-        facts::get(&mut *store.read().await?, "x").await
+        settings::get(&mut *store.read().await?, "x").await
     }
 
     async fn write(store: &Store, value: &[u8]) {
         let mut tx = store.write().await.unwrap();
-        facts::set(&mut tx, "x", value).await.unwrap();
+        settings::set(&mut tx, "x", value).await.unwrap();
         commit(tx).await.unwrap();
     }
 
@@ -113,9 +115,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("p.db");
         let (ours, theirs) = (Store::open(&path).await.unwrap(), Store::open(&path).await.unwrap());
-        let cache = Cache::new(10);
+        let cache = StoreCache::new(10);
         write(&ours, b"1").await;
-        let get = async || cache.get(&ours, &(), async || read(&ours).await).await.unwrap();
+        let get = async || cache.get_or_load(&ours, &(), async || read(&ours).await).await.unwrap();
         let first = get().await;
         assert_eq!(first.as_deref(), Some(&b"1"[..]));
         assert!(Arc::ptr_eq(&first, &get().await), "not read again");
@@ -129,9 +131,9 @@ mod tests {
     async fn it_does_not_grow_without_end() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("p.db")).await.unwrap();
-        let cache = Cache::new(3);
+        let cache = StoreCache::new(3);
         for key in 0..20 {
-            cache.get(&store, &key, async || Ok::<_, StoreError>(key)).await.unwrap();
+            cache.get_or_load(&store, &key, async || Ok::<_, StoreError>(key)).await.unwrap();
             assert!(cache.entries.lock().unwrap().len() <= 3);
         }
     }

@@ -1,8 +1,8 @@
 //! Tables `clusters` and `host_keys`.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{ClusterId, HostName, Label, Slug};
+use crate::domain::{ClusterId, DisplayName, HostName, Slug};
 
 /// A cluster this portal knows.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -29,20 +29,20 @@ pub struct Cluster {
 
 impl Cluster {
     /// Since when it is out of use.
-    pub fn retired(&self) -> Option<UnixTime> {
+    pub fn retired_at(&self) -> Option<UnixTime> {
         self.retired_at.map(UnixTime)
     }
 
     /// Since when its host key is in doubt.
-    pub fn alarmed(&self) -> Option<UnixTime> {
+    pub fn alarm_at(&self) -> Option<UnixTime> {
         self.alarm_at.map(UnixTime)
     }
 }
 
 /// What an administrator decides of a cluster.
-pub struct Description<'a> {
+pub struct ClusterDescription<'a> {
     /// Name for people.
-    pub title: &'a Label,
+    pub title: &'a DisplayName,
     /// Login host.
     pub host: &'a HostName,
     /// Its port.
@@ -52,7 +52,7 @@ pub struct Description<'a> {
 }
 
 /// A pinned host key: of which host, and the line `ssh-ed25519 AAAA…`.
-pub type Pin = (String, String);
+pub type PinnedHostKey = (String, String);
 
 macro_rules! columns {
     () => {
@@ -62,9 +62,9 @@ macro_rules! columns {
 
 /// Stores a cluster.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     slug: &Slug,
-    what: &Description<'_>,
+    what: &ClusterDescription<'_>,
     now: UnixTime,
 ) -> Result<ClusterId> {
     let id: i64 = sqlx::query_scalar(
@@ -82,7 +82,11 @@ pub async fn add(
 }
 
 /// Changes what is known of a cluster.
-pub async fn describe(db: &mut Connection, id: ClusterId, what: &Description<'_>) -> Result<()> {
+pub async fn update(
+    db: &mut DbConnection,
+    id: ClusterId,
+    what: &ClusterDescription<'_>,
+) -> Result<()> {
     sqlx::query("UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1")
         .bind(id.0)
         .bind(what.title.as_str())
@@ -95,7 +99,12 @@ pub async fn describe(db: &mut Connection, id: ClusterId, what: &Description<'_>
 }
 
 /// Replaces the pinned host keys of a cluster.
-pub async fn pin(db: &mut Connection, id: ClusterId, pins: &[Pin], now: UnixTime) -> Result<()> {
+pub async fn replace_host_keys(
+    db: &mut DbConnection,
+    id: ClusterId,
+    pins: &[PinnedHostKey],
+    now: UnixTime,
+) -> Result<()> {
     sqlx::query("DELETE FROM host_keys WHERE cluster_id = $1").bind(id.0).execute(&mut *db).await?;
     for (hop, line) in pins {
         sqlx::query(
@@ -112,7 +121,7 @@ pub async fn pin(db: &mut Connection, id: ClusterId, pins: &[Pin], now: UnixTime
 }
 
 /// The pinned host keys of a cluster.
-pub async fn pins(db: &mut Connection, id: ClusterId) -> Result<Vec<Pin>> {
+pub async fn list_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<PinnedHostKey>> {
     Ok(sqlx::query_as("SELECT hop, line FROM host_keys WHERE cluster_id = $1 ORDER BY hop, line")
         .bind(id.0)
         .fetch_all(db)
@@ -120,30 +129,30 @@ pub async fn pins(db: &mut Connection, id: ClusterId) -> Result<Vec<Pin>> {
 }
 
 /// The pinned host keys of its login host, as `ssh-ed25519 AAAA…` lines.
-pub async fn host_keys(db: &mut Connection, id: ClusterId) -> Result<Vec<String>> {
-    let pins = pins(db, id).await?;
+pub async fn list_login_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<String>> {
+    let pins = list_host_keys(db, id).await?;
     Ok(pins.into_iter().filter(|(hop, _)| hop == "login").map(|(_, line)| line).collect())
 }
 
 /// All clusters, by name; those out of use last.
-pub async fn list(db: &mut Connection) -> Result<Vec<Cluster>> {
+pub async fn list(db: &mut DbConnection) -> Result<Vec<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title"))
         .fetch_all(db)
         .await?)
 }
 
 /// The cluster with this short name.
-pub async fn by_slug(db: &mut Connection, slug: &str) -> Result<Option<Cluster>> {
+pub async fn find_by_slug(db: &mut DbConnection, slug: &str) -> Result<Option<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE slug = $1")).bind(slug).fetch_optional(db).await?)
 }
 
 /// One cluster.
-pub async fn get(db: &mut Connection, id: ClusterId) -> Result<Option<Cluster>> {
+pub async fn get(db: &mut DbConnection, id: ClusterId) -> Result<Option<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// Takes a cluster out of use, or back into it.
-pub async fn set_retired(db: &mut Connection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
+pub async fn set_retired(db: &mut DbConnection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1")
         .bind(id.0)
         .bind(at.map(|at| at.0))
@@ -154,7 +163,7 @@ pub async fn set_retired(db: &mut Connection, id: ClusterId, at: Option<UnixTime
 
 /// Sounds the alarm about a cluster's host key, or ends it.
 pub async fn set_alarm(
-    db: &mut Connection,
+    db: &mut DbConnection,
     id: ClusterId,
     alarm: Option<(UnixTime, &str)>,
 ) -> Result<()> {
@@ -168,7 +177,7 @@ pub async fn set_alarm(
 }
 
 /// Forgets a cluster. False if there is none of that name.
-pub async fn remove(db: &mut Connection, slug: &Slug) -> Result<bool> {
+pub async fn remove(db: &mut DbConnection, slug: &Slug) -> Result<bool> {
     let done =
         sqlx::query("DELETE FROM clusters WHERE slug = $1").bind(slug.as_str()).execute(db).await?;
     Ok(done.rows_affected() == 1)

@@ -1,8 +1,8 @@
 //! Tables `groups` and `memberships`.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{GroupId, Label, PersonId, Role};
+use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 
 /// A group.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -29,7 +29,7 @@ pub struct Membership {
 
 /// Someone in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Member {
+pub struct GroupMember {
     /// Who.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
@@ -47,21 +47,21 @@ pub struct Member {
 
 impl Membership {
     /// What the person is in that group.
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> GroupRole {
         // The CHECK constraint allows no third value; the lesser one is the safe reading.
-        self.role.parse().unwrap_or(Role::Member)
+        self.role.parse().unwrap_or(GroupRole::Member)
     }
 }
 
-impl Member {
+impl GroupMember {
     /// What the person is in the group.
-    pub fn role(&self) -> Role {
-        self.role.parse().unwrap_or(Role::Member)
+    pub fn role(&self) -> GroupRole {
+        self.role.parse().unwrap_or(GroupRole::Member)
     }
 }
 
 /// A new group.
-pub async fn add(db: &mut Connection, name: &Label, now: UnixTime) -> Result<GroupId> {
+pub async fn add(db: &mut DbConnection, name: &DisplayName, now: UnixTime) -> Result<GroupId> {
     let id: i64 =
         sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
             .bind(name.as_str())
@@ -84,17 +84,17 @@ macro_rules! select_group {
 }
 
 /// All groups, by name.
-pub async fn list(db: &mut Connection) -> Result<Vec<Group>> {
+pub async fn list(db: &mut DbConnection) -> Result<Vec<Group>> {
     Ok(sqlx::query_as(select_group!("ORDER BY g.name")).fetch_all(db).await?)
 }
 
 /// One group.
-pub async fn get(db: &mut Connection, id: GroupId) -> Result<Option<Group>> {
+pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
     Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// The group of this name.
-pub async fn by_name(db: &mut Connection, name: &Label) -> Result<Option<GroupId>> {
+pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<Option<GroupId>> {
     let id: Option<i64> = sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
         .bind(name.as_str())
         .fetch_optional(db)
@@ -103,7 +103,7 @@ pub async fn by_name(db: &mut Connection, name: &Label) -> Result<Option<GroupId
 }
 
 /// Gives a group another name.
-pub async fn rename(db: &mut Connection, id: GroupId, name: &Label) -> Result<()> {
+pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE groups SET name = $2 WHERE id = $1")
         .bind(id.0)
         .bind(name.as_str())
@@ -113,11 +113,11 @@ pub async fn rename(db: &mut Connection, id: GroupId, name: &Label) -> Result<()
 }
 
 /// Puts someone into a group, or changes their role there.
-pub async fn put(
-    db: &mut Connection,
+pub async fn set_member(
+    db: &mut DbConnection,
     group: GroupId,
     person: PersonId,
-    role: Role,
+    role: GroupRole,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
@@ -134,7 +134,11 @@ pub async fn put(
 }
 
 /// Takes someone out of a group. False if they were not in it.
-pub async fn remove(db: &mut Connection, group: GroupId, person: PersonId) -> Result<bool> {
+pub async fn remove_member(
+    db: &mut DbConnection,
+    group: GroupId,
+    person: PersonId,
+) -> Result<bool> {
     let done = sqlx::query("DELETE FROM memberships WHERE group_id = $1 AND person_id = $2")
         .bind(group.0)
         .bind(person.0)
@@ -144,7 +148,7 @@ pub async fn remove(db: &mut Connection, group: GroupId, person: PersonId) -> Re
 }
 
 /// The groups a person belongs to.
-pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Membership>> {
+pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<Membership>> {
     Ok(sqlx::query_as(
         "SELECT m.group_id, g.name AS group_name, m.role FROM memberships m JOIN groups g ON g.id = m.group_id
          WHERE m.person_id = $1 ORDER BY g.name",
@@ -155,7 +159,7 @@ pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Memb
 }
 
 /// The people of a group, leaders first.
-pub async fn members(db: &mut Connection, group: GroupId) -> Result<Vec<Member>> {
+pub async fn list_members(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupMember>> {
     Ok(sqlx::query_as(
         "SELECT m.person_id, p.name, p.display_name, p.disabled_at IS NOT NULL AS is_disabled, m.since, m.role
          FROM memberships m JOIN people p ON p.id = m.person_id

@@ -4,7 +4,7 @@ use crate::clock::UnixTime;
 
 /// Whom a link is for, for how long, and how it was used.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Terms {
+pub struct GuestLinkRow {
     /// Whom it is for, in its maker's words.
     pub label: String,
     /// The hash of the passphrase; empty if none is asked.
@@ -21,7 +21,7 @@ pub struct Terms {
     opened_at: Option<i64>,
 }
 
-impl Terms {
+impl GuestLinkRow {
     /// When it was taken back.
     pub fn revoked_at(&self) -> Option<UnixTime> {
         self.revoked_at.map(UnixTime)

@@ -1,12 +1,12 @@
 //! Tables `jobs` and `job_moments`: jobs as the cluster last told of them, and what was seen to change.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
 
 /// A job as it is kept. Words and numbers only; the room of jobs gives them their meaning.
 #[derive(Debug, Clone, PartialEq, Default, sqlx::FromRow)]
-pub struct Row {
+pub struct JobRow {
     /// Our number of it; 0 for one that is not kept yet.
     pub id: i64,
     /// Whose.
@@ -83,7 +83,7 @@ pub struct Row {
 
 /// One change that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Moment {
+pub struct JobEvent {
     /// When.
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
@@ -106,7 +106,7 @@ macro_rules! select {
 }
 
 /// Writes a job, new or changed, and gives its number.
-pub async fn put(db: &mut Connection, row: &Row) -> Result<JobRowId> {
+pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
     let id: i64 = sqlx::query_scalar(
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
                            partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
@@ -163,19 +163,19 @@ pub async fn put(db: &mut Connection, row: &Row) -> Result<JobRowId> {
 }
 
 /// Removes a job's row: the waiting rest of an array whose tasks have all begun.
-pub async fn remove(db: &mut Connection, id: JobRowId) -> Result<()> {
+pub async fn remove(db: &mut DbConnection, id: JobRowId) -> Result<()> {
     sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id.0).execute(db).await?;
     Ok(())
 }
 
 /// Someone's jobs on a cluster that are not over, and those that ended since.
-pub async fn current(
-    db: &mut Connection,
+pub async fn list_current(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     ended_since: UnixTime,
     most: i64,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<JobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
          ORDER BY is_over, end_at DESC LIMIT $4"
@@ -190,12 +190,12 @@ pub async fn current(
 
 /// One job of someone's.
 pub async fn find(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     number: i64,
     task: i64,
-) -> Result<Option<Row>> {
+) -> Result<Option<JobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"
     ))
@@ -208,7 +208,7 @@ pub async fn find(
 }
 
 /// Whether any job of a person on a cluster is known.
-pub async fn has_any(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<bool> {
+pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<bool> {
     let found: Option<i64> =
         sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
             .bind(person.0)
@@ -219,12 +219,12 @@ pub async fn has_any(db: &mut Connection, person: PersonId, cluster: ClusterId) 
 }
 
 /// The rows of an array, its waiting rest first.
-pub async fn tasks_of(
-    db: &mut Connection,
+pub async fn list_array_tasks(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     number: i64,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<JobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"
     ))
@@ -237,7 +237,7 @@ pub async fn tasks_of(
 
 /// What to look for in the history.
 #[derive(Debug, Clone, Default)]
-pub struct Search {
+pub struct JobHistorySearch {
     /// Only this cluster; 0 for all.
     pub cluster: i64,
     /// Only this state; empty for all.
@@ -249,14 +249,14 @@ pub struct Search {
 }
 
 /// Jobs of someone's that are over, the latest first, and how many there are.
-pub async fn history(
-    db: &mut Connection,
+pub async fn search_history(
+    db: &mut DbConnection,
     person: PersonId,
-    search: &Search,
+    search: &JobHistorySearch,
     offset: i64,
     most: i64,
-) -> Result<(Vec<Row>, i64)> {
-    let pattern = like(&search.text);
+) -> Result<(Vec<JobRow>, i64)> {
+    let pattern = like_pattern(&search.text);
     let rows = sqlx::query_as(select!(
         "WHERE person_id = $1 AND is_over = 1
            AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
@@ -288,7 +288,7 @@ pub async fn history(
 }
 
 /// A pattern that finds the text anywhere; empty for no text.
-fn like(text: &str) -> String {
+fn like_pattern(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
@@ -297,7 +297,7 @@ fn like(text: &str) -> String {
 }
 
 /// Notes a change.
-pub async fn note(db: &mut Connection, id: JobRowId, moment: &Moment) -> Result<()> {
+pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
     sqlx::query("INSERT INTO job_moments (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
         .bind(id.0)
         .bind(moment.at.0)
@@ -309,7 +309,7 @@ pub async fn note(db: &mut Connection, id: JobRowId, moment: &Moment) -> Result<
 }
 
 /// The changes that were seen, in their order.
-pub async fn moments(db: &mut Connection, id: JobRowId) -> Result<Vec<Moment>> {
+pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobEvent>> {
     Ok(sqlx::query_as(
         "SELECT at, state, detail FROM job_moments WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
     )
@@ -319,7 +319,7 @@ pub async fn moments(db: &mut Connection, id: JobRowId) -> Result<Vec<Moment>> {
 }
 
 /// Forgets jobs that ended long ago.
-pub async fn forget(db: &mut Connection, ended_before: UnixTime) -> Result<u64> {
+pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1")
         .bind(ended_before.0)
         .execute(db)

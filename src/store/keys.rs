@@ -1,12 +1,12 @@
 //! Tables `keychains` and `ssh_keys`. Everything secret in them is sealed.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{KeyId, LineRole, PersonId};
+use crate::domain::{ConnectionRole, PersonId, SshKeyId};
 
 /// A person's keychain.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Keychain {
+pub struct KeychainRow {
     /// Salt of the password.
     pub salt: Vec<u8>,
     /// The chain's key, sealed.
@@ -18,7 +18,7 @@ pub struct Keychain {
 pub struct SshKey {
     /// Which.
     #[sqlx(try_from = "i64")]
-    pub id: KeyId,
+    pub id: SshKeyId,
     /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
@@ -41,8 +41,8 @@ pub struct SshKey {
 
 impl SshKey {
     /// What it is for.
-    pub fn role(&self) -> LineRole {
-        self.role.parse().unwrap_or(LineRole::Login)
+    pub fn role(&self) -> ConnectionRole {
+        self.role.parse().unwrap_or(ConnectionRole::Login)
     }
 
     /// Whether it waits to be proven before it takes the other one's place.
@@ -53,7 +53,7 @@ impl SshKey {
 
 /// The sealed parts of a key.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Sealed {
+pub struct SealedSshKey {
     /// The private half, sealed under a key of its own.
     pub body: Vec<u8>,
     /// That key, sealed under the keychain.
@@ -63,11 +63,11 @@ pub struct Sealed {
 }
 
 /// A new key, without its sealed parts: they are bound to the number it gets.
-pub struct NewKey<'a> {
+pub struct NewSshKey<'a> {
     /// Whose.
     pub person: PersonId,
     /// What for.
-    pub role: LineRole,
+    pub role: ConnectionRole,
     /// `current` or `next`.
     pub state: &'a str,
     /// `made` or `imported`.
@@ -88,7 +88,7 @@ macro_rules! columns {
 }
 
 /// A person's keychain.
-pub async fn chain(db: &mut Connection, person: PersonId) -> Result<Option<Keychain>> {
+pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Option<KeychainRow>> {
     Ok(sqlx::query_as("SELECT salt, by_password FROM keychains WHERE person_id = $1")
         .bind(person.0)
         .fetch_optional(db)
@@ -96,10 +96,10 @@ pub async fn chain(db: &mut Connection, person: PersonId) -> Result<Option<Keych
 }
 
 /// Stores or replaces a person's keychain.
-pub async fn put_chain(
-    db: &mut Connection,
+pub async fn save_keychain(
+    db: &mut DbConnection,
     person: PersonId,
-    chain: &Keychain,
+    chain: &KeychainRow,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
@@ -116,7 +116,7 @@ pub async fn put_chain(
 }
 
 /// Throws a person's keychain and keys away. How many keys there were.
-pub async fn lose_all(db: &mut Connection, person: PersonId) -> Result<u64> {
+pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> {
     sqlx::query("DELETE FROM keychains WHERE person_id = $1")
         .bind(person.0)
         .execute(&mut *db)
@@ -131,7 +131,7 @@ pub async fn lose_all(db: &mut Connection, person: PersonId) -> Result<u64> {
 }
 
 /// Stores a new key and gives it its number; [`seal`] must follow in the same transaction.
-pub async fn add(db: &mut Connection, key: &NewKey<'_>, now: UnixTime) -> Result<KeyId> {
+pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> Result<SshKeyId> {
     let id: i64 = sqlx::query_scalar(
         "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id",
@@ -146,11 +146,16 @@ pub async fn add(db: &mut Connection, key: &NewKey<'_>, now: UnixTime) -> Result
     .bind(now.0)
     .fetch_one(db)
     .await?;
-    Ok(KeyId(id))
+    Ok(SshKeyId(id))
 }
 
 /// Stores the sealed parts of a key.
-pub async fn seal(db: &mut Connection, id: KeyId, body: &[u8], own_key: &[u8]) -> Result<()> {
+pub async fn save_sealed(
+    db: &mut DbConnection,
+    id: SshKeyId,
+    body: &[u8],
+    own_key: &[u8],
+) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1")
         .bind(id.0)
         .bind(body)
@@ -161,7 +166,7 @@ pub async fn seal(db: &mut Connection, id: KeyId, body: &[u8], own_key: &[u8]) -
 }
 
 /// The keys of a person, those in use first.
-pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<SshKey>> {
+pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"))
         .bind(person.0)
         .fetch_all(db)
@@ -169,7 +174,7 @@ pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<SshK
 }
 
 /// One key of a person.
-pub async fn get(db: &mut Connection, person: PersonId, id: KeyId) -> Result<Option<SshKey>> {
+pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Result<Option<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND id = $2"))
         .bind(person.0)
         .bind(id.0)
@@ -178,7 +183,7 @@ pub async fn get(db: &mut Connection, person: PersonId, id: KeyId) -> Result<Opt
 }
 
 /// The sealed parts of a key.
-pub async fn sealed(db: &mut Connection, id: KeyId) -> Result<Option<Sealed>> {
+pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<SealedSshKey>> {
     Ok(sqlx::query_as("SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1")
         .bind(id.0)
         .fetch_optional(db)
@@ -186,7 +191,11 @@ pub async fn sealed(db: &mut Connection, id: KeyId) -> Result<Option<Sealed>> {
 }
 
 /// Allows the use of a key while its owner is away, or forbids it.
-pub async fn set_unattended(db: &mut Connection, id: KeyId, sealed: Option<&[u8]>) -> Result<()> {
+pub async fn set_unattended(
+    db: &mut DbConnection,
+    id: SshKeyId,
+    sealed: Option<&[u8]>,
+) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1")
         .bind(id.0)
         .bind(sealed)
@@ -196,7 +205,7 @@ pub async fn set_unattended(db: &mut Connection, id: KeyId, sealed: Option<&[u8]
 }
 
 /// Puts a proven key into use.
-pub async fn promote(db: &mut Connection, id: KeyId) -> Result<()> {
+pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1")
         .bind(id.0)
         .execute(db)
@@ -205,12 +214,12 @@ pub async fn promote(db: &mut Connection, id: KeyId) -> Result<()> {
 }
 
 /// Deletes a key.
-pub async fn remove(db: &mut Connection, id: KeyId) -> Result<()> {
+pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id.0).execute(db).await?;
     Ok(())
 }
 /// Whether a person has allowed one of their keys to be used while they are away.
-pub async fn any_unattended(db: &mut Connection, person: PersonId) -> Result<bool> {
+pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)",
     )

@@ -11,17 +11,17 @@ use sqlx::{Sqlite, SqlitePool};
 pub mod activity;
 pub mod allocations;
 pub mod backup;
-pub mod boards;
 mod cache;
 pub mod clusters;
-pub mod facts;
+pub mod connections;
+pub mod dashboards;
+pub mod fair_share_history;
 pub mod groups;
 pub mod guest_links;
 pub mod jobs;
 pub mod keys;
-pub mod lines;
-pub mod links;
-pub mod notices;
+pub mod notifications;
+pub mod one_time_links;
 pub mod people;
 pub mod queues;
 pub mod recipes;
@@ -29,35 +29,35 @@ pub mod recovery_codes;
 pub mod reports;
 pub mod sealed;
 pub mod sessions;
-pub mod share_points;
+pub mod settings;
 pub mod submissions;
 pub mod usage;
 pub mod usage_alerts;
 pub mod webhooks;
 
-use cache::Revisions;
+use cache::RevisionTracker;
 
-pub use cache::Cache;
+pub use cache::StoreCache;
 
 /// A connection on which the functions of this room work; a transaction derefs to it.
-pub type Connection = sqlx::SqliteConnection;
+pub type DbConnection = sqlx::SqliteConnection;
 
 /// A transaction that holds the write lock; dropping it undoes everything.
 pub struct Transaction {
     inner: sqlx::Transaction<'static, Sqlite>,
-    revisions: Arc<Revisions>,
+    revisions: Arc<RevisionTracker>,
 }
 
 impl std::ops::Deref for Transaction {
-    type Target = Connection;
+    type Target = DbConnection;
 
-    fn deref(&self) -> &Connection {
+    fn deref(&self) -> &DbConnection {
         &self.inner
     }
 }
 
 impl std::ops::DerefMut for Transaction {
-    fn deref_mut(&mut self) -> &mut Connection {
+    fn deref_mut(&mut self) -> &mut DbConnection {
         &mut self.inner
     }
 }
@@ -72,7 +72,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
 /// Readers at once. Reads are short and from the page cache, so few suffice.
-const READERS: u32 = 4;
+const MAX_READERS: u32 = 4;
 
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 
@@ -81,13 +81,13 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 pub enum StoreError {
     /// No room on the disk; nothing was written.
     #[error("the disk is full")]
-    Full,
+    DiskFull,
     /// Another process held the write lock for too long; nothing was written.
     #[error("the database is locked by another program")]
     Busy,
     /// Something unique exists already.
     #[error("it exists already")]
-    Taken,
+    AlreadyExists,
     /// Anything else.
     #[error("database: {0}")]
     Other(sqlx::Error),
@@ -99,7 +99,7 @@ pub enum StoreError {
     Malformed(&'static str),
     /// The file is not a Portolan database.
     #[error("{0} is not a Portolan database")]
-    Foreign(PathBuf),
+    ForeignFile(PathBuf),
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -114,12 +114,12 @@ impl From<sqlx::Error> for StoreError {
             return Self::Other(error);
         };
         if database.is_unique_violation() {
-            return Self::Taken;
+            return Self::AlreadyExists;
         }
         let code = database.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or(0) & 0xFF;
         match code {
             BUSY => Self::Busy,
-            FULL => Self::Full,
+            FULL => Self::DiskFull,
             _ => Self::Other(error),
         }
     }
@@ -134,7 +134,7 @@ pub struct Store {
     read: SqlitePool,
     write: SqlitePool,
     path: PathBuf,
-    revisions: Arc<Revisions>,
+    revisions: Arc<RevisionTracker>,
 }
 
 impl Store {
@@ -155,11 +155,11 @@ impl Store {
             SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let store = Self {
             read: SqlitePoolOptions::new()
-                .max_connections(READERS)
+                .max_connections(MAX_READERS)
                 .connect_lazy_with(options.read_only(true).create_if_missing(false)),
             write,
             path: path.to_owned(),
-            revisions: Arc::new(Revisions::new(path)),
+            revisions: Arc::new(RevisionTracker::new(path)),
         };
         store.refuse_foreign_file().await?;
         MIGRATOR.run(&store.write).await?;
@@ -186,18 +186,18 @@ impl Store {
     }
 
     /// Leaves nothing of what was deleted in the write-ahead log, as far as no reader holds it.
-    pub async fn scrub(&self) -> Result<()> {
+    pub async fn truncate_wal(&self) -> Result<()> {
         let mut db = self.write.acquire().await?;
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *db).await?;
         Ok(())
     }
 
     /// Writes the whole file anew, so that nothing of what was replaced stays in it.
-    pub async fn rewrite(&self) -> Result<()> {
+    pub async fn vacuum(&self) -> Result<()> {
         let mut db = self.write.acquire().await?;
         sqlx::query("VACUUM").execute(&mut *db).await?;
         drop(db);
-        self.scrub().await
+        self.truncate_wal().await
     }
 
     /// Closes all connections, folding the write-ahead log into the file.
@@ -220,7 +220,7 @@ impl Store {
         let tables: i64 =
             sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *db).await?;
         if id != 0 || tables != 0 {
-            return Err(StoreError::Foreign(self.path.clone()));
+            return Err(StoreError::ForeignFile(self.path.clone()));
         }
         // PRAGMA takes no parameters; 1349481076 is APPLICATION_ID.
         sqlx::query("PRAGMA application_id = 1349481076").execute(&mut *db).await?;
@@ -231,7 +231,7 @@ impl Store {
 /// Finishes a transaction: only now is anything kept.
 pub async fn commit(tx: Transaction) -> Result<()> {
     tx.inner.commit().await?;
-    tx.revisions.note_commit();
+    tx.revisions.count_commit();
     Ok(())
 }
 
@@ -252,7 +252,7 @@ mod tests {
         let pool = SqlitePool::connect_with(options).await.unwrap();
         sqlx::query("CREATE TABLE theirs (x)").execute(&pool).await.unwrap();
         pool.close().await;
-        assert!(matches!(Store::open(&path).await, Err(StoreError::Foreign(_))));
+        assert!(matches!(Store::open(&path).await, Err(StoreError::ForeignFile(_))));
     }
 
     #[tokio::test]
@@ -260,9 +260,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("p.db")).await.unwrap();
         let mut tx = store.write().await.unwrap();
-        facts::set(&mut tx, "x", b"1").await.unwrap();
+        settings::set(&mut tx, "x", b"1").await.unwrap();
         drop(tx);
         let mut tx = store.write().await.unwrap();
-        assert_eq!(facts::get(&mut tx, "x").await.unwrap(), None);
+        assert_eq!(settings::get(&mut tx, "x").await.unwrap(), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Table `people`.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{Label, PersonId, SignInName};
+use crate::domain::{DisplayName, PersonId, SignInName};
 
 /// A person as the rest of the program sees them.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -27,7 +27,7 @@ pub struct Person {
 
 /// A person with what is needed to check their sign-in.
 #[derive(sqlx::FromRow)]
-pub struct Credentials {
+pub struct PersonCredentials {
     /// The person.
     #[sqlx(flatten)]
     pub person: Person,
@@ -41,7 +41,7 @@ pub struct Credentials {
 
 /// A row of the people page.
 #[derive(Debug, sqlx::FromRow)]
-pub struct Listed {
+pub struct PersonListItem {
     /// The person.
     #[sqlx(flatten)]
     pub person: Person,
@@ -50,9 +50,9 @@ pub struct Listed {
     last_seen_at: Option<i64>,
 }
 
-impl Listed {
+impl PersonListItem {
     /// Last request of any of their browsers.
-    pub fn last_seen(&self) -> Option<UnixTime> {
+    pub fn last_seen_at(&self) -> Option<UnixTime> {
         self.last_seen_at.map(UnixTime)
     }
 }
@@ -67,9 +67,9 @@ pub(super) use columns;
 
 /// A new person's row. The password must be set in the same transaction: until then nothing opens it.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     name: &SignInName,
-    display_name: &Label,
+    display_name: &DisplayName,
     is_admin: bool,
     now: UnixTime,
 ) -> Result<PersonId> {
@@ -87,7 +87,7 @@ pub async fn add(
 }
 
 /// The person with this id.
-pub async fn get(db: &mut Connection, id: PersonId) -> Result<Option<Person>> {
+pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> {
     Ok(sqlx::query_as(concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"))
         .bind(id.0)
         .fetch_optional(db)
@@ -95,7 +95,10 @@ pub async fn get(db: &mut Connection, id: PersonId) -> Result<Option<Person>> {
 }
 
 /// The person with this sign-in name, with their credentials.
-pub async fn by_name(db: &mut Connection, name: &SignInName) -> Result<Option<Credentials>> {
+pub async fn find_by_name(
+    db: &mut DbConnection,
+    name: &SignInName,
+) -> Result<Option<PersonCredentials>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
@@ -107,7 +110,10 @@ pub async fn by_name(db: &mut Connection, name: &SignInName) -> Result<Option<Cr
 }
 
 /// The credentials of the person with this id.
-pub async fn credentials(db: &mut Connection, id: PersonId) -> Result<Option<Credentials>> {
+pub async fn load_credentials(
+    db: &mut DbConnection,
+    id: PersonId,
+) -> Result<Option<PersonCredentials>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
@@ -119,7 +125,7 @@ pub async fn credentials(db: &mut Connection, id: PersonId) -> Result<Option<Cre
 }
 
 /// Everyone, by name.
-pub async fn list(db: &mut Connection) -> Result<Vec<Listed>> {
+pub async fn list(db: &mut DbConnection) -> Result<Vec<PersonListItem>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
@@ -133,20 +139,20 @@ pub async fn list(db: &mut Connection) -> Result<Vec<Listed>> {
 }
 
 /// How many administrators can still sign in.
-pub async fn count_active_admins(db: &mut Connection) -> Result<i64> {
+pub async fn count_active_admins(db: &mut DbConnection) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
         .fetch_one(db)
         .await?)
 }
 
 /// How many people there are, disabled ones included.
-pub async fn count(db: &mut Connection) -> Result<i64> {
+pub async fn count(db: &mut DbConnection) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT count(*) FROM people").fetch_one(db).await?)
 }
 
 /// Sets the sealed password hash.
 pub async fn set_password(
-    db: &mut Connection,
+    db: &mut DbConnection,
     id: PersonId,
     sealed: &[u8],
     now: UnixTime,
@@ -161,7 +167,11 @@ pub async fn set_password(
 }
 
 /// Sets the name others read.
-pub async fn set_display_name(db: &mut Connection, id: PersonId, name: &Label) -> Result<()> {
+pub async fn set_display_name(
+    db: &mut DbConnection,
+    id: PersonId,
+    name: &DisplayName,
+) -> Result<()> {
     sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1")
         .bind(id.0)
         .bind(name.as_str())
@@ -171,7 +181,7 @@ pub async fn set_display_name(db: &mut Connection, id: PersonId, name: &Label) -
 }
 
 /// Makes someone an administrator, or no longer one.
-pub async fn set_admin(db: &mut Connection, id: PersonId, is_admin: bool) -> Result<()> {
+pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> Result<()> {
     sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1")
         .bind(id.0)
         .bind(is_admin)
@@ -181,7 +191,7 @@ pub async fn set_admin(db: &mut Connection, id: PersonId, is_admin: bool) -> Res
 }
 
 /// Switches the account off (`Some`) or on (`None`).
-pub async fn set_disabled(db: &mut Connection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
+pub async fn set_disabled(db: &mut DbConnection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1")
         .bind(id.0)
         .bind(at.map(|at| at.0))
@@ -192,7 +202,7 @@ pub async fn set_disabled(db: &mut Connection, id: PersonId, at: Option<UnixTime
 
 /// Turns the second factor on (sealed secret) or off.
 pub async fn set_totp(
-    db: &mut Connection,
+    db: &mut DbConnection,
     id: PersonId,
     sealed: Option<&[u8]>,
     step: i64,
@@ -207,7 +217,7 @@ pub async fn set_totp(
 }
 
 /// Marks a time step as used. False if it, or a later one, was used before: the code is worn out.
-pub async fn use_totp_step(db: &mut Connection, id: PersonId, step: i64) -> Result<bool> {
+pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
     let done =
         sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
             .bind(id.0)

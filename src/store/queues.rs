@@ -1,13 +1,13 @@
 //! Tables `queues`, `job_papers` and `preferences`: how far a person's queue is known, what was read for a job's page,
 //! and what a person chose.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
 
 /// How far a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
-pub struct Queue {
+pub struct QueueRow {
     seen_at: Option<i64>,
     history_from: Option<i64>,
     history_until: Option<i64>,
@@ -15,9 +15,9 @@ pub struct Queue {
     pub standing: String,
 }
 
-impl Queue {
+impl QueueRow {
     /// The last picture of the queue.
-    pub fn seen(&self) -> Option<UnixTime> {
+    pub fn seen_at(&self) -> Option<UnixTime> {
         self.seen_at.map(UnixTime)
     }
 
@@ -28,7 +28,7 @@ impl Queue {
 }
 
 /// What is known.
-pub async fn get(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<Queue> {
+pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueRow> {
     let row = sqlx::query_as(
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
     )
@@ -40,8 +40,8 @@ pub async fn get(db: &mut Connection, person: PersonId, cluster: ClusterId) -> R
 }
 
 /// Notes that the queue was seen.
-pub async fn note_seen(
-    db: &mut Connection,
+pub async fn mark_seen(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     now: UnixTime,
@@ -59,8 +59,8 @@ pub async fn note_seen(
 }
 
 /// Notes the stretch of time of which the accounting was read.
-pub async fn note_history(
-    db: &mut Connection,
+pub async fn set_history(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     (from, until): (UnixTime, UnixTime),
@@ -80,7 +80,7 @@ pub async fn note_history(
 
 /// Keeps fair-share, storage and quota.
 pub async fn set_standing(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     standing: &str,
@@ -98,7 +98,10 @@ pub async fn set_standing(
 }
 
 /// What was read for a job's page, and when.
-pub async fn paper(db: &mut Connection, job: JobRowId) -> Result<Option<(String, UnixTime)>> {
+pub async fn load_job_details(
+    db: &mut DbConnection,
+    job: JobRowId,
+) -> Result<Option<(String, UnixTime)>> {
     let row: Option<(String, i64)> =
         sqlx::query_as("SELECT paper, read_at FROM job_papers WHERE job_id = $1")
             .bind(job.0)
@@ -108,8 +111,8 @@ pub async fn paper(db: &mut Connection, job: JobRowId) -> Result<Option<(String,
 }
 
 /// Keeps it.
-pub async fn put_paper(
-    db: &mut Connection,
+pub async fn save_job_details(
+    db: &mut DbConnection,
     job: JobRowId,
     paper: &str,
     now: UnixTime,
@@ -127,8 +130,8 @@ pub async fn put_paper(
 }
 
 /// A choice of a person's.
-pub async fn preference(
-    db: &mut Connection,
+pub async fn load_preference(
+    db: &mut DbConnection,
     person: PersonId,
     name: &str,
 ) -> Result<Option<String>> {
@@ -141,7 +144,7 @@ pub async fn preference(
 
 /// Remembers a choice.
 pub async fn set_preference(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     name: &str,
     value: &str,

@@ -1,12 +1,12 @@
 //! Tables `recipes` and `recipe_versions`: recipes that people keep. Nothing here changes a version once it is written.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{GroupId, Label, PersonId, RecipeId};
+use crate::domain::{DisplayName, GroupId, PersonId, RecipeId};
 
 /// A recipe, without what it says.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Recipe {
+pub struct SavedRecipeRow {
     /// Which.
     #[sqlx(try_from = "i64")]
     pub id: RecipeId,
@@ -26,7 +26,7 @@ pub struct Recipe {
     pub changed_at: UnixTime,
 }
 
-impl Recipe {
+impl SavedRecipeRow {
     /// Whose it is.
     pub fn owner(&self) -> Option<PersonId> {
         self.owner_id.map(PersonId)
@@ -45,7 +45,7 @@ impl Recipe {
 
 /// A version of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Version {
+pub struct RecipeVersion {
     /// Its number, from 1.
     pub version: i64,
     /// The complete recipe file.
@@ -61,7 +61,7 @@ pub struct Version {
 
 /// A version to be written.
 #[derive(Debug, Clone, Copy)]
-pub struct NewVersion<'a> {
+pub struct NewRecipeVersion<'a> {
     /// Of which recipe.
     pub recipe: RecipeId,
     /// Its number.
@@ -93,10 +93,10 @@ macro_rules! select {
 
 /// Adds one, still without a version.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     owner: PersonId,
     group: Option<GroupId>,
-    title: &Label,
+    title: &DisplayName,
     now: UnixTime,
 ) -> Result<RecipeId> {
     let id: i64 = sqlx::query_scalar(
@@ -112,7 +112,11 @@ pub async fn add(
 }
 
 /// Adds a version.
-pub async fn add_version(db: &mut Connection, new: &NewVersion<'_>, now: UnixTime) -> Result<()> {
+pub async fn add_version(
+    db: &mut DbConnection,
+    new: &NewRecipeVersion<'_>,
+    now: UnixTime,
+) -> Result<()> {
     sqlx::query(
         "INSERT INTO recipe_versions (recipe_id, version, text, author_id, author_name, note, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -130,16 +134,16 @@ pub async fn add_version(db: &mut Connection, new: &NewVersion<'_>, now: UnixTim
 }
 
 /// One, deleted or not.
-pub async fn get(db: &mut Connection, id: RecipeId) -> Result<Option<Recipe>> {
+pub async fn get(db: &mut DbConnection, id: RecipeId) -> Result<Option<SavedRecipeRow>> {
     Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// A person's own and those of their groups; those of all groups if `of_all_groups`. By title.
 pub async fn list(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     of_all_groups: bool,
-) -> Result<Vec<Recipe>> {
+) -> Result<Vec<SavedRecipeRow>> {
     let sql = select!(
         "WHERE r.archived_at IS NULL AND (r.owner_id = $1 OR ($2 AND r.group_id IS NOT NULL)
            OR r.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
@@ -149,7 +153,7 @@ pub async fn list(
 }
 
 /// How many a person has that are not deleted.
-pub async fn count_of(db: &mut Connection, owner: PersonId) -> Result<i64> {
+pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL",
     )
@@ -159,7 +163,11 @@ pub async fn count_of(db: &mut Connection, owner: PersonId) -> Result<i64> {
 }
 
 /// A version.
-pub async fn version(db: &mut Connection, id: RecipeId, number: i64) -> Result<Option<Version>> {
+pub async fn find_version(
+    db: &mut DbConnection,
+    id: RecipeId,
+    number: i64,
+) -> Result<Option<RecipeVersion>> {
     Ok(sqlx::query_as(
         "SELECT version, text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 AND version = $2",
@@ -171,7 +179,7 @@ pub async fn version(db: &mut Connection, id: RecipeId, number: i64) -> Result<O
 }
 
 /// All versions, newest first, without their texts.
-pub async fn versions(db: &mut Connection, id: RecipeId) -> Result<Vec<Version>> {
+pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<RecipeVersion>> {
     Ok(sqlx::query_as(
         "SELECT version, '' AS text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 ORDER BY version DESC",
@@ -182,7 +190,7 @@ pub async fn versions(db: &mut Connection, id: RecipeId) -> Result<Vec<Version>>
 }
 
 /// Notes the title of the newest version.
-pub async fn set_title(db: &mut Connection, id: RecipeId, title: &Label) -> Result<()> {
+pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1")
         .bind(id.0)
         .bind(title.as_str())
@@ -192,7 +200,7 @@ pub async fn set_title(db: &mut Connection, id: RecipeId, title: &Label) -> Resu
 }
 
 /// Publishes it to a group, or to none.
-pub async fn set_group(db: &mut Connection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
+pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
     sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1")
         .bind(id.0)
         .bind(group.map(|group| group.0))
@@ -202,7 +210,7 @@ pub async fn set_group(db: &mut Connection, id: RecipeId, group: Option<GroupId>
 }
 
 /// Deletes it, as far as people see; jobs that were made with it still know it.
-pub async fn archive(db: &mut Connection, id: RecipeId, now: UnixTime) -> Result<()> {
+pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1")
         .bind(id.0)
         .bind(now.0)
@@ -212,7 +220,7 @@ pub async fn archive(db: &mut Connection, id: RecipeId, now: UnixTime) -> Result
 }
 
 /// Forgets those that belong to nobody any more: private ones of people who are gone.
-pub async fn forget_ownerless(db: &mut Connection) -> Result<u64> {
+pub async fn delete_ownerless(db: &mut DbConnection) -> Result<u64> {
     let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL")
         .execute(db)
         .await?;

@@ -1,11 +1,11 @@
 //! Table `recovery_codes`: codes for the day the phone is gone. Only hashes are kept.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
 /// Replaces all codes of a person.
-pub async fn replace(db: &mut Connection, person: PersonId, hashes: &[[u8; 32]]) -> Result<()> {
+pub async fn replace(db: &mut DbConnection, person: PersonId, hashes: &[[u8; 32]]) -> Result<()> {
     sqlx::query("DELETE FROM recovery_codes WHERE person_id = $1")
         .bind(person.0)
         .execute(&mut *db)
@@ -22,7 +22,7 @@ pub async fn replace(db: &mut Connection, person: PersonId, hashes: &[[u8; 32]])
 
 /// Uses a code up. False if there is no such code or it was used before.
 pub async fn use_up(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     hash: &[u8; 32],
     now: UnixTime,
@@ -39,7 +39,7 @@ pub async fn use_up(
 }
 
 /// How many codes are left.
-pub async fn count_left(db: &mut Connection, person: PersonId) -> Result<i64> {
+pub async fn count_left(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL",
     )

@@ -1,14 +1,14 @@
 //! Table `reports`: reports of groups, as they were when someone froze them.
 
-pub mod links;
+pub mod guest_links;
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId, ReportId};
 
 /// A frozen report.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Frozen {
+pub struct FrozenReport {
     /// Which.
     #[sqlx(try_from = "i64")]
     pub id: ReportId,
@@ -37,7 +37,7 @@ macro_rules! select {
             $body,
             " AS body, r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
                                    AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
-            links::is_led!(),
+            guest_links::is_led!(),
             ") AS links
              FROM reports r JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
             $rest
@@ -47,7 +47,7 @@ macro_rules! select {
 
 /// Adds one.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     group: GroupId,
     by: PersonId,
     title: &str,
@@ -69,11 +69,11 @@ pub async fn add(
 
 /// One of a group's.
 pub async fn get(
-    db: &mut Connection,
+    db: &mut DbConnection,
     group: GroupId,
     id: ReportId,
     now: UnixTime,
-) -> Result<Option<Frozen>> {
+) -> Result<Option<FrozenReport>> {
     Ok(sqlx::query_as(select!(
         "r.body",
         "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"
@@ -86,7 +86,11 @@ pub async fn get(
 }
 
 /// Those of a group, the newest first, without what is in them.
-pub async fn of_group(db: &mut Connection, group: GroupId, now: UnixTime) -> Result<Vec<Frozen>> {
+pub async fn list_for_group(
+    db: &mut DbConnection,
+    group: GroupId,
+    now: UnixTime,
+) -> Result<Vec<FrozenReport>> {
     Ok(sqlx::query_as(select!(
         "''",
         "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"
@@ -98,7 +102,7 @@ pub async fn of_group(db: &mut Connection, group: GroupId, now: UnixTime) -> Res
 }
 
 /// How many a group has.
-pub async fn count(db: &mut Connection, group: GroupId) -> Result<i64> {
+pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL",
     )
@@ -109,7 +113,7 @@ pub async fn count(db: &mut Connection, group: GroupId) -> Result<i64> {
 
 /// Deletes one; whoever looks by a link is shut out at once. False if there was none.
 pub async fn remove(
-    db: &mut Connection,
+    db: &mut DbConnection,
     group: GroupId,
     id: ReportId,
     now: UnixTime,
@@ -136,7 +140,7 @@ pub async fn remove(
 }
 
 /// Forgets reports that were deleted before a moment.
-pub async fn forget_removed(db: &mut Connection, before: UnixTime) -> Result<u64> {
+pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
         sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())

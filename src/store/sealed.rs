@@ -1,21 +1,21 @@
 //! Every value that is sealed under the master key, wherever it lies: for the day that key is changed.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::domain::PersonId;
 
 /// A column of sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
+pub enum SealedColumn {
     /// Hashes of passwords.
     PasswordHash,
     /// Secrets of one-time-code apps.
     OneTimeCodeSecret,
     /// Keychains, locked by passwords.
-    ChainByPassword,
+    KeychainByPassword,
     /// Keychains, locked by browsers' cookies.
-    ChainBySession,
+    KeychainBySession,
     /// The same of sign-ins that wait for a code.
-    ChainByPending,
+    KeychainByPendingSignIn,
     /// Keys of SSH keys that may be used without their owner.
     UnattendedKey,
     /// Addresses that notices are sent to.
@@ -24,14 +24,14 @@ pub enum Column {
     WebhookSecret,
 }
 
-impl Column {
+impl SealedColumn {
     /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::PasswordHash,
         Self::OneTimeCodeSecret,
-        Self::ChainByPassword,
-        Self::ChainBySession,
-        Self::ChainByPending,
+        Self::KeychainByPassword,
+        Self::KeychainBySession,
+        Self::KeychainByPendingSignIn,
         Self::UnattendedKey,
         Self::WebhookAddress,
         Self::WebhookSecret,
@@ -40,7 +40,7 @@ impl Column {
 
 /// One sealed value and what its place is made of.
 #[derive(Debug, sqlx::FromRow)]
-pub struct Value {
+pub struct SealedValue {
     /// Its row.
     pub row: i64,
     /// Whose.
@@ -55,30 +55,30 @@ pub struct Value {
 }
 
 /// All values of a column.
-pub async fn list(db: &mut Connection, column: Column) -> Result<Vec<Value>> {
+pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<SealedValue>> {
     let sql = match column {
-        Column::PasswordHash => {
+        SealedColumn::PasswordHash => {
             "SELECT id AS row, id AS person, 0 AS key, x'' AS token_hash, password_sealed AS value FROM people"
         }
-        Column::OneTimeCodeSecret => {
+        SealedColumn::OneTimeCodeSecret => {
             "SELECT id AS row, id AS person, 0 AS key, x'' AS token_hash, totp_sealed AS value FROM people WHERE totp_sealed IS NOT NULL"
         }
-        Column::ChainByPassword => {
+        SealedColumn::KeychainByPassword => {
             "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, by_password AS value FROM keychains"
         }
-        Column::ChainBySession => {
+        SealedColumn::KeychainBySession => {
             "SELECT id AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM sessions WHERE chain IS NOT NULL"
         }
-        Column::ChainByPending => {
+        SealedColumn::KeychainByPendingSignIn => {
             "SELECT rowid AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM pending_sign_ins WHERE chain IS NOT NULL"
         }
-        Column::UnattendedKey => {
+        SealedColumn::UnattendedKey => {
             "SELECT id AS row, person_id AS person, id AS key, x'' AS token_hash, unattended AS value FROM ssh_keys WHERE unattended IS NOT NULL"
         }
-        Column::WebhookAddress => {
+        SealedColumn::WebhookAddress => {
             "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, url AS value FROM webhooks"
         }
-        Column::WebhookSecret => {
+        SealedColumn::WebhookSecret => {
             "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, secret AS value FROM webhooks"
         }
     };
@@ -86,16 +86,25 @@ pub async fn list(db: &mut Connection, column: Column) -> Result<Vec<Value>> {
 }
 
 /// Replaces one value.
-pub async fn put(db: &mut Connection, column: Column, row: i64, value: &[u8]) -> Result<()> {
+pub async fn put(
+    db: &mut DbConnection,
+    column: SealedColumn,
+    row: i64,
+    value: &[u8],
+) -> Result<()> {
     let sql = match column {
-        Column::PasswordHash => "UPDATE people SET password_sealed = $2 WHERE id = $1",
-        Column::OneTimeCodeSecret => "UPDATE people SET totp_sealed = $2 WHERE id = $1",
-        Column::ChainByPassword => "UPDATE keychains SET by_password = $2 WHERE person_id = $1",
-        Column::ChainBySession => "UPDATE sessions SET chain = $2 WHERE id = $1",
-        Column::ChainByPending => "UPDATE pending_sign_ins SET chain = $2 WHERE rowid = $1",
-        Column::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
-        Column::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",
-        Column::WebhookSecret => "UPDATE webhooks SET secret = $2 WHERE person_id = $1",
+        SealedColumn::PasswordHash => "UPDATE people SET password_sealed = $2 WHERE id = $1",
+        SealedColumn::OneTimeCodeSecret => "UPDATE people SET totp_sealed = $2 WHERE id = $1",
+        SealedColumn::KeychainByPassword => {
+            "UPDATE keychains SET by_password = $2 WHERE person_id = $1"
+        }
+        SealedColumn::KeychainBySession => "UPDATE sessions SET chain = $2 WHERE id = $1",
+        SealedColumn::KeychainByPendingSignIn => {
+            "UPDATE pending_sign_ins SET chain = $2 WHERE rowid = $1"
+        }
+        SealedColumn::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
+        SealedColumn::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",
+        SealedColumn::WebhookSecret => "UPDATE webhooks SET secret = $2 WHERE person_id = $1",
     };
     sqlx::query(sql).bind(row).bind(value).execute(db).await?;
     Ok(())

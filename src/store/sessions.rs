@@ -1,6 +1,6 @@
 //! Tables `sessions` and `pending_sign_ins`. Only hashes of the cookies are kept.
 
-use super::{Connection, Result, people};
+use super::{DbConnection, Result, people};
 use crate::clock::UnixTime;
 use crate::domain::{PersonId, SessionId};
 
@@ -25,7 +25,7 @@ pub struct Session {
 
 /// A signed-in browser as its owner sees it.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Device {
+pub struct SessionDevice {
     /// Which session.
     #[sqlx(try_from = "i64")]
     pub id: SessionId,
@@ -59,7 +59,7 @@ pub struct NewSession<'a> {
 
 /// A sign-in that waits for its one-time code.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Pending {
+pub struct PendingSignIn {
     /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
@@ -70,7 +70,7 @@ pub struct Pending {
 }
 
 /// Whether a session is there.
-pub async fn is_there(db: &mut Connection, id: SessionId) -> Result<bool> {
+pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)")
         .bind(id.0)
         .fetch_one(db)
@@ -79,7 +79,7 @@ pub async fn is_there(db: &mut Connection, id: SessionId) -> Result<bool> {
 
 /// Stores a session.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     session: &NewSession<'_>,
     now: UnixTime,
 ) -> Result<SessionId> {
@@ -100,7 +100,7 @@ pub async fn add(
 }
 
 /// The session behind a cookie, with its person.
-pub async fn find(db: &mut Connection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
+pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
     Ok(sqlx::query_as(concat!(
         "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.chain, ",
         people::columns!(),
@@ -112,7 +112,7 @@ pub async fn find(db: &mut Connection, token_hash: &[u8; 32]) -> Result<Option<S
 }
 
 /// Notes that the browser was seen.
-pub async fn touch(db: &mut Connection, id: SessionId, now: UnixTime) -> Result<()> {
+pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1")
         .bind(id.0)
         .bind(now.0)
@@ -122,7 +122,10 @@ pub async fn touch(db: &mut Connection, id: SessionId, now: UnixTime) -> Result<
 }
 
 /// The signed-in browsers of a person, newest use first.
-pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Device>> {
+pub async fn list_for_person(
+    db: &mut DbConnection,
+    person: PersonId,
+) -> Result<Vec<SessionDevice>> {
     Ok(sqlx::query_as(
         "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
          WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",
@@ -133,8 +136,8 @@ pub async fn of_person(db: &mut Connection, person: PersonId) -> Result<Vec<Devi
 }
 
 /// Whether a person is signed in anywhere: a session that has neither run out nor been idle for too long.
-pub async fn is_present(
-    db: &mut Connection,
+pub async fn is_signed_in(
+    db: &mut DbConnection,
     person: PersonId,
     idle_since: UnixTime,
     now: UnixTime,
@@ -150,7 +153,7 @@ pub async fn is_present(
 }
 
 /// Ends one session of a person. False if they have no such session.
-pub async fn end(db: &mut Connection, person: PersonId, id: SessionId) -> Result<bool> {
+pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2")
         .bind(id.0)
         .bind(person.0)
@@ -161,7 +164,7 @@ pub async fn end(db: &mut Connection, person: PersonId, id: SessionId) -> Result
 
 /// Ends every session of a person, except one to keep, and every half-finished sign-in.
 pub async fn end_all(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     keep: Option<SessionId>,
 ) -> Result<u64> {
@@ -178,7 +181,7 @@ pub async fn end_all(
 }
 
 /// Deletes what has run out.
-pub async fn sweep(db: &mut Connection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
+pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
     sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1")
         .bind(now.0)
         .execute(&mut *db)
@@ -192,11 +195,11 @@ pub async fn sweep(db: &mut Connection, idle_since: UnixTime, now: UnixTime) -> 
 }
 
 /// Sign-ins of one person that may wait at the same time. Whoever knows the password could make more.
-const MOST_PENDING: i64 = 10;
+const MAX_PENDING: i64 = 10;
 
 /// Stores a sign-in that waits for its code.
 pub async fn add_pending(
-    db: &mut Connection,
+    db: &mut DbConnection,
     token_hash: &[u8; 32],
     person: PersonId,
     chain: Option<&[u8]>,
@@ -216,7 +219,7 @@ pub async fn add_pending(
            (SELECT rowid FROM pending_sign_ins WHERE person_id = $1 ORDER BY rowid DESC LIMIT $2)",
     )
     .bind(person.0)
-    .bind(MOST_PENDING)
+    .bind(MAX_PENDING)
     .execute(db)
     .await?;
     Ok(())
@@ -224,10 +227,10 @@ pub async fn add_pending(
 
 /// The sign-in that waits behind a cookie, if it has not run out.
 pub async fn find_pending(
-    db: &mut Connection,
+    db: &mut DbConnection,
     token_hash: &[u8; 32],
     now: UnixTime,
-) -> Result<Option<Pending>> {
+) -> Result<Option<PendingSignIn>> {
     Ok(sqlx::query_as(
         "SELECT person_id, tries, chain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
     )
@@ -238,7 +241,7 @@ pub async fn find_pending(
 }
 
 /// Counts a wrong code.
-pub async fn count_try(db: &mut Connection, token_hash: &[u8; 32]) -> Result<()> {
+pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<()> {
     sqlx::query("UPDATE pending_sign_ins SET tries = tries + 1 WHERE token_hash = $1")
         .bind(&token_hash[..])
         .execute(db)
@@ -247,7 +250,7 @@ pub async fn count_try(db: &mut Connection, token_hash: &[u8; 32]) -> Result<()>
 }
 
 /// Ends a sign-in that waited. False if it was gone already: two answers at once, and the other won.
-pub async fn end_pending(db: &mut Connection, token_hash: &[u8; 32]) -> Result<bool> {
+pub async fn end_pending(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<bool> {
     let done = sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1")
         .bind(&token_hash[..])
         .execute(db)

@@ -1,19 +1,19 @@
 //! Table `submissions`: jobs that people handed over, and how far each of them got.
 
-mod steps;
+mod transitions;
 
-pub use steps::{
-    give_up, note_accepted, note_checked, note_doubt, note_not_sent, note_problem, note_refused,
-    note_sent, note_unsent, revive, send_again,
+pub use transitions::{
+    give_up, mark_accepted, mark_checked, mark_checking, mark_for_resend, mark_not_sent,
+    mark_refused, mark_sent, mark_unsent, retry, set_problem,
 };
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId, SubmissionId};
 
 /// How far it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum SubmissionState {
     /// To be sent; nothing was.
     Ready,
     /// On its way: it may arrive at any moment.
@@ -30,7 +30,7 @@ pub enum State {
     GivenUp,
 }
 
-impl State {
+impl SubmissionState {
     /// As stored.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-impl TryFrom<String> for State {
+impl TryFrom<String> for SubmissionState {
     type Error = super::StoreError;
 
     fn try_from(word: String) -> Result<Self> {
@@ -84,7 +84,7 @@ pub struct Submission {
     pub token: String,
     /// How far it got.
     #[sqlx(try_from = "String")]
-    pub state: State,
+    pub state: SubmissionState,
     /// The whole script.
     pub script: String,
     /// The job's name.
@@ -187,7 +187,7 @@ macro_rules! select {
 
 /// Adds one, to be sent.
 pub async fn add(
-    db: &mut Connection,
+    db: &mut DbConnection,
     new: &NewSubmission<'_>,
     now: UnixTime,
 ) -> Result<SubmissionId> {
@@ -217,8 +217,8 @@ pub async fn add(
 }
 
 /// What came from a form before.
-pub async fn by_form(
-    db: &mut Connection,
+pub async fn find_by_form(
+    db: &mut DbConnection,
     person: PersonId,
     form: &str,
 ) -> Result<Option<SubmissionId>> {
@@ -232,13 +232,13 @@ pub async fn by_form(
 }
 
 /// One.
-pub async fn get(db: &mut Connection, id: SubmissionId) -> Result<Option<Submission>> {
+pub async fn get(db: &mut DbConnection, id: SubmissionId) -> Result<Option<Submission>> {
     Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
 /// The one that became a job.
-pub async fn of_job(
-    db: &mut Connection,
+pub async fn find_by_job(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     number: i64,
@@ -251,8 +251,8 @@ pub async fn of_job(
 }
 
 /// The last jobs that someone made with a recipe on a cluster, the newest first.
-pub async fn of_recipe(
-    db: &mut Connection,
+pub async fn list_by_recipe(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     recipe: &str,
@@ -266,8 +266,8 @@ pub async fn of_recipe(
 }
 
 /// Those of a person on a cluster for which something is still to be done, in their order.
-pub async fn open(
-    db: &mut Connection,
+pub async fn list_open(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
 ) -> Result<Vec<Submission>> {
@@ -277,7 +277,7 @@ pub async fn open(
 }
 
 /// How many a person has for which something is still to be done.
-pub async fn count_open(db: &mut Connection, person: PersonId) -> Result<i64> {
+pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL",
     )
@@ -287,7 +287,7 @@ pub async fn count_open(db: &mut Connection, person: PersonId) -> Result<i64> {
 }
 
 /// All people and clusters for which something is still to be done.
-pub async fn all_open(db: &mut Connection) -> Result<Vec<(PersonId, ClusterId)>> {
+pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, ClusterId)>> {
     let rows: Vec<(i64, i64)> = sqlx::query_as(
         "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL",
     )
@@ -297,8 +297,8 @@ pub async fn all_open(db: &mut Connection) -> Result<Vec<(PersonId, ClusterId)>>
 }
 
 /// When something of a person's was last sent to a cluster.
-pub async fn last_sent(
-    db: &mut Connection,
+pub async fn last_sent_at(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
 ) -> Result<Option<UnixTime>> {

@@ -1,20 +1,20 @@
 //! Tables `usage_books`, `usage_days`, `usage_names`: what people have read of accounts, and how far.
 
+pub mod daily;
 pub mod jobs;
-pub mod rolls;
 
 use std::collections::HashMap;
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::{Day, UnixTime};
-use crate::domain::{BookId, ClusterId, PersonId};
+use crate::domain::{ClusterId, PersonId, UsageSourceId};
 
 /// What one person has read of one account.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Book {
+pub struct UsageSource {
     /// Which.
     #[sqlx(try_from = "i64")]
-    pub id: BookId,
+    pub id: UsageSourceId,
     /// Who reads.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
@@ -34,7 +34,7 @@ pub struct Book {
 
 /// A day that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadDay {
+pub struct UsageDayRow {
     /// Which.
     pub day: Day,
     /// When.
@@ -55,7 +55,11 @@ macro_rules! select {
 }
 
 /// The books of a person on a cluster.
-pub async fn books(db: &mut Connection, person: PersonId, cluster: ClusterId) -> Result<Vec<Book>> {
+pub async fn list_sources(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"))
         .bind(person.0)
         .bind(cluster.0)
@@ -65,7 +69,7 @@ pub async fn books(db: &mut Connection, person: PersonId, cluster: ClusterId) ->
 
 /// The books that are to be read on: those that someone wanted to see since a moment, and those of leaders who want to
 /// be told about their group.
-pub async fn wanted(db: &mut Connection, since: UnixTime) -> Result<Vec<Book>> {
+pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!(
         "WHERE looked_at >= $1 OR (has_names AND EXISTS (
             SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
@@ -79,14 +83,14 @@ pub async fn wanted(db: &mut Connection, since: UnixTime) -> Result<Vec<Book>> {
 }
 
 /// Opens a book, or notes that it is wanted again. One with other names than wanted begins anew.
-pub async fn want(
-    db: &mut Connection,
+pub async fn open_source(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
     account: &str,
     has_names: bool,
     now: UnixTime,
-) -> Result<BookId> {
+) -> Result<UsageSourceId> {
     sqlx::query(
         "DELETE FROM usage_books WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
     )
@@ -107,12 +111,12 @@ pub async fn want(
     .bind(now.0)
     .fetch_one(db)
     .await?;
-    Ok(BookId(id))
+    Ok(UsageSourceId(id))
 }
 
 /// Forgets books that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
 /// with names whose reader leads none of these groups. What Slurm has behind an account begins with its name.
-pub async fn forget(db: &mut Connection, before: UnixTime) -> Result<u64> {
+pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query(
         "DELETE FROM usage_books WHERE looked_at < $1 OR NOT EXISTS (
            SELECT 1 FROM group_accounts a JOIN memberships m ON m.group_id = a.group_id
@@ -128,7 +132,7 @@ pub async fn forget(db: &mut Connection, before: UnixTime) -> Result<u64> {
 }
 
 /// Notes why reading gave nothing; empty: it went well.
-pub async fn note_problem(db: &mut Connection, book: BookId, problem: &str) -> Result<()> {
+pub async fn set_problem(db: &mut DbConnection, book: UsageSourceId, problem: &str) -> Result<()> {
     sqlx::query("UPDATE usage_books SET problem = $2 WHERE id = $1 AND problem <> $2")
         .bind(book.0)
         .bind(problem)
@@ -138,7 +142,11 @@ pub async fn note_problem(db: &mut Connection, book: BookId, problem: &str) -> R
 }
 
 /// The days of a book that were read, from one on, in their order.
-pub async fn days(db: &mut Connection, book: BookId, from: Day) -> Result<Vec<ReadDay>> {
+pub async fn list_days(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+    from: Day,
+) -> Result<Vec<UsageDayRow>> {
     let rows: Vec<(i64, i64, bool, bool)> = sqlx::query_as(
         "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE book_id = $1 AND day >= $2 ORDER BY day",
     )
@@ -146,7 +154,7 @@ pub async fn days(db: &mut Connection, book: BookId, from: Day) -> Result<Vec<Re
     .bind(from.0)
     .fetch_all(db)
     .await?;
-    let day = |(day, read_at, is_final, is_cut)| ReadDay {
+    let day = |(day, read_at, is_final, is_cut)| UsageDayRow {
         day: Day(day),
         read_at: UnixTime(read_at),
         is_final,
@@ -156,7 +164,11 @@ pub async fn days(db: &mut Connection, book: BookId, from: Day) -> Result<Vec<Re
 }
 
 /// Notes that a day was read; what was known of it before is dropped. The new rows follow in the same transaction.
-pub async fn begin_day(db: &mut Connection, book: BookId, read: ReadDay) -> Result<()> {
+pub async fn replace_day(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+    read: UsageDayRow,
+) -> Result<()> {
     for sql in [
         "DELETE FROM usage_rolls WHERE book_id = $1 AND day = $2",
         "DELETE FROM usage_jobs WHERE book_id = $1 AND day = $2",
@@ -178,7 +190,7 @@ pub async fn begin_day(db: &mut Connection, book: BookId, read: ReadDay) -> Resu
 }
 
 /// Forgets days before one: figures are kept for some years, not for ever.
-pub async fn sweep(db: &mut Connection, before: Day) -> Result<u64> {
+pub async fn sweep(db: &mut DbConnection, before: Day) -> Result<u64> {
     let mut gone = 0;
     for sql in [
         "DELETE FROM usage_rolls WHERE day < $1",
@@ -191,8 +203,8 @@ pub async fn sweep(db: &mut Connection, before: Day) -> Result<u64> {
 }
 
 /// The numbers of names, each written down if it is new. An empty name is 0.
-pub async fn intern<'a>(
-    db: &mut Connection,
+pub async fn intern_names<'a>(
+    db: &mut DbConnection,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<HashMap<&'a str, i64>> {
     let mut known: HashMap<&str, i64> = HashMap::from([("", 0)]);
@@ -212,7 +224,10 @@ pub async fn intern<'a>(
 }
 
 /// Names by their numbers.
-pub async fn names(db: &mut Connection, book: BookId) -> Result<HashMap<i64, String>> {
+pub async fn list_names(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+) -> Result<HashMap<i64, String>> {
     let rows: Vec<(i64, String)> = sqlx::query_as(
         "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_rolls WHERE book_id = $1
          UNION SELECT kind_id FROM usage_rolls WHERE book_id = $1)",
@@ -224,7 +239,7 @@ pub async fn names(db: &mut Connection, book: BookId) -> Result<HashMap<i64, Str
 }
 
 /// Whether a book is still there.
-pub async fn exists(db: &mut Connection, book: BookId) -> Result<bool> {
+pub async fn exists(db: &mut DbConnection, book: UsageSourceId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_books WHERE id = $1)")
         .bind(book.0)
         .fetch_one(db)

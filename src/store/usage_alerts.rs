@@ -1,11 +1,15 @@
 //! Tables `usage_alerts` and `usage_told`: what groups' leaders want to be told, and what they were told already.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
 /// What someone wants to be told about a group: words of `usage::alerts::Alert`.
-pub async fn of(db: &mut Connection, person: PersonId, group: GroupId) -> Result<Vec<String>> {
+pub async fn list_kinds(
+    db: &mut DbConnection,
+    person: PersonId,
+    group: GroupId,
+) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(
         "SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
     )
@@ -16,8 +20,8 @@ pub async fn of(db: &mut Connection, person: PersonId, group: GroupId) -> Result
 }
 
 /// The groups with an account on a cluster about which someone wants to be told something, and what.
-pub async fn on_cluster(
-    db: &mut Connection,
+pub async fn list_for_cluster(
+    db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
 ) -> Result<Vec<(GroupId, String)>> {
@@ -33,8 +37,8 @@ pub async fn on_cluster(
 }
 
 /// Replaces what someone wants to be told about a group.
-pub async fn set(
-    db: &mut Connection,
+pub async fn replace_kinds(
+    db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
     kinds: &[&'static str],
@@ -56,8 +60,8 @@ pub async fn set(
 }
 
 /// Whether someone was told something already.
-pub async fn was_told(
-    db: &mut Connection,
+pub async fn was_notified(
+    db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
     about: &str,
@@ -73,8 +77,8 @@ pub async fn was_told(
 }
 
 /// Notes that someone is told. False if they were before.
-pub async fn note_told(
-    db: &mut Connection,
+pub async fn mark_notified(
+    db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
     about: &str,
@@ -93,7 +97,7 @@ pub async fn note_told(
 }
 
 /// Forgets that anyone was told something about a group, so that it is told again.
-pub async fn forget_told(db: &mut Connection, group: GroupId, about: &str) -> Result<()> {
+pub async fn clear_notified(db: &mut DbConnection, group: GroupId, about: &str) -> Result<()> {
     sqlx::query("DELETE FROM usage_told WHERE group_id = $1 AND about = $2")
         .bind(group.0)
         .bind(about)
@@ -103,7 +107,7 @@ pub async fn forget_told(db: &mut Connection, group: GroupId, about: &str) -> Re
 }
 
 /// Forgets what was told before a moment.
-pub async fn sweep(db: &mut Connection, before: UnixTime) -> Result<u64> {
+pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
         sqlx::query("DELETE FROM usage_told WHERE at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())

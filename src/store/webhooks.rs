@@ -1,6 +1,6 @@
 //! Table `webhooks`: where a person's notices are sent besides, and how that goes.
 
-use super::{Connection, Result};
+use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
@@ -30,7 +30,7 @@ pub struct Webhook {
 
 impl Webhook {
     /// When something was last delivered.
-    pub fn sent(&self) -> Option<UnixTime> {
+    pub fn sent_at(&self) -> Option<UnixTime> {
         self.sent_at.map(UnixTime)
     }
 
@@ -40,7 +40,7 @@ impl Webhook {
     }
 
     /// When the portal gave up.
-    pub fn stopped(&self) -> Option<UnixTime> {
+    pub fn stopped_at(&self) -> Option<UnixTime> {
         self.stopped_at.map(UnixTime)
     }
 }
@@ -56,13 +56,13 @@ macro_rules! select {
 }
 
 /// A person's webhook.
-pub async fn get(db: &mut Connection, person: PersonId) -> Result<Option<Webhook>> {
+pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webhook>> {
     let query = sqlx::query_as(select!("WHERE person_id = $1"));
     Ok(query.bind(person.0).fetch_optional(db).await?)
 }
 
 /// Webhooks of people whose account is on, that have something to send and may be tried now.
-pub async fn due(db: &mut Connection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
+pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
     Ok(sqlx::query_as(select!(
         "WHERE next_at <= $1 AND stopped_at IS NULL
            AND EXISTS (SELECT 1 FROM notices n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
@@ -76,8 +76,8 @@ pub async fn due(db: &mut Connection, now: UnixTime, most: i64) -> Result<Vec<We
 }
 
 /// Sets a person's webhook, as new: nothing has gone wrong yet.
-pub async fn put(
-    db: &mut Connection,
+pub async fn save(
+    db: &mut DbConnection,
     person: PersonId,
     (url, secret): (&[u8], &[u8]),
     kinds: &str,
@@ -100,8 +100,8 @@ pub async fn put(
 }
 
 /// Notes that a message arrived; the next one not before.
-pub async fn note_sent(
-    db: &mut Connection,
+pub async fn mark_sent(
+    db: &mut DbConnection,
     person: PersonId,
     next: UnixTime,
     now: UnixTime,
@@ -119,8 +119,8 @@ pub async fn note_sent(
 }
 
 /// Notes that a message did not arrive, and why; the next try not before.
-pub async fn note_failure(
-    db: &mut Connection,
+pub async fn record_failure(
+    db: &mut DbConnection,
     person: PersonId,
     problem: &str,
     next: UnixTime,
@@ -141,7 +141,7 @@ pub async fn note_failure(
 }
 
 /// Gives up on an address.
-pub async fn stop(db: &mut Connection, person: PersonId, now: UnixTime) -> Result<()> {
+pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1")
         .bind(person.0)
         .bind(now.0)
@@ -151,7 +151,7 @@ pub async fn stop(db: &mut Connection, person: PersonId, now: UnixTime) -> Resul
 }
 
 /// Removes a person's webhook.
-pub async fn remove(db: &mut Connection, person: PersonId) -> Result<()> {
+pub async fn remove(db: &mut DbConnection, person: PersonId) -> Result<()> {
     sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person.0).execute(db).await?;
     Ok(())
 }

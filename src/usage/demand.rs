@@ -1,7 +1,7 @@
 //! What a group has asked for and not had yet: its jobs that wait, and what those that run still hold. Pure.
 
 use crate::clock::UnixTime;
-use crate::slurm::job::{Job, Stage};
+use crate::slurm::job::{JobStage, SlurmJob};
 
 /// No job counts for more than this long, in seconds: those without a limit of their own say nothing.
 const LONGEST_S: u64 = 366 * 86_400;
@@ -33,29 +33,29 @@ pub struct Demand {
 }
 
 /// Counts the jobs of these accounts.
-pub fn demand(jobs: &[Job], accounts: &[String], now: UnixTime) -> Demand {
+pub fn demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> Demand {
     let mut found = Demand::default();
     for job in jobs.iter().filter(|job| accounts.contains(&job.account)) {
         match job.state.stage() {
-            Stage::Waiting => {
+            JobStage::Pending => {
                 let tasks = job.tasks.as_ref().map_or(1, |tasks| tasks.len().max(1));
-                let limit = job.limit.minutes().map(|minutes| u64::from(minutes) * 60);
+                let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
                 found.waiting.add(job, tasks, limit);
             }
-            Stage::Running => {
+            JobStage::Running => {
                 let left = job.end.map(|end| u64::try_from(end.since(now)).unwrap_or(0));
                 found.running.add(job, 1, left);
                 found.cores = found.cores.saturating_add(job.cpus.into());
                 found.gpus = found.gpus.saturating_add(job.gpu_count().into());
             }
-            Stage::Ended => {}
+            JobStage::Ended => {}
         }
     }
     found
 }
 
 impl Load {
-    fn add(&mut self, job: &Job, tasks: u64, seconds: Option<u64>) {
+    fn add(&mut self, job: &SlurmJob, tasks: u64, seconds: Option<u64>) {
         self.jobs = self.jobs.saturating_add(tasks);
         let Some(seconds) = seconds.filter(|seconds| *seconds <= LONGEST_S) else {
             self.endless = self.endless.saturating_add(tasks);
@@ -72,29 +72,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::slurm::gres::Gpus;
+    use crate::slurm::array_tasks::ArrayTaskSet;
+    use crate::slurm::gres::GpuCount;
     use crate::slurm::job::JobState;
-    use crate::slurm::tasks::TaskSet;
     use crate::slurm::units::TimeLimit;
 
     const NOW: UnixTime = UnixTime(1_790_000_000);
 
-    fn job(state: JobState, cpus: u32, limit: TimeLimit) -> Job {
-        Job { state, cpus, limit, account: "def-smith".into(), ..Job::default() }
+    fn job(state: JobState, cpus: u32, limit: TimeLimit) -> SlurmJob {
+        SlurmJob {
+            state,
+            cpus,
+            time_limit: limit,
+            account: "def-smith".into(),
+            ..SlurmJob::default()
+        }
     }
 
     #[test]
     fn arrays_count_by_their_tasks() {
         let smith = ["def-smith".to_owned()];
-        let array = Job {
-            tasks: TaskSet::read("0-9%2"),
-            gpus: vec![Gpus { model: Some("t4".into()), count: 2 }],
+        let array = SlurmJob {
+            tasks: ArrayTaskSet::parse("0-9%2"),
+            gpus: vec![GpuCount { model: Some("t4".into()), count: 2 }],
             ..job(JobState::Pending, 4, TimeLimit::Minutes(60))
         };
         let endless = job(JobState::Pending, 4, TimeLimit::Unlimited);
-        let other = Job { account: "def-jones".into(), ..array.clone() };
-        let running =
-            Job { end: Some(NOW.plus(1800)), ..job(JobState::Running, 8, TimeLimit::Minutes(60)) };
+        let other = SlurmJob { account: "def-jones".into(), ..array.clone() };
+        let running = SlurmJob {
+            end: Some(NOW.plus(1800)),
+            ..job(JobState::Running, 8, TimeLimit::Minutes(60))
+        };
         let over = job(JobState::Completed, 8, TimeLimit::Minutes(60));
         let found = demand(&[array, endless, other, running, over], &smith, NOW);
         let waiting = Load { jobs: 11, core_s: 144_000, gpu_s: 72_000, endless: 1 };
@@ -106,12 +114,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_amounts_are_survived(cpus in 0_u32..=u32::MAX, minutes in 0_u32..=u32::MAX, end in proptest::num::i64::ANY) {
-            let waiting = Job {
-                tasks: TaskSet::read("0-4000000"),
+            let waiting = SlurmJob {
+                tasks: ArrayTaskSet::parse("0-4000000"),
                 ..job(JobState::Pending, cpus, TimeLimit::Minutes(minutes))
             };
             let running =
-                Job { end: Some(UnixTime(end)), ..job(JobState::Running, cpus, TimeLimit::Unknown) };
+                SlurmJob { end: Some(UnixTime(end)), ..job(JobState::Running, cpus, TimeLimit::Unknown) };
             let jobs = [waiting.clone(), waiting, running.clone(), running];
             let _ = demand(&jobs, &["def-smith".to_owned()], NOW);
         }

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ledger::Ledger;
-use crate::auth::Auth;
+use crate::auth::AuthService;
 use crate::clock::{Clock, Day};
-use crate::cluster::Lines;
+use crate::cluster::ConnectionPool;
 use crate::config::UsagePace;
-use crate::domain::{BookId, ClusterId, GroupId, PersonId};
+use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notices::Bell;
-use crate::store::{self, Cache, Store, StoreError};
+use crate::store::{self, Store, StoreCache, StoreError};
 
 /// A ledger that nobody looked at for this long leaves the memory.
 const KEPT_FOR: Duration = Duration::from_mins(30);
@@ -42,13 +42,13 @@ pub(super) struct Turn {
 /// What it is made of.
 pub struct Parts {
     /// Rights.
-    pub auth: Auth,
+    pub auth: AuthService,
     /// The database.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Connections.
-    pub lines: Lines,
+    pub lines: ConnectionPool,
     /// Rings when someone is to be told something.
     pub bell: Bell,
     /// How gently is read.
@@ -65,14 +65,14 @@ pub struct Usage(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) parts: Parts,
-    pub(super) ledgers: Mutex<HashMap<BookId, Known>>,
+    pub(super) ledgers: Mutex<HashMap<UsageSourceId, Known>>,
     /// Clusters on which something is being read.
     pub(super) busy: Mutex<HashSet<ClusterId>>,
     pub(super) turns: Mutex<HashMap<Reader, Turn>>,
     /// How far east clusters' clocks are, in seconds.
     pub(super) east: Mutex<HashMap<ClusterId, i64>>,
     /// What views are made of, until anything is written.
-    pub(super) grounds: Cache<(PersonId, GroupId), super::view::Ground>,
+    pub(super) grounds: StoreCache<(PersonId, GroupId), super::view::Ground>,
     /// Figures that were added up, until anything is read.
     pub(super) figures: super::figures::Kept,
     /// When it was last written down that someone looks.
@@ -103,7 +103,7 @@ impl Usage {
             busy: Mutex::default(),
             turns: Mutex::default(),
             east: Mutex::default(),
-            grounds: Cache::new(200),
+            grounds: StoreCache::new(200),
             figures: super::figures::Kept::default(),
             looks: Mutex::default(),
             alerts: Mutex::default(),
@@ -140,7 +140,7 @@ impl Usage {
     }
 
     /// What is known of an account, from memory or from the database.
-    pub async fn ledger(&self, book: BookId) -> Result<Arc<Ledger>, StoreError> {
+    pub async fn ledger(&self, book: UsageSourceId) -> Result<Arc<Ledger>, StoreError> {
         if let Some(known) = self.known(book) {
             return Ok(known);
         }
@@ -149,13 +149,13 @@ impl Usage {
         if let Some(known) = self.known(book) {
             return Ok(known);
         }
-        let today = Day::of(self.0.parts.clock.now());
+        let today = Day::from_time(self.0.parts.clock.now());
         // A year, and some days more: allocations begin at the first of a month.
-        let from = today.plus(-self.0.parts.pace.days - 35);
+        let from = today.plus(-self.0.parts.pace.history_days - 35);
         let mut db = self.0.parts.store.read().await?;
-        let days = store::usage::days(&mut db, book, from).await?;
-        let names = store::usage::names(&mut db, book).await?;
-        let rows = store::usage::rolls::between(&mut db, book, from, today.plus(2)).await?;
+        let days = store::usage::list_days(&mut db, book, from).await?;
+        let names = store::usage::list_names(&mut db, book).await?;
+        let rows = store::usage::daily::list_between(&mut db, book, from, today.plus(2)).await?;
         drop(db);
         let ledger = Arc::new(Ledger::of(&days, rows, &names));
         let mut ledgers = lock(&self.0.ledgers);
@@ -164,7 +164,7 @@ impl Usage {
         Ok(ledger)
     }
 
-    fn known(&self, book: BookId) -> Option<Arc<Ledger>> {
+    fn known(&self, book: UsageSourceId) -> Option<Arc<Ledger>> {
         let mut ledgers = lock(&self.0.ledgers);
         let known = ledgers.get_mut(&book)?;
         known.looked = Instant::now();

@@ -43,7 +43,7 @@ pub fn progress(ledger: &Ledger, depth: i64, today: Day) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::usage::ReadDay;
+    use crate::store::usage::UsageDayRow;
     use crate::usage::tally::Sheet;
 
     #[test]
@@ -55,7 +55,7 @@ mod tests {
             order.push(day);
             let until = day.plus(1).start();
             let is_final = now.since(until) >= SETTLED_AFTER;
-            let read = ReadDay { day, read_at: now, is_final, is_cut: false };
+            let read = UsageDayRow { day, read_at: now, is_final, is_cut: false };
             ledger = ledger.with(read, &Sheet::default());
         }
         assert_eq!(order.len(), 366);

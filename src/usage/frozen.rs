@@ -2,12 +2,12 @@
 
 use super::desk::Usage;
 use super::report::{Report, Subject};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, AuthError, Viewer};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission, Viewer};
 use crate::clock::Month;
 use crate::domain::{GroupId, PersonId, ReportId};
 use crate::store;
-pub use crate::store::reports::Frozen;
+pub use crate::store::reports::FrozenReport;
 
 /// A group keeps no more reports than this.
 pub const MOST_REPORTS: i64 = 240;
@@ -23,7 +23,7 @@ impl Usage {
         let view = self.look(viewer, group).await?;
         let mut db = self.0.parts.store.read().await?;
         let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
-        let allocations = store::allocations::of_group(&mut db, group).await?;
+        let allocations = store::allocations::list_for_group(&mut db, group).await?;
         drop(db);
         let now = self.0.parts.clock.now();
         let subject = Subject { group: &named.name, month, allocations: &allocations, now };
@@ -43,22 +43,22 @@ impl Usage {
             .map_err(|error| AuthError::from(std::io::Error::other(error)))?;
         let now = self.0.parts.clock.now();
         let mut tx = self.0.parts.store.write().await?;
-        self.0.parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         if store::reports::count(&mut tx, group).await? >= MOST_REPORTS {
             return Ok(None);
         }
         let by: PersonId = viewer.id;
         let id = store::reports::add(&mut tx, group, by, &report.title, &body, now).await?;
-        let about = About { subject: &report.title, ..About::default() };
-        record(&mut tx, actor, Event::ReportFrozen, about, now).await?;
+        let about = ActivityDetails { subject: &report.title, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::ReportFrozen, about, now).await?;
         store::commit(tx).await?;
         Ok(Some(id))
     }
 
     /// The frozen reports of a group, the newest first.
-    pub async fn reports(&self, group: GroupId) -> Result<Vec<Frozen>, AuthError> {
+    pub async fn reports(&self, group: GroupId) -> Result<Vec<FrozenReport>, AuthError> {
         let mut db = self.0.parts.store.read().await?;
-        Ok(store::reports::of_group(&mut db, group, self.0.parts.clock.now()).await?)
+        Ok(store::reports::list_for_group(&mut db, group, self.0.parts.clock.now()).await?)
     }
 
     /// One of them, and what is in it.
@@ -66,7 +66,7 @@ impl Usage {
         &self,
         group: GroupId,
         id: ReportId,
-    ) -> Result<(Frozen, Report), AuthError> {
+    ) -> Result<(FrozenReport, Report), AuthError> {
         let mut db = self.0.parts.store.read().await?;
         let now = self.0.parts.clock.now();
         let found = store::reports::get(&mut db, group, id, now).await?;
@@ -84,18 +84,18 @@ impl Usage {
     ) -> Result<(), AuthError> {
         let now = self.0.parts.clock.now();
         let mut tx = self.0.parts.store.write().await?;
-        self.0.parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let found = store::reports::get(&mut tx, group, id, now).await?;
         let found = found.ok_or(AuthError::NotFound)?;
         store::reports::remove(&mut tx, group, id, now).await?;
-        let about = About { subject: &found.title, ..About::default() };
-        record(&mut tx, actor, Event::ReportRemoved, about, now).await?;
+        let about = ActivityDetails { subject: &found.title, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::ReportRemoved, about, now).await?;
         store::commit(tx).await?;
         Ok(())
     }
 }
 
-pub(super) fn read(frozen: &Frozen) -> Result<Report, AuthError> {
+pub(super) fn read(frozen: &FrozenReport) -> Result<Report, AuthError> {
     serde_json::from_str(&frozen.body)
         .map_err(|error| AuthError::from(std::io::Error::other(error)))
 }

@@ -7,8 +7,8 @@ use super::sums::Sums;
 use super::tally::Sheet;
 use super::waits::Waits;
 use crate::clock::{Day, UnixTime};
-use crate::store::usage::ReadDay;
-use crate::store::usage::rolls::Row;
+use crate::store::usage::UsageDayRow;
+use crate::store::usage::daily::UsageDailyRow;
 
 /// What one person of one sort of job came to on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Page {
 }
 
 impl Page {
-    fn of(read: ReadDay, rolls: Vec<Roll>) -> Self {
+    fn of(read: UsageDayRow, rolls: Vec<Roll>) -> Self {
         let mut total = Sums::default();
         for roll in &rolls {
             total.add(&roll.sums);
@@ -56,7 +56,11 @@ pub struct Ledger {
 
 impl Ledger {
     /// Puts together what the database has.
-    pub fn of(days: &[ReadDay], rows: Vec<Row>, names: &HashMap<i64, String>) -> Self {
+    pub fn of(
+        days: &[UsageDayRow],
+        rows: Vec<UsageDailyRow>,
+        names: &HashMap<i64, String>,
+    ) -> Self {
         let names: HashMap<i64, Arc<str>> =
             names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
         let nobody: Arc<str> = Arc::from("");
@@ -66,7 +70,7 @@ impl Ledger {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
             rolls.entry(Day(row.day)).or_default().push(Roll { user, kind, sums: sums_of(&row) });
         }
-        let page = |read: &ReadDay| {
+        let page = |read: &UsageDayRow| {
             (read.day, Page::of(*read, rolls.remove(&read.day).unwrap_or_default()))
         };
         Self { pages: days.iter().map(page).collect() }
@@ -74,7 +78,7 @@ impl Ledger {
 
     /// The same with one day read anew.
     #[must_use]
-    pub fn with(&self, read: ReadDay, sheet: &Sheet) -> Self {
+    pub fn with(&self, read: UsageDayRow, sheet: &Sheet) -> Self {
         let mut pages = self.pages.clone();
         let roll = |(user, kind, sums): &(String, String, Sums)| Roll {
             user: Arc::from(user.as_str()),
@@ -98,7 +102,7 @@ impl Ledger {
     }
 }
 
-fn sums_of(row: &Row) -> Sums {
+fn sums_of(row: &UsageDailyRow) -> Sums {
     let whole = |number: i64| u64::try_from(number).unwrap_or(0);
     Sums {
         core_s: whole(row.core_s),
@@ -126,9 +130,9 @@ fn sums_of(row: &Row) -> Sums {
 }
 
 /// Sums as a row of the database.
-pub fn row_of(day: Day, user_id: i64, kind_id: i64, sums: &Sums) -> Row {
+pub fn row_of(day: Day, user_id: i64, kind_id: i64, sums: &Sums) -> UsageDailyRow {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    Row {
+    UsageDailyRow {
         day: day.0,
         user_id,
         kind_id,
@@ -202,7 +206,7 @@ mod tests {
         sums.waits.count(500);
         assert_eq!(sums_of(&row_of(Day(3), 1, 2, &sums)), sums);
         let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
-        let day = ReadDay { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
+        let day = UsageDayRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
         let ledger = Ledger::of(&[day], vec![row_of(Day(3), 1, 2, &sums)], &names);
         let all: Vec<_> = ledger.between(Day(0), Day(9)).collect();
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));

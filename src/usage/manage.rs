@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use super::alerts::about_quota;
 use super::desk::{Usage, lock};
 use super::units::{Measure, SiteUnit, Unit};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, AuthError};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
-use crate::cluster::{Known, Learnt};
-use crate::domain::{AllocationId, ClusterId, GroupId, LineRole, PersonId};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::{AllocationId, ClusterId, ConnectionRole, GroupId, PersonId};
 use crate::sites::Site;
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
-use crate::store::{self, Connection, StoreError};
+use crate::store::{self, DbConnection, StoreError};
 
 /// More allocations than this are not kept of a group.
 const MOST_ALLOCATIONS: usize = 100;
@@ -111,7 +111,7 @@ impl Usage {
     ) -> Result<(), NotSet> {
         let parts = &self.0.parts;
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let person = actor.id.ok_or(AuthError::Denied)?;
         let offers = offers(&mut tx, person, group).await?;
@@ -145,8 +145,9 @@ impl Usage {
             words.extend(names.iter().map(|name| format!("{name} on {}", offer.slug)));
         }
         let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let about = About { subject: &place.name, detail: &detail, ..About::default() };
-        record(&mut tx, actor, Event::UsageAccountsSet, about, parts.clock.now()).await?;
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, parts.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -162,9 +163,9 @@ impl Usage {
         let now = parts.clock.now();
         check(grant)?;
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let accounts = allocations::accounts(&mut tx, group).await?;
+        let accounts = allocations::list_accounts(&mut tx, group).await?;
         let is_theirs = |one: &allocations::GroupAccount| {
             one.cluster_id == grant.cluster && one.account == grant.account
         };
@@ -172,11 +173,11 @@ impl Usage {
             return Err(NotSet::NoSuchAccount);
         }
         let row = store::clusters::get(&mut tx, grant.cluster).await?;
-        let site = Known::of(&mut tx, row.ok_or(NotSet::NoSuchAccount)?).await?.site;
+        let site = ClusterProfile::load(&mut tx, row.ok_or(NotSet::NoSuchAccount)?).await?.site;
         if grant.unit.measure == Measure::Site && SiteUnit::of(&site).is_none() {
             return Err(NotSet::NoSuchUnit);
         }
-        let all = allocations::of_group(&mut tx, group).await?;
+        let all = allocations::list_for_group(&mut tx, group).await?;
         let before = match old {
             Some(id) => Some(all.iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?),
             None if all.len() >= MOST_ALLOCATIONS => return Err(NotSet::TooMany),
@@ -191,23 +192,27 @@ impl Usage {
             begins: grant.begins,
             ends: grant.ends,
         };
-        if all.iter().any(|one| before.is_none_or(|old| old.id != one.id) && new.is_beside(one)) {
+        if all
+            .iter()
+            .any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one))
+        {
             return Err(NotSet::Twice);
         }
         let granted = words(&new.account, new.amount, new.unit, new.begins, new.ends);
         let (event, detail) = if let Some(before) = before {
-            if new.is(before) {
+            if new.is_same(before) {
                 return Ok(());
             }
-            allocations::change(&mut tx, before.id, &new, now).await?;
+            allocations::update(&mut tx, before.id, &new, now).await?;
             // Of the new amount, little may be used: when most of it is, that is news.
-            store::usage_alerts::forget_told(&mut tx, group, &about_quota(before.id)).await?;
-            (Event::AllocationChanged, format!("{} became {granted}", in_words(before)))
+            store::usage_alerts::clear_notified(&mut tx, group, &about_quota(before.id)).await?;
+            (ActivityEvent::AllocationChanged, format!("{} became {granted}", in_words(before)))
         } else {
             allocations::add(&mut tx, &new, now).await?;
-            (Event::AllocationSet, granted)
+            (ActivityEvent::AllocationSet, granted)
         };
-        let about = About { subject: &place.name, detail: &detail, ..About::default() };
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         Ok(())
@@ -222,14 +227,15 @@ impl Usage {
     ) -> Result<(), AuthError> {
         let parts = &self.0.parts;
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let all = allocations::of_group(&mut tx, group).await?;
+        let all = allocations::list_for_group(&mut tx, group).await?;
         let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
         let detail = in_words(&old);
-        let about = About { subject: &place.name, detail: &detail, ..About::default() };
-        record(&mut tx, actor, Event::AllocationRemoved, about, parts.clock.now()).await?;
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, parts.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -243,7 +249,7 @@ impl Usage {
         let Some(viewer) = actor.id else { return Ok(()) };
         let parts = &self.0.parts;
         let now = parts.clock.now();
-        let today = Day::of(now);
+        let today = Day::from_time(now);
         let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
         let key = (viewer, group, detail.clone());
         if lock(&self.0.seen).get(&key) == Some(&today) {
@@ -252,11 +258,11 @@ impl Usage {
         let mut tx = parts.store.write().await?;
         if let Some(place) = store::groups::get(&mut tx, group).await? {
             let what = (place.name.as_str(), detail.as_str());
-            let word = Event::UsageSeen.word();
-            if !store::activity::is_known(&mut tx, viewer, word, what, today.start()).await? {
+            let word = ActivityEvent::UsageViewed.as_str();
+            if !store::activity::was_recorded(&mut tx, viewer, word, what, today.start()).await? {
                 let person = whose.and_then(|(person, _)| person);
-                let about = About { person, subject: &place.name, detail: &detail };
-                record(&mut tx, actor, Event::UsageSeen, about, now).await?;
+                let about = ActivityDetails { person, subject: &place.name, detail: &detail };
+                record(&mut tx, actor, ActivityEvent::UsageViewed, about, now).await?;
             }
         }
         store::commit(tx).await?;
@@ -284,27 +290,27 @@ fn words(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> Stri
 }
 
 async fn offers(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
 ) -> Result<Vec<Offer>, StoreError> {
     let mut found: BTreeMap<ClusterId, BTreeMap<String, bool>> = BTreeMap::new();
-    for line in store::lines::of_person(db, person).await? {
-        if line.key().role != LineRole::Login {
+    for line in store::connections::list_for_person(db, person).await? {
+        if line.key().role != ConnectionRole::Login {
             continue;
         }
-        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
         let names = learnt.accounts.into_iter().map(|account| account.name);
         let names = names.filter(|name| is_name(name)).map(|name| (name, false));
         found.entry(line.cluster_id).or_default().extend(names);
     }
-    for one in allocations::accounts(db, group).await? {
+    for one in allocations::list_accounts(db, group).await? {
         found.entry(one.cluster_id).or_default().insert(one.account, true);
     }
     let mut offers = Vec::new();
     for (cluster, accounts) in found {
         let Some(row) = store::clusters::get(db, cluster).await? else { continue };
-        let known = Known::of(db, row).await?;
+        let known = ClusterProfile::load(db, row).await?;
         offers.push(Offer {
             cluster,
             slug: known.row.slug.clone(),

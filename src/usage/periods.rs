@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn periods_of_sites() {
-        let day = |text: &str| Day::read(text).unwrap();
+        let day = |text: &str| Day::parse(text).unwrap();
         for (period, today, from, until) in [
             (SiteAllocationPeriod::AprilMarch, "2026-11-16", "2026-04-01", "2027-03-31"),
             (SiteAllocationPeriod::AprilMarch, "2026-03-31", "2025-04-01", "2026-03-31"),

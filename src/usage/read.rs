@@ -8,13 +8,15 @@ use super::due::{self, SETTLED_AFTER};
 use super::ledger::{Ledger, row_of};
 use super::tally::{Names, Sheet, Window, tally};
 use crate::clock::{Day, UnixTime};
-use crate::cluster::Known;
-use crate::cluster::usage::{DaySpent, NotTold, Spent, day_spent};
-use crate::domain::{ClusterId, LineRole};
+use crate::cluster::ClusterProfile;
+use crate::cluster::accounting_day::{
+    AccountedRun, AccountingDay, AccountingDayError, load_accounting_day,
+};
+use crate::domain::{ClusterId, ConnectionRole};
 use crate::sites::Site;
 use crate::ssh::RunCommandError;
-use crate::store::lines::LineKey;
-use crate::store::usage::{Book, ReadDay, jobs};
+use crate::store::connections::ConnectionKey;
+use crate::store::usage::{UsageDayRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
 /// What someone wanted to see is read on for this long, in seconds, also while they are away.
@@ -24,7 +26,7 @@ const LOOKS_FOR: i64 = 15 * 60;
 
 /// What has to be known before one can ask.
 struct Ground {
-    books: Vec<(Book, Arc<Ledger>)>,
+    books: Vec<(UsageSource, Arc<Ledger>)>,
     site: Site,
     user: String,
 }
@@ -54,14 +56,14 @@ impl Usage {
     async fn round(&self) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now();
         let mut db = self.0.parts.store.read().await?;
-        let books = store::usage::wanted(&mut db, now.plus(-WANTED_FOR)).await?;
+        let books = store::usage::list_wanted(&mut db, now.plus(-WANTED_FOR)).await?;
         drop(db);
         let mut readers: Vec<Reader> = books
             .iter()
             .map(|book| Reader { person: book.person_id, cluster: book.cluster_id })
             .collect();
         readers.dedup();
-        let standing = self.0.parts.lines.standing();
+        let standing = self.0.parts.lines.connected_keys();
         readers.retain(|reader| standing.contains(&reader.line()));
         let at = Instant::now();
         let mut due: Vec<(ClusterId, Reader)> = Vec::new();
@@ -95,7 +97,7 @@ impl Usage {
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
         let began = Instant::now();
         let (pause, failures) = match self.advance(reader).await {
-            Ok(Some(calls_per_minute)) => (pace.pause(calls_per_minute), 0),
+            Ok(Some(calls_per_minute)) => (pace.pause_for_rate(calls_per_minute), 0),
             Ok(None) => (pace.idle, 0),
             Err(failure) => {
                 if let Failure::Store(error) = &failure {
@@ -117,25 +119,25 @@ impl Usage {
     /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
     async fn advance(&self, reader: Reader) -> Result<Option<u16>, Failure> {
         let parts = &self.0.parts;
-        let Ok(line) = parts.lines.line(reader.line()) else { return Ok(None) };
-        if !parts.auth.may_work_for(reader.person).await.map_err(|_| Failure::Told)? {
+        let Ok(line) = parts.lines.connection(reader.line()) else { return Ok(None) };
+        if !parts.auth.can_act_for(reader.person).await.map_err(|_| Failure::Told)? {
             return Ok(None);
         }
         let Some(ground) = self.ground(reader).await? else { return Ok(None) };
         let now = parts.clock.now();
         let today = self.today(reader.cluster, now);
-        let looks = |book: &Book| now.since(book.looked_at) < LOOKS_FOR;
-        let next = |(book, ledger): &(Book, Arc<Ledger>)| {
-            due::next_day(ledger, parts.pace.days, today, now, looks(book))
+        let looks = |book: &UsageSource| now.since(book.looked_at) < LOOKS_FOR;
+        let next = |(book, ledger): &(UsageSource, Arc<Ledger>)| {
+            due::next_day(ledger, parts.pace.history_days, today, now, looks(book))
         };
         let Some(day) = ground.books.iter().filter_map(next).max() else { return Ok(None) };
-        let books: Vec<&(Book, Arc<Ledger>)> = ground
+        let books: Vec<&(UsageSource, Arc<Ledger>)> = ground
             .books
             .iter()
             .filter(|(book, ledger)| due::is_due(ledger, day, today, now, looks(book)))
             .collect();
         let accounts: Vec<String> = books.iter().map(|(book, _)| book.account.clone()).collect();
-        match day_spent(&line, &accounts, day).await {
+        match load_accounting_day(&line, &accounts, day).await {
             Ok(told) => {
                 self.note_midnight(reader.cluster, day, told.from);
                 if told.from <= now {
@@ -144,7 +146,7 @@ impl Usage {
                 self.tell(reader);
                 Ok(Some(ground.site.limits.calls_per_minute))
             }
-            Err(NotTold::Run(
+            Err(AccountingDayError::Run(
                 RunCommandError::NotConnected
                 | RunCommandError::Busy
                 | RunCommandError::OverBudget
@@ -163,10 +165,12 @@ impl Usage {
         let Some(row) = store::clusters::get(&mut db, reader.cluster).await? else {
             return Ok(None);
         };
-        let Some(line) = store::lines::get(&mut db, reader.line()).await? else { return Ok(None) };
-        let site = Known::of(&mut db, row).await?.site;
+        let Some(line) = store::connections::get(&mut db, reader.line()).await? else {
+            return Ok(None);
+        };
+        let site = ClusterProfile::load(&mut db, row).await?.site;
         let since = self.0.parts.clock.now().plus(-WANTED_FOR);
-        let mut books = store::usage::wanted(&mut db, since).await?;
+        let mut books = store::usage::list_wanted(&mut db, since).await?;
         books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
         drop(db);
         let mut known = Vec::new();
@@ -181,19 +185,19 @@ impl Usage {
     /// Everything of a day in one transaction: what was known of it before goes.
     async fn write_down(
         &self,
-        books: &[&(Book, Arc<Ledger>)],
+        books: &[&(UsageSource, Arc<Ledger>)],
         day: Day,
-        told: &DaySpent,
+        told: &AccountingDay,
         ground: &Ground,
     ) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now();
         let window = Window { from: told.from, until: told.until.min(now) };
         let is_final = now.since(told.until) >= SETTLED_AFTER;
-        let read = ReadDay { day, read_at: now, is_final, is_cut: told.is_cut };
+        let read = UsageDayRow { day, read_at: now, is_final, is_cut: told.is_cut };
         let mut sheets = Vec::new();
         for (book, _) in books {
             let names = if book.has_names { Names::All } else { Names::Only(ground.user.clone()) };
-            let runs: Vec<&Spent> =
+            let runs: Vec<&AccountedRun> =
                 told.runs.iter().filter(|run| run.account == book.account).collect();
             sheets.push((book, tally(&runs, window, &names, &ground.site)));
         }
@@ -213,12 +217,12 @@ impl Usage {
 
     async fn note_problem(
         &self,
-        books: &[&(Book, Arc<Ledger>)],
+        books: &[&(UsageSource, Arc<Ledger>)],
         problem: &str,
     ) -> Result<(), StoreError> {
         let mut tx = self.0.parts.store.write().await?;
         for (book, _) in books {
-            store::usage::note_problem(&mut tx, book.id, problem).await?;
+            store::usage::set_problem(&mut tx, book.id, problem).await?;
         }
         store::commit(tx).await
     }
@@ -226,7 +230,7 @@ impl Usage {
     /// Which day it is on a cluster, as far as is known.
     pub(super) fn today(&self, cluster: ClusterId, now: UnixTime) -> Day {
         let east = lock(&self.0.east).get(&cluster).copied().unwrap_or(0);
-        Day::of(now.plus(east))
+        Day::from_time(now.plus(east))
     }
 
     /// Learns from when a day begins how far east a cluster's clock is.
@@ -237,25 +241,25 @@ impl Usage {
 
 /// Writes one account's day. The book may be gone since: then so is its day.
 pub async fn write_sheet(
-    db: &mut store::Connection,
-    book: &Book,
-    read: ReadDay,
+    db: &mut store::DbConnection,
+    book: &UsageSource,
+    read: UsageDayRow,
     sheet: &Sheet,
 ) -> Result<(), StoreError> {
     if !store::usage::exists(db, book.id).await? {
         return Ok(());
     }
-    store::usage::begin_day(db, book.id, read).await?;
+    store::usage::replace_day(db, book.id, read).await?;
     let words = sheet.rolls.iter().flat_map(|(user, kind, _)| [user.as_str(), kind.as_str()]);
-    let numbers = store::usage::intern(db, words).await?;
+    let numbers = store::usage::intern_names(db, words).await?;
     let number = |word: &str| numbers.get(word).copied().unwrap_or(0);
     for (user, kind, sums) in &sheet.rolls {
         let row = row_of(read.day, number(user), number(kind), sums);
-        store::usage::rolls::add(db, book.id, &row).await?;
+        store::usage::daily::add(db, book.id, &row).await?;
     }
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     for job in &sheet.jobs {
-        let row = jobs::Row {
+        let row = jobs::UsageJobRow {
             day: read.day.0,
             raw: whole(job.raw),
             start_at: job.start.0,
@@ -275,7 +279,7 @@ pub async fn write_sheet(
         };
         store::usage::jobs::add(db, book.id, &row).await?;
     }
-    store::usage::note_problem(db, book.id, "").await
+    store::usage::set_problem(db, book.id, "").await
 }
 
 /// Why nothing was read.
@@ -292,16 +296,18 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn words(error: &NotTold) -> String {
+fn words(error: &AccountingDayError) -> String {
     match error {
-        NotTold::Accounting(said) if !said.is_empty() => format!("{error} It said: {said}"),
+        AccountingDayError::Accounting(said) if !said.is_empty() => {
+            format!("{error} It said: {said}")
+        }
         other => other.to_string(),
     }
 }
 
 impl Reader {
     /// The connection that is read over.
-    pub const fn line(self) -> LineKey {
-        LineKey { person: self.person, cluster: self.cluster, role: LineRole::Login }
+    pub const fn line(self) -> ConnectionKey {
+        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
     }
 }

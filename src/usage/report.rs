@@ -182,7 +182,7 @@ impl Report {
     pub fn of(view: &View, subject: Subject<'_>) -> Self {
         let Subject { month, now, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
-        let until = month.last().min(today.unwrap_or_else(|| Day::of(now)));
+        let until = month.last().min(today.unwrap_or_else(|| Day::from_time(now)));
         let choice = |measure| Choice {
             from: month.first(),
             until: month.last(),

@@ -6,20 +6,23 @@ use secrecy::SecretString;
 use super::desk::Usage;
 use super::frozen;
 use super::report::Report;
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::shares::{Entered, GuestLink, Invitation, MOST_OPEN, NotShared, Shut};
-use crate::auth::token::{self, Token};
-use crate::auth::{Action, AuthError, Visitor};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::guest_links::{
+    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, MAX_OPEN_LINKS, OpenGuestLinkError,
+    ViewingSession,
+};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Visitor};
 use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
-pub use crate::store::reports::links::ReportLink;
-use crate::store::reports::links::{self, Access, NewReportLink};
-use crate::store::{self, Connection, StoreError};
+pub use crate::store::reports::guest_links::ReportGuestLink;
+use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportAccess};
+use crate::store::{self, DbConnection, StoreError};
 
 /// A browser that may look at a report now.
 #[derive(Debug, Clone)]
 pub struct ReportPass {
     /// By which link.
-    pub link: ReportLink,
+    pub link: ReportGuestLink,
     /// The word in its address.
     pub word: String,
 }
@@ -45,37 +48,38 @@ impl Usage {
         actor: &Actor,
         group: GroupId,
         id: ReportId,
-        invitation: &Invitation,
-    ) -> Result<Token, NotShared> {
+        invitation: &GuestLinkRequest,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
         let parts = &self.0.parts;
-        let terms = parts.auth.terms(invitation).await?;
+        let terms = parts.auth.prepare_guest_link(invitation).await?;
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let report = store::reports::get(&mut tx, group, id, now).await?;
         let report = report.ok_or(AuthError::NotFound)?;
-        if links::count_open(&mut tx, id, now).await? >= MOST_OPEN {
-            return Err(NotShared::TooMany);
+        if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
+            return Err(CreateGuestLinkError::TooMany);
         }
-        let new = NewReportLink {
+        let new = NewReportGuestLink {
             report: id,
-            by: actor.id.ok_or(AuthError::Denied)?,
-            token_hash: terms.token.hash(),
+            maker: actor.id.ok_or(AuthError::Denied)?,
+            token_hash: terms.token.hash_token(),
             label: terms.label.as_str(),
             passphrase: &terms.passphrase,
             expires_at: terms.expires_at,
         };
-        links::add(&mut tx, &new, now).await?;
-        let about = About { person: None, subject: &report.title, detail: terms.label.as_str() };
-        record(&mut tx, actor, Event::ReportShared, about, now).await?;
+        guest_links::add(&mut tx, &new, now).await?;
+        let about =
+            ActivityDetails { person: None, subject: &report.title, detail: terms.label.as_str() };
+        record(&mut tx, actor, ActivityEvent::ReportLinkCreated, about, now).await?;
         store::commit(tx).await?;
         Ok(terms.token)
     }
 
     /// The links of a report, the newest first.
-    pub async fn report_links(&self, id: ReportId) -> Result<Vec<ReportLink>, AuthError> {
+    pub async fn report_links(&self, id: ReportId) -> Result<Vec<ReportGuestLink>, AuthError> {
         let mut db = self.0.parts.store.read().await?;
-        Ok(links::of_report(&mut db, id, self.0.parts.clock.now()).await?)
+        Ok(guest_links::list_for_report(&mut db, id, self.0.parts.clock.now()).await?)
     }
 
     /// Takes a link back. Who came by it is shut out.
@@ -89,68 +93,80 @@ impl Usage {
         let parts = &self.0.parts;
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
-        let link = links::get(&mut tx, id).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let link = guest_links::get(&mut tx, id).await?;
         let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
         let link = link.ok_or(AuthError::NotFound)?;
-        if links::revoke(&mut tx, id, now).await? {
-            let about =
-                About { person: None, subject: &link.report_title, detail: &link.terms.label };
-            record(&mut tx, actor, Event::ReportUnshared, about, now).await?;
+        if guest_links::revoke(&mut tx, id, now).await? {
+            let about = ActivityDetails {
+                person: None,
+                subject: &link.report_title,
+                detail: &link.terms.label,
+            };
+            record(&mut tx, actor, ActivityEvent::ReportLinkRevoked, about, now).await?;
         }
         store::commit(tx).await?;
         Ok(())
     }
 
     /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
-    pub async fn visit_report(&self, token: &str, visitor: &Visitor) -> Result<Entered, Shut> {
+    pub async fn visit_report(
+        &self,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<ViewingSession, OpenGuestLinkError> {
         let parts = &self.0.parts;
         let now = parts.clock.now();
-        let found = links::find(&mut *parts.store.read().await?, &token::hash(token)).await?;
+        let found = guest_links::find(&mut *parts.store.read().await?, &token::hash(token)).await?;
         let Some(link) = found.filter(|link| !link.is_owner_off) else {
-            parts.auth.count_wrong_link(visitor)?;
-            return Err(Shut::Unknown);
+            parts.auth.limit_link_guess(visitor)?;
+            return Err(OpenGuestLinkError::Unknown);
         };
         if link.terms.revoked_at().is_some() {
-            return Err(Shut::Revoked);
+            return Err(OpenGuestLinkError::Revoked);
         }
         if !link.terms.is_open(now) {
-            return Err(Shut::Expired(link.terms.expires_at));
+            return Err(OpenGuestLinkError::Expired(link.terms.expires_at));
         }
-        parts.auth.count_opening(GuestLink::Report(link.id), visitor)?;
-        let make = || Token::generate().map_err(AuthError::from);
+        parts.auth.limit_link_opening(GuestLinkId::Report(link.id), visitor)?;
+        let make = || SecretToken::generate().map_err(AuthError::from);
         let (word, cookie) = (make()?, make()?);
-        let access = Access {
-            cookie_hash: cookie.hash().to_vec(),
+        let access = ReportAccess {
+            cookie_hash: cookie.hash_token().to_vec(),
             link_id: link.id,
             is_locked: link.terms.asks_passphrase(),
             expires_at: link.terms.expires_at,
         };
         let mut tx = parts.store.write().await?;
-        links::let_in(&mut tx, word.as_str(), &access, now).await?;
+        guest_links::add_access(&mut tx, word.as_str(), &access, now).await?;
         if !access.is_locked {
             self.count_report_visit(&mut tx, &link, visitor).await?;
         }
         store::commit(tx).await?;
         let word = word.as_str().to_owned();
-        Ok(Entered { word, cookie, seconds: link.terms.expires_at.since(now) })
+        Ok(ViewingSession {
+            path_token: word,
+            cookie,
+            lifetime_secs: link.terms.expires_at.since(now),
+        })
     }
 
     /// A guest is counted, and their coming is recorded.
     async fn count_report_visit(
         &self,
-        tx: &mut Connection,
-        link: &ReportLink,
+        tx: &mut DbConnection,
+        link: &ReportGuestLink,
         visitor: &Visitor,
     ) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now();
-        links::note_opened(tx, link.id, now).await?;
-        let about = About {
+        guest_links::count_opening(tx, link.id, now).await?;
+        let about = ActivityDetails {
             person: link.person_id.map(PersonId),
             subject: &link.report_title,
             detail: &link.terms.label,
         };
-        record(tx, &Actor::stranger("guest", visitor), Event::ReportVisited, about, now).await
+        record(tx, &Actor::anonymous("guest", visitor), ActivityEvent::ReportLinkOpened, about, now)
+            .await
     }
 
     /// Whether a browser with this word and cookie may look, now: decided anew for every request.
@@ -163,12 +179,12 @@ impl Usage {
         let hash = token::hash(cookie);
         let now = self.0.parts.clock.now();
         let mut db = self.0.parts.store.read().await?;
-        let access = links::access(&mut db, word).await?;
+        let access = guest_links::find_access(&mut db, word).await?;
         // Hashes of random words: how long it takes to compare them tells nothing.
         let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
         let access = access.ok_or(NoReport::Closed)?;
-        let link = links::get(&mut db, access.link_id).await?;
-        let link = link.filter(|link| link.works(now));
+        let link = guest_links::get(&mut db, access.link_id).await?;
+        let link = link.filter(|link| link.is_usable(now));
         let pass = ReportPass { link: link.ok_or(NoReport::Closed)?, word: word.to_owned() };
         if access.is_locked { Err(NoReport::Locked(Box::new(pass))) } else { Ok(pass) }
     }
@@ -181,12 +197,12 @@ impl Usage {
         visitor: &Visitor,
     ) -> Result<bool, AuthError> {
         let parts = &self.0.parts;
-        let link = GuestLink::Report(pass.link.id);
+        let link = GuestLinkId::Report(pass.link.id);
         let hash = &pass.link.terms.passphrase;
-        let is_right = parts.auth.check_passphrase(link, hash, passphrase, visitor).await?;
+        let is_right = parts.auth.verify_passphrase(link, hash, passphrase, visitor).await?;
         if is_right {
             let mut tx = parts.store.write().await?;
-            links::unlock(&mut tx, &pass.word).await?;
+            guest_links::unlock(&mut tx, &pass.word).await?;
             self.count_report_visit(&mut tx, &pass.link, visitor).await?;
             store::commit(tx).await?;
         }

@@ -2,7 +2,7 @@
 
 use super::shares::{percent, ratio_at, times};
 use crate::clock::{Day, UnixTime};
-use crate::store::share_points::SharePoint;
+use crate::store::fair_share_history::FairSharePoint;
 
 /// Size of the drawing.
 pub const WIDTH: f64 = 640.0;
@@ -46,7 +46,7 @@ pub struct ShareLine {
 }
 
 /// Draws points; none if there are fewer than two.
-pub fn draw(points: &[SharePoint]) -> Option<ShareLine> {
+pub fn draw(points: &[FairSharePoint]) -> Option<ShareLine> {
     let step = points.len().div_ceil(MOST_POINTS).max(1);
     let known: Vec<(UnixTime, f64)> = points
         .iter()
@@ -87,7 +87,7 @@ pub fn draw(points: &[SharePoint]) -> Option<ShareLine> {
     };
     let marks = MARKS.iter().filter(fits).map(|(ratio, words, _)| (y(*ratio), *words)).collect();
     let words = |ratio: f64| if ratio > 1.0 { times(ratio) } else { percent(ratio) };
-    let days = (Day::of(first.0).short(), Day::of(last.0).short());
+    let days = (Day::from_time(first.0).short(), Day::from_time(last.0).short());
     let label = format!(
         "Used against the share from {} to {}: from {} to {} of the share; lowest {}, highest {}",
         days.0,
@@ -115,8 +115,8 @@ mod tests {
 
     use super::*;
 
-    fn point(day: i64, used: f64) -> SharePoint {
-        SharePoint { at: UnixTime(1_790_000_000 + day * 86_400), share: 0.2, used }
+    fn point(day: i64, used: f64) -> FairSharePoint {
+        FairSharePoint { at: UnixTime(1_790_000_000 + day * 86_400), share: 0.2, used }
     }
 
     #[test]
@@ -142,9 +142,9 @@ mod tests {
         fn any_points_lie_inside(
             points in proptest::collection::vec((0_i64..400, proptest::num::f64::ANY, proptest::num::f64::ANY), 0..400),
         ) {
-            let mut points: Vec<SharePoint> = points
+            let mut points: Vec<FairSharePoint> = points
                 .into_iter()
-                .map(|(day, share, used)| SharePoint { share, used, ..point(day, 0.0) })
+                .map(|(day, share, used)| FairSharePoint { share, used, ..point(day, 0.0) })
                 .collect();
             points.sort_by_key(|one| one.at);
             if let Some(line) = draw(&points) {

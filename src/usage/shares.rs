@@ -2,8 +2,8 @@
 
 use crate::clock::{Day, UnixTime};
 use crate::explain::shares::{self as words, Shares};
-use crate::slurm::shares::Share;
-use crate::store::share_points::SharePoint;
+use crate::slurm::fair_share::SshareRow;
+use crate::store::fair_share_history::FairSharePoint;
 
 /// Beyond this many times its share nothing more is told apart.
 const MOST: f64 = 1000.0;
@@ -13,7 +13,7 @@ const FARTHEST_DAYS: f64 = 365.0;
 const NEAR: f64 = 1.1;
 
 /// What an account used, as a multiple of its share: 1 is exactly that. None if the cluster does not tell.
-pub fn ratio(share: &Share) -> Option<f64> {
+pub fn ratio(share: &SshareRow) -> Option<f64> {
     let good = |ratio: &f64| ratio.is_finite() && *ratio >= 0.0;
     // An account that was never used tells a senseless level close to 0 for a while.
     if share.effective_usage.is_some_and(|used| used <= 0.0) {
@@ -80,7 +80,7 @@ pub fn level_again(ratio: f64, half_life: Option<u32>, now: UnixTime) -> Option<
     if !(days > 0.0 && days <= FARTHEST_DAYS) {
         return None;
     }
-    Some(Day::of(now).plus(whole(days.ceil())))
+    Some(Day::from_time(now).plus(whole(days.ceil())))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounded before")]
@@ -108,16 +108,16 @@ pub fn percent(part: f64) -> String {
 }
 
 /// The ratio of a point; none if no share is meant for the account.
-pub fn ratio_at(point: &SharePoint) -> Option<f64> {
+pub fn ratio_at(point: &FairSharePoint) -> Option<f64> {
     let ratio = point.used / point.share;
     (ratio.is_finite() && ratio >= 0.0).then(|| ratio.min(MOST))
 }
 
 /// The last point of each day, the newest first: for a table.
-pub fn by_day(points: &[SharePoint]) -> Vec<(Day, SharePoint)> {
-    let mut days: Vec<(Day, SharePoint)> = Vec::new();
+pub fn by_day(points: &[FairSharePoint]) -> Vec<(Day, FairSharePoint)> {
+    let mut days: Vec<(Day, FairSharePoint)> = Vec::new();
     for point in points.iter().rev() {
-        let day = Day::of(point.at);
+        let day = Day::from_time(point.at);
         if days.last().is_none_or(|(known, _)| *known != day) {
             days.push((day, *point));
         }
@@ -133,8 +133,13 @@ mod tests {
 
     const NOW: UnixTime = UnixTime(1_794_820_320);
 
-    fn share(norm: Option<f64>, used: Option<f64>, level: Option<f64>) -> Share {
-        Share { norm_shares: norm, effective_usage: used, level_fs: level, ..Share::default() }
+    fn share(norm: Option<f64>, used: Option<f64>, level: Option<f64>) -> SshareRow {
+        SshareRow {
+            norm_shares: norm,
+            effective_usage: used,
+            level_fs: level,
+            ..SshareRow::default()
+        }
     }
 
     #[test]
@@ -170,13 +175,13 @@ mod tests {
 
     #[test]
     fn one_row_a_day() {
-        let at = |hours: i64| SharePoint { at: NOW.plus(hours * 3600), share: 0.5, used: 0.25 };
+        let at = |hours: i64| FairSharePoint { at: NOW.plus(hours * 3600), share: 0.5, used: 0.25 };
         let rows = by_day(&[at(-30), at(-24), at(-6), at(0)]);
         assert_eq!(rows.len(), 2, "{rows:?}");
         assert_eq!(rows[1].1.at, NOW.plus(-24 * 3600), "the last of its day");
         assert_eq!(rows[0].1.at, NOW);
         assert_eq!(ratio_at(&at(0)), Some(0.5));
-        assert_eq!(ratio_at(&SharePoint { share: 0.0, ..at(0) }), None);
+        assert_eq!(ratio_at(&FairSharePoint { share: 0.0, ..at(0) }), None);
     }
 
     proptest! {

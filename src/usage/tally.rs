@@ -7,8 +7,8 @@ use super::sums::{Outcome, Sums};
 use super::units::SiteUnit;
 use crate::clock::UnixTime;
 use crate::sites::Site;
-use crate::slurm::accounting::spent::Spent;
-use crate::slurm::usage::Usage;
+use crate::slurm::accounting::account_runs::AccountedRun;
+use crate::slurm::job_usage::JobUsage;
 
 /// Shorter runs are measured too rarely to be judged.
 const SHORTEST_S: u64 = 60;
@@ -87,7 +87,7 @@ pub struct Line {
 }
 
 /// Counts the runs of one account in a window.
-pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> Sheet {
+pub fn tally(runs: &[&AccountedRun], window: Window, names: &Names, site: &Site) -> Sheet {
     let unit = SiteUnit::of(site);
     let mut rolls: HashMap<(String, String), Sums> = HashMap::new();
     let mut kinds_of: HashMap<String, usize> = HashMap::new();
@@ -131,12 +131,12 @@ pub fn tally(runs: &[&Spent], window: Window, names: &Names, site: &Site) -> She
 }
 
 /// Whether a run ended within a window.
-fn ends_in(run: &Spent, window: Window) -> bool {
+fn ends_in(run: &AccountedRun, window: Window) -> bool {
     run.state.is_over() && run.end.is_some_and(|end| end >= window.from && end < window.until)
 }
 
 /// Seconds of a run within a window. One that runs still is counted to the window's end, which is not in the future.
-fn seconds_in(run: &Spent, window: Window) -> u64 {
+fn seconds_in(run: &AccountedRun, window: Window) -> u64 {
     let Some(start) = run.start else { return 0 };
     let end = match run.end {
         Some(end) => end,
@@ -155,7 +155,7 @@ fn seconds_in(run: &Spent, window: Window) -> u64 {
     }
 }
 
-fn add_time(sums: &mut Sums, run: &Spent, seconds: u64, rate: u64) {
+fn add_time(sums: &mut Sums, run: &AccountedRun, seconds: u64, rate: u64) {
     sums.core_s += seconds * u64::from(run.cores);
     sums.site_ms += seconds.saturating_mul(rate);
     for gpus in &run.gpus {
@@ -166,7 +166,7 @@ fn add_time(sums: &mut Sums, run: &Spent, seconds: u64, rate: u64) {
 }
 
 /// Its end: how, after what wait, and what it used of what it held.
-fn add_end(sums: &mut Sums, run: &Spent, whole_node: bool) {
+fn add_end(sums: &mut Sums, run: &AccountedRun, whole_node: bool) {
     let outcome = Outcome::of(run.state);
     sums.jobs += 1;
     match outcome {
@@ -225,29 +225,29 @@ pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
 }
 
 /// The most memory that all its tasks together can have held.
-fn held_mb(usage: &Usage) -> Option<u64> {
+fn held_mb(usage: &JobUsage) -> Option<u64> {
     usage.max_rss_mb.filter(|mb| *mb > 0).map(|mb| mb * u64::from(usage.tasks.max(1)))
 }
 
-fn elapsed(run: &Spent) -> u64 {
+fn elapsed(run: &AccountedRun) -> u64 {
     let whole =
         run.start.zip(run.end).and_then(|(start, end)| u64::try_from(end.since(start)).ok());
     whole.unwrap_or(run.usage.elapsed_s).saturating_sub(run.suspended_s)
 }
 
-fn wait(run: &Spent) -> u64 {
+fn wait(run: &AccountedRun) -> u64 {
     let wait = run.start.zip(run.eligible).map(|(start, eligible)| start.since(eligible));
     wait.and_then(|wait| u64::try_from(wait).ok()).unwrap_or(0)
 }
 
 /// Where jobs get whole nodes, asking for less would free nothing.
-fn is_whole(run: &Spent, site: &Site) -> bool {
+fn is_whole(run: &AccountedRun, site: &Site) -> bool {
     let of_type =
         |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
     site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
 }
 
-fn line(run: &Spent, user: String, kind: String, seconds: u64, window: Window) -> Line {
+fn line(run: &AccountedRun, user: String, kind: String, seconds: u64, window: Window) -> Line {
     // A run that has begun is over, or was until the window's end.
     let start = run.start.or(run.end).unwrap_or(window.from);
     let so_far = |start: UnixTime| u64::try_from(window.until.since(start)).unwrap_or(0);
@@ -259,7 +259,7 @@ fn line(run: &Spent, user: String, kind: String, seconds: u64, window: Window) -
     let gpus =
         gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
     Line {
-        raw: run.raw,
+        raw: run.raw_id,
         start,
         number: run.number,
         task: run.task,

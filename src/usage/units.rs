@@ -2,7 +2,7 @@
 
 use crate::explain::cost::reference_units;
 use crate::sites::Site;
-use crate::slurm::accounting::spent::Spent;
+use crate::slurm::accounting::account_runs::AccountedRun;
 
 /// Hours in a year, as the centres count them.
 pub const HOURS_OF_YEAR: f64 = 8760.0;
@@ -125,11 +125,11 @@ impl SiteUnit {
     }
 
     /// Thousandths of a unit for a second of a job.
-    pub fn rate(self, site: &Site, run: &Spent) -> u64 {
+    pub fn rate(self, site: &Site, run: &AccountedRun) -> u64 {
         match self {
             Self::Billing => run.billing.saturating_mul(1000),
             Self::ReferenceGpus => {
-                let of_model = |gpus: &crate::slurm::gres::Gpus| {
+                let of_model = |gpus: &crate::slurm::gres::GpuCount| {
                     let model = gpus.model.as_deref().unwrap_or_default();
                     let count = u64::from(gpus.count);
                     reference_units(site, model, count, u64::from(run.cores), run.memory_mb)
@@ -149,7 +149,7 @@ fn thousandths(units: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slurm::gres::Gpus;
+    use crate::slurm::gres::GpuCount;
 
     #[test]
     fn words_come_back() {
@@ -168,19 +168,19 @@ mod tests {
             crate::sites::presets().iter().find(|site| site.name.as_str() == name).unwrap().clone()
         };
         let (fir, saga, demo) = (site("fir"), site("saga"), site("demo"));
-        let run = Spent {
+        let run = AccountedRun {
             cores: 12,
             memory_mb: 1024,
             billing: 40,
-            gpus: vec![Gpus { model: Some("h100".into()), count: 1 }],
-            ..Spent::default()
+            gpus: vec![GpuCount { model: Some("h100".into()), count: 1 }],
+            ..AccountedRun::default()
         };
         assert_eq!(SiteUnit::of(&demo), None);
         assert_eq!(SiteUnit::of(&saga).unwrap().rate(&saga, &run), 40_000);
         assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &run), 12_200);
-        let greedy = Spent { cores: 24, ..run.clone() };
+        let greedy = AccountedRun { cores: 24, ..run.clone() };
         assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &greedy), 24_400, "cores of two GPUs");
-        let unknown = Spent { gpus: vec![Gpus { model: None, count: 1 }], ..run };
+        let unknown = AccountedRun { gpus: vec![GpuCount { model: None, count: 1 }], ..run };
         assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &unknown), 0, "not made up");
     }
 }

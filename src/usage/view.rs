@@ -9,16 +9,16 @@ use super::due;
 use super::forecast::{Forecast, WEEKS, forecast};
 use super::ledger::Ledger;
 use super::units::{Measure, SiteUnit, Unit};
-use crate::auth::{Action, Viewer};
+use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
-use crate::cluster::{Known, Learnt};
-use crate::domain::{ClusterId, GroupId, LineRole, PersonId};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::{ClusterId, ConnectionRole, GroupId, PersonId};
 use crate::sites::Site;
-use crate::slurm::accounting::spent::can_be_asked;
+use crate::slurm::accounting::account_runs::is_account_name;
 use crate::store::allocations::Allocation;
-use crate::store::lines::LineKey;
-use crate::store::usage::Book;
-use crate::store::{self, Connection, StoreError};
+use crate::store::connections::ConnectionKey;
+use crate::store::usage::UsageSource;
+use crate::store::{self, DbConnection, StoreError};
 
 /// That someone looks is written down at most this often.
 const NOTE_EVERY: Duration = Duration::from_mins(5);
@@ -123,13 +123,13 @@ pub struct Facts {
     /// What the cluster is like.
     pub site: Arc<Site>,
     /// What the viewer's connection learnt there.
-    pub learnt: Arc<Learnt>,
+    pub learnt: Arc<DiscoveredFacts>,
     /// The name under which the viewer connected there; none if they never did.
     pub own_user: Option<String>,
     /// Whether the viewer leads any of the groups that share the account: then names are kept for them.
     pub wants_names: bool,
     /// The books, by Slurm's names.
-    pub books: Vec<Book>,
+    pub books: Vec<UsageSource>,
 }
 
 impl Facts {
@@ -168,7 +168,7 @@ impl Usage {
         let key = (viewer.id, group);
         self.0
             .grounds
-            .get(store, &key, async || {
+            .get_or_load(store, &key, async || {
                 let mut db = store.read().await?;
                 ground(&mut db, viewer.id, group).await
             })
@@ -181,7 +181,7 @@ impl Usage {
         group: GroupId,
         ground: &Ground,
     ) -> Result<View, StoreError> {
-        let (now, depth) = (self.0.parts.clock.now(), self.0.parts.pace.days);
+        let (now, depth) = (self.0.parts.clock.now(), self.0.parts.pace.history_days);
         let mut accounts = Vec::new();
         for facts in &ground.facts {
             let mut ledgers = Vec::new();
@@ -194,7 +194,7 @@ impl Usage {
             let read_at =
                 |ledger: &Arc<Ledger>| ledger.pages.values().map(|page| page.read_at).max();
             accounts.push(AccountView {
-                is_connected: self.0.parts.lines.line(reader.line()).is_ok(),
+                is_connected: self.0.parts.lines.connection(reader.line()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
                 problem: facts
@@ -210,7 +210,7 @@ impl Usage {
         }
         Ok(View {
             group,
-            leads: viewer.may(Action::SeePeoplesUsage(group)).is_ok(),
+            leads: viewer.may(Permission::SeePeoplesUsage(group)).is_ok(),
             me: viewer.id,
             accounts,
             people: ground.people.clone(),
@@ -241,7 +241,7 @@ impl Usage {
         for facts in ground.facts.iter().filter(|facts| facts.own_user.is_some()) {
             let (cluster, names) = (facts.cluster, facts.wants_names);
             for account in &facts.slurm_names {
-                store::usage::want(&mut tx, viewer.id, cluster, account, names, now).await?;
+                store::usage::open_source(&mut tx, viewer.id, cluster, account, names, now).await?;
             }
         }
         store::commit(tx).await?;
@@ -254,39 +254,39 @@ impl Usage {
 
 /// The accounts of groups that someone leads.
 async fn leads(
-    db: &mut Connection,
+    db: &mut DbConnection,
     person: PersonId,
 ) -> Result<Vec<(ClusterId, String)>, StoreError> {
-    let all = store::allocations::accounts_of_person(db, person).await?;
+    let all = store::allocations::list_accounts_for_person(db, person).await?;
     let led = all.into_iter().filter(|(_, leads)| *leads);
     Ok(led.map(|(one, _)| (one.cluster_id, one.account)).collect())
 }
 
 async fn ground(
-    db: &mut Connection,
+    db: &mut DbConnection,
     viewer: PersonId,
     group: GroupId,
 ) -> Result<Ground, StoreError> {
     let led = leads(db, viewer).await?;
     let mut facts = Vec::new();
-    let mut sites: HashMap<ClusterId, (Known, Arc<Site>)> = HashMap::new();
-    for one in store::allocations::accounts(db, group).await? {
+    let mut sites: HashMap<ClusterId, (ClusterProfile, Arc<Site>)> = HashMap::new();
+    for one in store::allocations::list_accounts(db, group).await? {
         let cluster = one.cluster_id;
         if let std::collections::hash_map::Entry::Vacant(place) = sites.entry(cluster) {
             let Some(row) = store::clusters::get(db, cluster).await? else { continue };
-            let known = Known::of(db, row).await?;
+            let known = ClusterProfile::load(db, row).await?;
             let site = Arc::new(known.site.clone());
             place.insert((known, site));
         }
         let Some((known, site)) = sites.get(&cluster) else { continue };
-        let key = LineKey { person: viewer, cluster, role: LineRole::Login };
-        let line = store::lines::get(db, key).await?;
-        let learnt: Learnt = line
+        let key = ConnectionKey { person: viewer, cluster, role: ConnectionRole::Login };
+        let line = store::connections::get(db, key).await?;
+        let learnt: DiscoveredFacts = line
             .as_ref()
             .and_then(|line| serde_json::from_str(&line.learnt).ok())
             .unwrap_or_default();
         let slurm_names = slurm_names(&learnt, &one.account);
-        let books = store::usage::books(db, viewer, cluster).await?;
+        let books = store::usage::list_sources(db, viewer, cluster).await?;
         facts.push(Arc::new(Facts {
             cluster,
             slug: known.row.slug.clone(),
@@ -306,27 +306,27 @@ async fn ground(
 }
 
 /// What Slurm has behind an account. One that the viewer cannot use themselves goes by its own name.
-fn slurm_names(learnt: &Learnt, account: &str) -> Vec<String> {
+fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
     let known = learnt.accounts.iter().find(|one| one.name == account);
     let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
     let names = names.unwrap_or_else(|| vec![account.to_owned()]);
-    names.into_iter().filter(|name| can_be_asked(name)).collect()
+    names.into_iter().filter(|name| is_account_name(name)).collect()
 }
 
 /// Who is who on the clusters. A name counts once its owner has connected under it: anyone can type any name, and what a
 /// shell over there says of itself is its owner's to change.
 async fn people(
-    db: &mut Connection,
+    db: &mut DbConnection,
     group: GroupId,
-    clusters: &HashMap<ClusterId, (Known, Arc<Site>)>,
+    clusters: &HashMap<ClusterId, (ClusterProfile, Arc<Site>)>,
 ) -> Result<HashMap<(ClusterId, String), Person>, StoreError> {
     let mut people = HashMap::new();
-    for member in store::groups::members(db, group).await? {
-        for line in store::lines::of_person(db, member.person_id).await? {
+    for member in store::groups::list_members(db, group).await? {
+        for line in store::connections::list_for_person(db, member.person_id).await? {
             if !clusters.contains_key(&line.cluster_id) {
                 continue;
             }
-            let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
             if learnt.user.is_none() {
                 continue;
             }

@@ -60,7 +60,7 @@ impl KeychainLayer {
 
     /// `version | nonce | ciphertext`; the version and the place are authenticated.
     fn seal(self, secret: &[u8], place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
-        let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
+        let nonce: [u8; NONCE_LEN] = entropy::random_bytes()?;
         let sealed = self
             .cipher(secret)
             .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &associated_data(place) })
@@ -94,7 +94,7 @@ struct SecretKeyBytes(Zeroizing<[u8; KEY_LEN]>);
 
 impl SecretKeyBytes {
     fn random() -> Result<Self, VaultError> {
-        Ok(Self(Zeroizing::new(entropy::bytes()?)))
+        Ok(Self(Zeroizing::new(entropy::random_bytes()?)))
     }
 
     fn from_opened(bytes: &[u8]) -> Result<Self, VaultError> {

@@ -27,7 +27,7 @@ pub enum MasterKeyError {
 impl MasterKey {
     /// A new random key.
     pub fn generate() -> std::io::Result<Self> {
-        Ok(Self(Zeroizing::new(entropy::bytes()?)))
+        Ok(Self(Zeroizing::new(entropy::random_bytes()?)))
     }
 
     /// Reads 64 hexadecimal digits; white space around them is allowed.

@@ -111,7 +111,7 @@ impl Vault {
         place: &str,
         plain: &[u8],
     ) -> Result<Vec<u8>, VaultError> {
-        let nonce: [u8; NONCE_LEN] = entropy::bytes()?;
+        let nonce: [u8; NONCE_LEN] = entropy::random_bytes()?;
         let sealed = self
             .cipher(purpose)
             .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: place.as_bytes() })

@@ -13,9 +13,9 @@ use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, Section, show_with};
 use super::setup::problems_of;
 use super::sign_in;
-use crate::auth::password::PasswordProblem;
-use crate::auth::{Action, AuthError};
-use crate::domain::Label;
+use crate::auth::password::PasswordError;
+use crate::auth::{AuthError, Permission};
+use crate::domain::DisplayName;
 
 /// How the name reads.
 #[derive(Deserialize)]
@@ -65,15 +65,15 @@ fn account(context: &Context, me: &Me, state: State) -> Answer {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     account(&context, &me, State::default())
 }
 
 /// Changes how the name reads.
 pub async fn post_name(context: Context, me: Me, Form(form): Form<NameForm>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let mut problems = Problems::default();
-    let Some(name) = problems.parse::<Label>("display_name", &form.display_name) else {
+    let Some(name) = problems.parse::<DisplayName>("display_name", &form.display_name) else {
         let display_name = Some(shown_again(&form.display_name));
         return account(
             &context,
@@ -87,7 +87,7 @@ pub async fn post_name(context: Context, me: Me, Form(form): Form<NameForm>) -> 
 
 /// Changes the password; other devices are signed out.
 pub async fn post_password(mut context: Context, me: Me, Form(form): Form<PasswordForm>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context
             .app
@@ -102,7 +102,7 @@ pub async fn post_password(mut context: Context, me: Me, Form(form): Form<Passwo
             Err(error) => confirmation_problems(error, "current")?,
         }
     } else {
-        Problems::one("again", PasswordProblem::Differ)
+        Problems::one("again", PasswordError::Differ)
     };
     account(&context, &me, State { password_problems: problems, ..State::default() })
 }

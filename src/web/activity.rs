@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::extract::{Context, Me, Query};
 use super::page::{Page, Section, show};
 use super::{Answer, csv};
-use crate::auth::activity::{About, record};
-use crate::auth::{Action, Event};
+use crate::auth::activity::{ActivityDetails, record};
+use crate::auth::{ActivityEvent, Permission};
 use crate::clock::UnixTime;
-use crate::store::activity::{self, Entry, Filter};
+use crate::store::activity::{self, ActivityEntry, ActivityFilter};
 use crate::store::{self};
 
 /// Entries on a page.
@@ -27,11 +27,11 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn filter(&self, limit: i64) -> Filter {
+    fn filter(&self, limit: i64) -> ActivityFilter {
         let some = |text: &str| {
             Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty())
         };
-        Filter {
+        ActivityFilter {
             about: None,
             action: some(&self.action),
             text: some(&self.text),
@@ -64,9 +64,9 @@ struct Row {
     address: String,
 }
 
-impl From<Entry> for Row {
-    fn from(entry: Entry) -> Self {
-        let sentence = Event::from_word(&entry.action)
+impl From<ActivityEntry> for Row {
+    fn from(entry: ActivityEntry) -> Self {
+        let sentence = ActivityEvent::parse(&entry.action)
             .map_or(entry.action, |event| event.sentence().to_owned());
         Self {
             at: entry.at,
@@ -95,7 +95,7 @@ struct OwnPage {
 struct AllPage {
     page: Page,
     rows: Vec<Row>,
-    events: &'static [Event],
+    events: &'static [ActivityEvent],
     choice: Choice,
     export: String,
     older: String,
@@ -105,11 +105,12 @@ struct AllPage {
 /// One page of entries, and where the next begins.
 async fn read(
     context: &Context,
-    filter: Filter,
+    filter: ActivityFilter,
 ) -> Result<(Vec<Row>, Option<i64>), crate::error::AppError> {
     let limit = filter.limit;
     let mut db = context.app.store.read().await?;
-    let mut entries = activity::list(&mut db, &Filter { limit: limit + 1, ..filter }).await?;
+    let mut entries =
+        activity::list(&mut db, &ActivityFilter { limit: limit + 1, ..filter }).await?;
     let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
     entries.truncate(usize::try_from(limit).unwrap_or_default());
     let last = entries.last().map(|entry| entry.id).filter(|_| more);
@@ -118,9 +119,13 @@ async fn read(
 
 /// What I did, and what was done to my account.
 pub async fn own(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
-    let filter =
-        Filter { about: Some(me.0.person.id), action: None, text: None, ..choice.filter(PER_PAGE) };
+    me.may(Permission::UseOwnAccount)?;
+    let filter = ActivityFilter {
+        about: Some(me.0.person.id),
+        action: None,
+        text: None,
+        ..choice.filter(PER_PAGE)
+    };
     let (rows, next) = read(&context, filter).await?;
     show(&OwnPage {
         page: Page::for_person(&context, &me.0, "Activity", Section::Account),
@@ -133,12 +138,12 @@ pub async fn own(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
 
 /// What anyone did.
 pub async fn all(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
-    me.may(Action::SeeAllActivity)?;
+    me.may(Permission::SeeAllActivity)?;
     let (rows, next) = read(&context, choice.filter(PER_PAGE)).await?;
     show(&AllPage {
         page: Page::for_person(&context, &me.0, "Activity", Section::Activity),
         rows,
-        events: Event::ALL,
+        events: ActivityEvent::ALL,
         export: format!("/activity.csv?{}", choice.query(None)),
         older: next
             .map_or_else(String::new, |before| format!("/activity?{}", choice.query(Some(before)))),
@@ -151,13 +156,14 @@ pub async fn all(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
 
 /// The chosen entries as a table for other programs.
 pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
-    me.may(Action::SeeAllActivity)?;
+    me.may(Permission::SeeAllActivity)?;
     let app = &context.app;
     let entries = activity::list(&mut *app.store.read().await?, &choice.filter(EXPORT_MAX)).await?;
     let mut tx = app.store.write().await?;
     let detail = format!("{} entries", entries.len());
-    let about = About { detail: &detail, ..About::default() };
-    record(&mut tx, &me.actor(&context), Event::ActivityExported, about, app.clock.now()).await?;
+    let about = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
+    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, about, app.clock.now())
+        .await?;
     store::commit(tx).await?;
     let mut text = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {

@@ -17,9 +17,9 @@ use axum_extra::extract::cookie::{Cookie, SameSite};
 use super::assets;
 use super::cookies::Sent;
 use crate::app::{App, AppState};
-use crate::auth::shares::Entered;
+use crate::auth::guest_links::ViewingSession;
 use crate::boards::{NoEntry, Pass};
-use crate::probe::BOARDS_MARK;
+use crate::probe::DASHBOARD_ORIGIN_HEADER;
 
 /// Largest form of our own pages here: a passphrase.
 const BODY_MAX: usize = 4 * 1024;
@@ -48,7 +48,10 @@ pub fn routes() -> Router<AppState> {
 async fn nothing_here(State(_): State<AppState>) -> Response {
     (
         StatusCode::NOT_FOUND,
-        [(header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"), (BOARDS_MARK, "1")],
+        [
+            (header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"),
+            (DASHBOARD_ORIGIN_HEADER, "1"),
+        ],
         "There is no dashboard at this address. Open dashboards from the portal.\n",
     )
         .into_response()
@@ -74,7 +77,7 @@ async fn check(app: &App, word: &str, headers: &HeaderMap) -> Result<Pass, NoEnt
     if !is_word(word) {
         return Err(NoEntry::Closed);
     }
-    app.boards.check(word, Sent::of(headers).named(Thing::Dashboard.cookie_name(app))).await
+    app.dashboards.check(word, Sent::of(headers).named(Thing::Dashboard.cookie_name(app))).await
 }
 
 /// What is shown to guests here. Each has cookies and addresses of its own, so that none opens the other.
@@ -112,12 +115,12 @@ impl Thing {
 }
 
 /// The cookie of a browser that was let in: for its place only.
-fn cookie(app: &App, thing: Thing, entered: &Entered) -> Cookie<'static> {
+fn cookie(app: &App, thing: Thing, entered: &ViewingSession) -> Cookie<'static> {
     Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
-        .path(format!("{}/", thing.base(&entered.word)))
+        .path(format!("{}/", thing.base(&entered.path_token)))
         .http_only(true)
         .secure(app.config.boards.public_url.is_https())
         .same_site(SameSite::Lax)
-        .max_age(time::Duration::seconds(entered.seconds))
+        .max_age(time::Duration::seconds(entered.lifetime_secs))
         .build()
 }

@@ -6,7 +6,7 @@ use super::extract::{Context, Me, Path};
 use super::flash::{self, Flash};
 use super::page::{Page, Section, show};
 use super::{Answer, sign_in};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::SessionId;
 use crate::store;
@@ -29,9 +29,9 @@ struct Device {
 
 /// The list.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let mut db = context.app.store.read().await?;
-    let devices = store::sessions::of_person(&mut db, me.0.person.id)
+    let devices = store::sessions::list_for_person(&mut db, me.0.person.id)
         .await?
         .into_iter()
         .map(|device| Device {
@@ -51,8 +51,8 @@ pub async fn get(context: Context, me: Me) -> Answer {
 
 /// Signs one device out.
 pub async fn end(context: Context, me: Me, Path(device): Path<SessionId>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
-    context.app.auth.end_device(&me.0, device, &context.visitor).await?;
+    me.may(Permission::UseOwnAccount)?;
+    context.app.auth.sign_out_device(&me.0, device, &context.visitor).await?;
     if device == me.0.session {
         return Ok(sign_in::leave(context, Flash::SignedOut));
     }
@@ -61,7 +61,7 @@ pub async fn end(context: Context, me: Me, Path(device): Path<SessionId>) -> Ans
 
 /// Signs every device out, this one included.
 pub async fn end_all(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     context.app.auth.sign_out_everywhere(&me.0, &context.visitor).await?;
     Ok(sign_in::leave(context, Flash::SignedOutEverywhere))
 }

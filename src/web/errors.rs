@@ -10,7 +10,7 @@ use super::page::{Bell, Page, Section};
 use super::sign_in;
 use super::theme::Theme;
 use crate::app::App;
-use crate::auth::links::LinkProblem;
+use crate::auth::one_time_links::OneTimeLinkError;
 use crate::error::AppError;
 
 /// The header that names a request in the log and on error pages.
@@ -71,8 +71,10 @@ const fn status(error: &AppError) -> StatusCode {
         AppError::BadRequest(_) => StatusCode::BAD_REQUEST,
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
-        AppError::Link(_) => StatusCode::GONE,
-        AppError::LastAdmin | AppError::Locked | AppError::Recipe(_) => StatusCode::CONFLICT,
+        AppError::OneTimeLink(_) => StatusCode::GONE,
+        AppError::LastAdmin | AppError::KeychainLocked | AppError::BrokenRecipe(_) => {
+            StatusCode::CONFLICT
+        }
         AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -107,12 +109,12 @@ fn words(error: &AppError) -> Words {
             "One of the fields holds far more than it is meant for. Shorten it and try again. Nothing was changed.".into(),
         ),
         AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", wait(*seconds))),
-        AppError::Link(problem) => link_words(*problem),
-        AppError::Locked => (
+        AppError::OneTimeLink(problem) => link_words(*problem),
+        AppError::KeychainLocked => (
             "Your key is locked",
             "Your SSH key opens with your password when you sign in, and this browser signed in before that was possible. Sign out, sign in again and try once more. Nothing was changed.".into(),
         ),
-        AppError::Recipe(problem) => (
+        AppError::BrokenRecipe(problem) => (
             "This recipe cannot be used as it is",
             format!("{problem} It worked when it was saved; a part that it is made of has changed or is gone since. Whoever made it can mend it under Recipes. Jobs that ran with it are not affected."),
         ),
@@ -136,21 +138,21 @@ fn words(error: &AppError) -> Words {
     Words { title, text }
 }
 
-fn link_words(problem: LinkProblem) -> (&'static str, String) {
+fn link_words(problem: OneTimeLinkError) -> (&'static str, String) {
     let (title, text) = match problem {
-        LinkProblem::Unknown => (
+        OneTimeLinkError::Unknown => (
             "This link does not work",
             "It may be cut off or mistyped. Open it again from the message you got, or ask for a new one.",
         ),
-        LinkProblem::Used => (
+        OneTimeLinkError::Used => (
             "This link was used before",
             "Each link works once. If it was you, simply sign in. If not, tell the person who sent it to you.",
         ),
-        LinkProblem::Revoked => (
+        OneTimeLinkError::Revoked => (
             "This link was taken back",
             "The person who made it has withdrawn it, or a newer one took its place. Ask them for a new one.",
         ),
-        LinkProblem::Expired => {
+        OneTimeLinkError::Expired => {
             ("This link is too old", "Its time is over. Ask the person who sent it for a new one.")
         }
     };
@@ -226,9 +228,9 @@ pub async fn render(app: &App, asker: &Asker, answer: Response) -> Response {
         let mut page = Page::for_anyone(asker.theme, asker.flash, title);
         // Whoever is signed in keeps the way around the portal; a database that fails must not fail this page too.
         let cookie = asker.sent.get(app, Kind::Session).unwrap_or_default();
-        if let Ok(Some(me)) = app.auth.peek(cookie).await {
+        if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
             page = page.with_person(&me, Section::Elsewhere);
-            page.bell = Bell::of(app.bell.known(me.person.id));
+            page.bell = Bell::of(app.notifications.known(me.person.id));
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()

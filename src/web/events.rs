@@ -17,14 +17,14 @@ use super::cookies::Kind;
 use super::extract::{Context, Me};
 use super::streams::OpenStream;
 use crate::app::AppState;
-use crate::auth::sessions::SignedIn;
-use crate::auth::{Action, Ended};
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::{Permission, SessionsEnded};
 use crate::boards::whose;
-use crate::domain::{BoardId, PersonId};
+use crate::domain::{DashboardId, PersonId};
 use crate::jobs::QueueKey;
 use crate::jobs::submissions::Change;
 use crate::store;
-use crate::store::lines::LineKey;
+use crate::store::connections::ConnectionKey;
 use crate::usage::Reader;
 
 /// How often a stream asks whether its session still holds: time limits and the command line end sessions
@@ -35,12 +35,12 @@ const ASK_EVERY: Duration = Duration::from_secs(20);
 pub async fn get(context: Context) -> Answer {
     let app = &context.app;
     let cookie = context.cookie(Kind::Session).unwrap_or_default().to_owned();
-    let Some(me) = app.auth.peek(&cookie).await?.map(Me) else {
+    let Some(me) = app.auth.peek_session(&cookie).await?.map(Me) else {
         // A redirect would lead the browser to read a page as a stream.
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
-    me.may(Action::UseOwnAccount)?;
-    let Some(place) = app.streams.open(me.0.person.id) else {
+    me.may(Permission::UseOwnAccount)?;
+    let Some(place) = app.event_streams.open(me.0.person.id) else {
         return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
     };
     let mut response = Sse::new(until_signed_out(app.clone(), me, cookie, place))
@@ -55,11 +55,11 @@ pub async fn get(context: Context) -> Answer {
 
 /// What a stream listens to.
 struct Ears {
-    ended: Receiver<Ended>,
-    lines: Receiver<LineKey>,
+    ended: Receiver<SessionsEnded>,
+    lines: Receiver<ConnectionKey>,
     queues: Receiver<QueueKey>,
     submissions: Receiver<Change>,
-    boards: Receiver<BoardId>,
+    boards: Receiver<DashboardId>,
     usage: Receiver<Reader>,
     bell: Receiver<PersonId>,
 }
@@ -81,17 +81,17 @@ enum Heard {
 impl Ears {
     fn new(app: &AppState) -> Self {
         Self {
-            ended: app.auth.watch_ended(),
-            lines: app.lines.watch(),
-            queues: app.queues.watch(),
+            ended: app.auth.subscribe_sessions_ended(),
+            lines: app.connections.subscribe(),
+            queues: app.queue_monitor.watch(),
             submissions: app.submissions.watch(),
-            boards: app.boards.watch(),
+            boards: app.dashboards.watch(),
             usage: app.usage.watch(),
-            bell: app.bell.listen(),
+            bell: app.notifications.listen(),
         }
     }
 
-    async fn listen(&mut self, app: &AppState, me: &SignedIn) -> Heard {
+    async fn listen(&mut self, app: &AppState, me: &SignedInPerson) -> Heard {
         let person = me.person.id;
         tokio::select! {
             changed = self.lines.recv() => about(changed, |key| {
@@ -114,7 +114,7 @@ impl Ears {
             rung = self.bell.recv() => about(rung, |whom| (whom == person).then(|| "notices".to_owned())),
             () = app.stop.cancelled() => Heard::Stop,
             told = self.ended.recv() => match told {
-                Ok(ended) if ended.concerns(person, me.session) => Heard::Over,
+                Ok(ended) if ended.applies_to(person, me.session) => Heard::Over,
                 Ok(_) => Heard::Nothing,
                 // Too many at once to remember each: ask.
                 Err(RecvError::Lagged(_)) => Heard::Doubt,
@@ -127,10 +127,10 @@ impl Ears {
 
 /// Whether a dashboard is theirs or one of their groups', also one that was just deleted. What cannot be read now is
 /// told at the next change.
-async fn sees(app: &AppState, me: &SignedIn, id: BoardId) -> bool {
+async fn sees(app: &AppState, me: &SignedInPerson, id: DashboardId) -> bool {
     let Ok(mut db) = app.store.read().await else { return false };
-    let board = store::boards::get(&mut db, id).await.ok().flatten();
-    board.is_some_and(|board| me.viewer.may(Action::SeeBoard(whose(&board))).is_ok())
+    let board = store::dashboards::get(&mut db, id).await.ok().flatten();
+    board.is_some_and(|board| me.viewer.may(Permission::SeeDashboard(whose(&board))).is_ok())
 }
 
 /// Those of others, or too many to remember, are passed over: pages also look by themselves.
@@ -172,5 +172,5 @@ fn until_signed_out(
 
 /// A database that does not answer is no reason to send people away.
 async fn still_holds(app: &AppState, cookie: &str) -> bool {
-    !matches!(app.auth.peek(cookie).await, Ok(None))
+    !matches!(app.auth.peek_session(cookie).await, Ok(None))
 }

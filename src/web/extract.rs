@@ -15,15 +15,15 @@ use super::theme::Theme;
 use super::visitor::visitor;
 use crate::app::{App, AppState};
 use crate::auth::activity::Actor;
-use crate::auth::sessions::SignedIn;
-use crate::auth::{Action, Visitor};
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::{Permission, Visitor};
 use crate::error::AppError;
 
 /// Someone is signed in; otherwise the request ends at the sign-in page.
-pub struct Me(pub Arc<SignedIn>);
+pub struct Me(pub Arc<SignedInPerson>);
 
 /// Someone may be signed in.
-pub struct MaybeMe(pub Option<Arc<SignedIn>>);
+pub struct MaybeMe(pub Option<Arc<SignedInPerson>>);
 
 /// A form's fields, with our own words when it cannot be read.
 #[derive(FromRequest)]
@@ -60,13 +60,13 @@ pub struct Context {
 
 impl Me {
     /// The decision whether they may; the first line of every handler.
-    pub fn may(&self, action: Action) -> Result<(), AppError> {
+    pub fn may(&self, action: Permission) -> Result<(), AppError> {
         Ok(self.0.viewer.may(action)?)
     }
 
     /// They as the one who does something.
     pub fn actor(&self, context: &Context) -> Actor {
-        Actor::person(&self.0.person, &context.visitor)
+        Actor::from_person(&self.0.person, &context.visitor)
     }
 }
 
@@ -82,13 +82,13 @@ where
         // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
         let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
         let me = match Sent::of(&parts.headers).get(&app, Kind::Session) {
-            Some(cookie) if is_person => app.auth.whose(cookie).await?,
-            Some(cookie) => app.auth.peek(cookie).await?,
+            Some(cookie) if is_person => app.auth.find_session(cookie).await?,
+            Some(cookie) => app.auth.peek_session(cookie).await?,
             None => None,
         };
         if let Some(me) = &me {
             // Every page shows how much is new, and takes it from memory. One that cannot be read is no reason to fail.
-            let _ = app.bell.unread(&app.store, me.person.id).await;
+            let _ = app.notifications.unread(&app.store, me.person.id).await;
         }
         Ok(Self(me))
     }

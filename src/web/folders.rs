@@ -16,10 +16,10 @@ use super::extract::{Context, Form, Me, Path, Query};
 use super::flash;
 use super::form::shown_again;
 use super::page::{PROBLEMS, Page, Section, show_with};
-use crate::auth::Action;
-use crate::cluster::folders::{self, Listing, Names, Problem};
-use crate::cluster::{Known, Learnt};
-use crate::domain::LineRole;
+use crate::auth::Permission;
+use crate::cluster::folders::{self, FolderError, FolderListing, PathVariables};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store;
@@ -69,7 +69,7 @@ pub async fn get(
     Path(slug): Path<String>,
     Query(wish): Query<Wish>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let there = There::of(&context, &me, &slug).await?;
     let shown = there.look(&wish.path, wish.near).await;
     let view = there.view(&context, &wish.pick, &wish.field, shown);
@@ -83,10 +83,10 @@ pub async fn make(
     Path(slug): Path<String>,
     Form(form): Form<NewFolder>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let there = There::of(&context, &me, &slug).await?;
     let made = match &there.line {
-        Ok(line) => folders::make(line, &form.path, &form.name).await,
+        Ok(line) => folders::create(line, &form.path, &form.name).await,
         Err(error) => Err(error.clone().into()),
     };
     let (path, problem) = match &made {
@@ -116,23 +116,23 @@ fn answer(context: &Context, me: &Me, status: StatusCode, view: View) -> Answer 
 
 /// Someone on a cluster.
 struct There {
-    known: Known,
-    learnt: Learnt,
-    names: Names,
+    known: ClusterProfile,
+    learnt: DiscoveredFacts,
+    names: PathVariables,
     line: Result<Arc<ClusterConnection>, RunCommandError>,
 }
 
 impl There {
     async fn of(context: &Context, me: &Me, slug: &str) -> Result<Self, AppError> {
         let known = find(&context.app, slug).await?;
-        let key = key(me.0.person.id, &known, LineRole::Login);
+        let key = key(me.0.person.id, &known, ConnectionRole::Login);
         let mut db = context.app.store.read().await?;
-        let line = store::lines::get(&mut db, key).await?;
+        let line = store::connections::get(&mut db, key).await?;
         drop(db);
-        let learnt: Learnt =
+        let learnt: DiscoveredFacts =
             line.and_then(|line| serde_json::from_str(&line.learnt).ok()).unwrap_or_default();
-        let names = Names::of(&learnt);
-        Ok(Self { known, names, learnt, line: context.app.lines.line(key) })
+        let names = PathVariables::from_facts(&learnt);
+        Ok(Self { known, names, learnt, line: context.app.connections.connection(key) })
     }
 
     /// Where one begins who has not said where.
@@ -144,19 +144,19 @@ impl There {
     /// What is in a folder, and which one that is.
     async fn look(&self, typed: &str, near: bool) -> Shown {
         let is_vague = near || typed.trim().is_empty();
-        let wanted = match self.names.full(typed) {
+        let wanted = match self.names.expand(typed) {
             Some(full) => full,
             None if is_vague => self.start(),
-            None => return Shown::not(typed, Problem::NotAPath),
+            None => return Shown::not(typed, FolderError::NotAPath),
         };
         let first = self.list(&wanted).await;
-        let is_elsewhere = |problem: &Problem| {
-            use Problem::{NotAFolder, NotAPath, NotAllowed, NotThere};
-            matches!(problem, NotAFolder | NotAPath | NotAllowed | NotThere)
+        let is_elsewhere = |problem: &FolderError| {
+            use FolderError::{NotAFolder, NotAPath, NotFound, PermissionDenied};
+            matches!(problem, NotAFolder | NotAPath | PermissionDenied | NotFound)
         };
         match first {
             Err(problem) if near && is_elsewhere(&problem) => {
-                if let Some(around) = folders::parent(&wanted)
+                if let Some(around) = folders::parent_path(&wanted)
                     && let Ok(listing) = self.list(&around).await
                 {
                     return Shown::of(listing);
@@ -171,7 +171,7 @@ impl There {
         }
     }
 
-    async fn list(&self, path: &str) -> Result<Listing, Problem> {
+    async fn list(&self, path: &str) -> Result<FolderListing, FolderError> {
         folders::list(self.line.as_ref().map_err(Clone::clone)?, path).await
     }
 

@@ -10,13 +10,13 @@ use super::flash::{self, Flash, see_other};
 use super::form::{Problems, shown_again};
 use super::once::{self, Shown};
 use super::page::{PROBLEMS, Page, Section, show_with};
-use crate::auth::links::INVITATION_DAYS;
-use crate::auth::{Action, AuthError};
+use crate::auth::one_time_links::DEFAULT_INVITATION_DAYS;
+use crate::auth::{AuthError, Permission};
 use crate::clock::UnixTime;
-use crate::domain::{GroupId, Label, LinkId, PersonId, Role};
+use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId};
 use crate::error::AppError;
-use crate::store::groups::{Group, Member};
-use crate::store::{self, links};
+use crate::store::groups::{Group, GroupMember};
+use crate::store::{self, one_time_links};
 
 /// A group's name.
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ struct ListPage {
 struct GroupPage {
     page: Page,
     group: Group,
-    members: Vec<Member>,
+    members: Vec<GroupMember>,
     invitations: Vec<Invitation>,
     me: PersonId,
     rights: Rights,
@@ -96,7 +96,7 @@ impl Default for State {
             shown: Shown::default(),
             typed_label: String::new(),
             role: "member".into(),
-            days: INVITATION_DAYS.to_string(),
+            days: DEFAULT_INVITATION_DAYS.to_string(),
             invite_problems: Problems::default(),
             name_problems: Problems::default(),
             name: None,
@@ -111,7 +111,7 @@ impl State {
 }
 
 struct Invitation {
-    id: LinkId,
+    id: OneTimeLinkId,
     label: String,
     role: &'static str,
     by: String,
@@ -121,7 +121,7 @@ struct Invitation {
 }
 
 impl Invitation {
-    fn new(link: links::Link, now: UnixTime) -> Self {
+    fn new(link: one_time_links::OneTimeLink, now: UnixTime) -> Self {
         let is_open = link.is_open(now);
         let badge = if let Some(by) = &link.used_by_name {
             ("ok", format!("Used by {by}"))
@@ -134,7 +134,7 @@ impl Invitation {
         };
         Self {
             id: link.id,
-            role: link.place().map_or("", |(_, role)| role.title()),
+            role: link.group_role().map_or("", |(_, role)| role.title()),
             by: link.created_by_name.clone().unwrap_or_else(|| "the command line".into()),
             until: link.expires_at,
             label: link.label,
@@ -146,8 +146,8 @@ impl Invitation {
 
 /// My groups; all groups for administrators. Someone with one group goes straight there.
 pub async fn list(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
-    let may_manage = me.may(Action::ManageGroups).is_ok();
+    me.may(Permission::UseOwnAccount)?;
+    let may_manage = me.may(Permission::ManageGroups).is_ok();
     if let ([only], false) = (me.0.memberships.as_slice(), may_manage) {
         return Ok(see_other(&address(only.group_id)));
     }
@@ -156,12 +156,12 @@ pub async fn list(context: Context, me: Me) -> Answer {
 
 async fn list_page(context: &Context, me: &Me, typed_name: String, problems: Problems) -> Answer {
     let mut groups = store::groups::list(&mut *context.app.store.read().await?).await?;
-    groups.retain(|group| me.may(Action::SeeGroup(group.id)).is_ok());
+    groups.retain(|group| me.may(Permission::SeeGroup(group.id)).is_ok());
     let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
     let page = ListPage {
         page: Page::for_person(context, &me.0, "Groups", Section::Groups),
         groups,
-        may_manage: me.may(Action::ManageGroups).is_ok(),
+        may_manage: me.may(Permission::ManageGroups).is_ok(),
         typed_name,
         problems,
     };
@@ -170,10 +170,10 @@ async fn list_page(context: &Context, me: &Me, typed_name: String, problems: Pro
 
 /// Makes a group.
 pub async fn add(context: Context, me: Me, Form(form): Form<NewGroupForm>) -> Answer {
-    me.may(Action::ManageGroups)?;
+    me.may(Permission::ManageGroups)?;
     let mut problems = Problems::default();
     let leader = form.lead.then_some(me.0.person.id);
-    if let Some(name) = problems.parse::<Label>("name", &form.name) {
+    if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.add_group(&me.actor(&context), &name, leader).await {
             Ok(group) => return Ok(flash::redirect(context, &address(group), Flash::GroupMade)),
             Err(error) => problems = name_taken(error)?,
@@ -184,7 +184,7 @@ pub async fn add(context: Context, me: Me, Form(form): Form<NewGroupForm>) -> An
 
 /// A group's page.
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeGroup(group))?;
+    me.may(Permission::SeeGroup(group))?;
     let Some(shown) = once::waiting(&context, &me, &address(group)) else {
         return group_page(&context, &me, group, State::default()).await;
     };
@@ -195,18 +195,18 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
 /// A group's page, with what a form left behind.
 pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State) -> Answer {
     let rights = Rights {
-        invite: me.may(Action::Invite(group, Role::Member)).is_ok(),
-        invite_pi: me.may(Action::Invite(group, Role::Pi)).is_ok(),
-        manage: me.may(Action::ManageGroup(group)).is_ok(),
-        see_usage: me.may(Action::SeeUsage(group)).is_ok(),
-        manage_usage: me.may(Action::ManageUsage(group)).is_ok(),
+        invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
+        invite_pi: me.may(Permission::Invite(group, GroupRole::Pi)).is_ok(),
+        manage: me.may(Permission::ManageGroup(group)).is_ok(),
+        see_usage: me.may(Permission::SeeUsage(group)).is_ok(),
+        manage_usage: me.may(Permission::ManageUsage(group)).is_ok(),
     };
     let now = context.app.clock.now();
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
-    let members = store::groups::members(&mut db, group).await?;
-    let invitations = if me.may(Action::SeeInvitations(group)).is_ok() {
-        let links = links::invitations(&mut db, group).await?;
+    let members = store::groups::list_members(&mut db, group).await?;
+    let invitations = if me.may(Permission::SeeInvitations(group)).is_ok() {
+        let links = one_time_links::list_invitations(&mut db, group).await?;
         links.into_iter().map(|link| Invitation::new(link, now)).collect()
     } else {
         Vec::new()
@@ -231,9 +231,9 @@ pub async fn rename(
     Path(group): Path<GroupId>,
     Form(form): Form<NameForm>,
 ) -> Answer {
-    me.may(Action::ManageGroup(group))?;
+    me.may(Permission::ManageGroup(group))?;
     let mut problems = Problems::default();
-    if let Some(name) = problems.parse::<Label>("name", &form.name) {
+    if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
             Ok(()) => {
                 return Ok(flash::redirect(context, &address(group), Flash::GroupRenamed));
@@ -253,9 +253,9 @@ pub async fn set_role(
     Path((group, person)): Path<(GroupId, PersonId)>,
     Form(form): Form<RoleForm>,
 ) -> Answer {
-    me.may(Action::ManageGroup(group))?;
+    me.may(Permission::ManageGroup(group))?;
     let role =
-        form.role.parse::<Role>().map_err(|error| AppError::BadRequest(error.to_string()))?;
+        form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
     Ok(flash::redirect(context, &address(group), Flash::RoleChanged))
 }
@@ -266,7 +266,7 @@ pub async fn remove(
     me: Me,
     Path((group, person)): Path<(GroupId, PersonId)>,
 ) -> Answer {
-    me.may(Action::ManageGroup(group))?;
+    me.may(Permission::ManageGroup(group))?;
     context.app.auth.remove_member(&me.actor(&context), group, person).await?;
     Ok(flash::redirect(context, &address(group), Flash::MemberRemoved))
 }

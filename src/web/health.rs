@@ -13,9 +13,9 @@ use crate::probe;
 
 /// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
 pub async fn public(State(app): State<AppState>, context: Context, headers: HeaderMap) -> Response {
-    let status = status(&health::problems(&app).await);
-    let mark = headers.get(probe::HEADER).and_then(|value| value.to_str().ok());
-    if mark.is_some_and(|mark| probe::is_ours(&app.vault, mark, app.clock.now())) {
+    let status = status(&health::find_problems(&app).await);
+    let mark = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
+    if mark.is_some_and(|mark| probe::verify_probe(&app.vault, mark, app.clock.now())) {
         return (status, Json(what_it_sees(&app, &context, &headers))).into_response();
     }
     let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
@@ -36,7 +36,7 @@ fn what_it_sees(app: &App, context: &Context, headers: &HeaderMap) -> serde_json
 
 /// For monitoring on the same machine: what is wrong.
 pub async fn private(State(app): State<AppState>) -> Response {
-    let problems = health::problems(&app).await;
+    let problems = health::find_problems(&app).await;
     let body = json!({
         "status": if problems.is_empty() { "well" } else { "unwell" },
         "problems": problems,

@@ -12,14 +12,14 @@ use super::jobs::queues;
 use super::jobs::row::Time;
 use super::page::{Page, Section, show};
 use crate::app::AppState;
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::Status;
-use crate::domain::{ClusterId, LineRole, PersonId};
+use crate::cluster::ConnectionStatus;
+use crate::domain::{ClusterId, ConnectionRole, PersonId};
 use crate::jobs::QueueKey;
 use crate::store::clusters::Cluster;
+use crate::store::connections::ConnectionKey;
 use crate::store::groups::Membership;
-use crate::store::lines::LineKey;
 use crate::store::{self, StoreError};
 
 mod jobs;
@@ -74,7 +74,7 @@ pub struct Facts {
 }
 
 /// What is noted of people's connections.
-pub type Ways = store::Cache<PersonId, Vec<WayTo>>;
+pub type Ways = store::StoreCache<PersonId, Vec<WayTo>>;
 
 /// What is noted of a connection to a cluster's login host.
 pub struct WayTo {
@@ -86,12 +86,12 @@ pub struct WayTo {
 
 /// What every home page shows, from memory where nothing was written since.
 pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
-    app.home
-        .get(&app.store, &(), async || {
+    app.home_overview
+        .get_or_load(&app.store, &(), async || {
             let mut db = app.store.read().await?;
             let people = store::people::count(&mut db).await?;
             let mut clusters = store::clusters::list(&mut db).await?;
-            clusters.retain(|cluster| cluster.retired().is_none());
+            clusters.retain(|cluster| cluster.retired_at().is_none());
             Ok(Facts {
                 clusters,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
@@ -104,12 +104,12 @@ pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
 
 /// Someone's connections, likewise.
 async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, StoreError> {
-    app.home_ways
-        .get(&app.store, &person, async || {
+    app.home_connections
+        .get_or_load(&app.store, &person, async || {
             let mut db = app.store.read().await?;
-            let lines = store::lines::of_person(&mut db, person).await?;
+            let lines = store::connections::list_for_person(&mut db, person).await?;
             let mut ways = Vec::new();
-            for line in lines.into_iter().filter(|line| line.key().role == LineRole::Login) {
+            for line in lines.into_iter().filter(|line| line.key().role == ConnectionRole::Login) {
                 ways.push(WayTo {
                     cluster: line.cluster_id,
                     was_connected: line.connected_at().is_some(),
@@ -124,17 +124,17 @@ async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, Store
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
     let facts = known(app).await?;
     let ways = ways(app, me.0.person.id).await?;
-    let is_admin = me.may(Action::ManageGroups).is_ok();
+    let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     let connections = connections(app, me.0.person.id, &facts, &ways);
     let mut places = queues::places(&context, &me).await?;
     for place in &mut places {
         let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        place.picture = app.queues.look(key, false).await?;
+        place.picture = app.queue_monitor.look(key, false).await?;
     }
     let steps = if is_admin {
         admin_steps(&facts, me.0.person.has_totp)
@@ -148,7 +148,7 @@ pub async fn get(context: Context, me: Me) -> Answer {
     let since = if places.is_empty() {
         None
     } else {
-        app.visits.since(app, me.0.person.id, !context.is_fragment).await?
+        app.home_visits.since(app, me.0.person.id, !context.is_fragment).await?
     };
     show(&HomePage {
         page: Page::for_person(&context, &me.0, "Home", Section::Home),
@@ -170,14 +170,14 @@ fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) 
     clusters.sort_by_key(|(_, way)| way.is_none());
     clusters.truncate(MOST_CLUSTERS);
     let connection = |(cluster, way): (&Cluster, Option<&WayTo>)| {
-        let key = LineKey { person, cluster: cluster.id, role: LineRole::Login };
-        let status = app.lines.status(key);
+        let key = ConnectionKey { person, cluster: cluster.id, role: ConnectionRole::Login };
+        let status = app.connections.status(key);
         let (kind, label) = match (&status, way) {
-            _ if cluster.alarmed().is_some() => ("failed", "Stopped"),
-            (Status::Up(_), _) => ("ok", "Connected"),
-            (Status::Opening(_), _) => ("waiting", "Connecting"),
-            (Status::Down, Some(_)) => ("neutral", "Not connected"),
-            (Status::Down, None) => ("neutral", "Not set up"),
+            _ if cluster.alarm_at().is_some() => ("failed", "Stopped"),
+            (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
+            (ConnectionStatus::Connecting(_), _) => ("waiting", "Connecting"),
+            (ConnectionStatus::Down, Some(_)) => ("neutral", "Not connected"),
+            (ConnectionStatus::Down, None) => ("neutral", "Not set up"),
         };
         Connection {
             cluster: cluster.id,
@@ -186,7 +186,7 @@ fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) 
             kind,
             label,
             user: way.map(|way| way.user.clone()).unwrap_or_default(),
-            since: if let Status::Up(up) = &status { Some(up.since) } else { None },
+            since: if let ConnectionStatus::Up(up) = &status { Some(up.since) } else { None },
             can_reconnect: label == "Not connected" && way.is_some_and(|way| way.was_connected),
         }
     };

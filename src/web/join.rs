@@ -8,11 +8,11 @@ use super::form::Problems;
 use super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::setup::{NewPersonForm, problems_of};
 use super::{Answer, sign_in};
-use crate::auth::Action;
-use crate::auth::sessions::SignedIn;
-use crate::domain::Role;
+use crate::auth::Permission;
+use crate::auth::sessions::SignedInPerson;
+use crate::domain::GroupRole;
 use crate::error::AppError;
-use crate::store::links::{Link, Purpose};
+use crate::store::one_time_links::{OneTimeLink, OneTimeLinkPurpose};
 
 #[derive(Template)]
 #[template(path = "join.html")]
@@ -37,13 +37,13 @@ struct JoinAsMePage {
 /// What an invitation says.
 struct Invitation {
     group: String,
-    role: Role,
+    role: GroupRole,
     from: String,
 }
 
 impl Invitation {
-    fn new(link: &Link) -> Result<Self, AppError> {
-        let (_, role) = link.place().ok_or(AppError::NotFound)?;
+    fn new(link: &OneTimeLink) -> Result<Self, AppError> {
+        let (_, role) = link.group_role().ok_or(AppError::NotFound)?;
         Ok(Self {
             group: link.group_name.clone().unwrap_or_default(),
             role,
@@ -54,7 +54,11 @@ impl Invitation {
 
 /// The invitation, if it still works.
 pub async fn get(context: Context, MaybeMe(me): MaybeMe, Path(token): Path<String>) -> Answer {
-    let link = context.app.auth.open_link(Purpose::Join, &token, &context.visitor).await?;
+    let link = context
+        .app
+        .auth
+        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
+        .await?;
     match me {
         Some(me) => as_me(&context, &me, &link, token),
         None => show(&new_person(
@@ -69,7 +73,7 @@ pub async fn get(context: Context, MaybeMe(me): MaybeMe, Path(token): Path<Strin
 
 fn new_person(
     context: &Context,
-    link: &Link,
+    link: &OneTimeLink,
     token: String,
     form: &NewPersonForm,
     problems: Problems,
@@ -84,8 +88,8 @@ fn new_person(
     })
 }
 
-fn as_me(context: &Context, me: &SignedIn, link: &Link, token: String) -> Answer {
-    let (group, _) = link.place().ok_or(AppError::NotFound)?;
+fn as_me(context: &Context, me: &SignedInPerson, link: &OneTimeLink, token: String) -> Answer {
+    let (group, _) = link.group_role().ok_or(AppError::NotFound)?;
     show(&JoinAsMePage {
         page: Page::for_person(context, me, "Join a group", Section::Groups),
         invitation: Invitation::new(link)?,
@@ -104,19 +108,25 @@ pub async fn post(
 ) -> Answer {
     let problems = match form.read() {
         Err(problems) => problems,
-        Ok(new) => match context.app.auth.join(&token, &new, &context.visitor).await {
-            Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
-            Err(error) => problems_of(error)?,
-        },
+        Ok(new) => {
+            match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
+                Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
+                Err(error) => problems_of(error)?,
+            }
+        }
     };
-    let link = context.app.auth.open_link(Purpose::Join, &token, &context.visitor).await?;
+    let link = context
+        .app
+        .auth
+        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
+        .await?;
     show_with(PROBLEMS, &new_person(&context, &link, token, &form, problems)?)
 }
 
 /// Joins with the account one is signed in with.
 pub async fn post_as_me(context: Context, me: Me, Path(token): Path<String>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
-    let is_new = context.app.auth.join_as(&token, &me.0, &context.visitor).await?;
+    me.may(Permission::UseOwnAccount)?;
+    let is_new = context.app.auth.join_with_own_account(&token, &me.0, &context.visitor).await?;
     let flash = if is_new { Flash::Joined } else { Flash::JoinedBefore };
     Ok(flash::redirect(context, "/", flash))
 }

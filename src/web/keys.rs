@@ -10,15 +10,15 @@ use super::extract::{Context, Form, Me, Path, Query};
 use super::flash::{self, Flash, local_path};
 use super::form::Problems;
 use super::page::{PROBLEMS, Page, Section, show, show_with};
-use crate::auth::keys::{KeyToKeep, Origin};
-use crate::auth::{Action, AuthError};
-use crate::domain::{KeyId, LineRole};
+use crate::auth::ssh_keys::{KeyOrigin, KeyToSave};
+use crate::auth::{AuthError, Permission};
+use crate::domain::{ConnectionRole, SshKeyId};
 use crate::error::AppError;
 use crate::ssh::key_import::{self, KeyImportError};
 use crate::ssh::keys::{PrivateKey, SshKeyError};
 use crate::store;
+use crate::store::connections::SshKeyUse;
 use crate::store::keys::SshKey;
-use crate::store::lines::Use;
 
 /// What to make, and where to go afterwards.
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ pub struct UnattendedForm {
 /// A key as the page shows it.
 struct Shown {
     key: SshKey,
-    uses: Vec<Use>,
+    uses: Vec<SshKeyUse>,
     is_proven: bool,
 }
 
@@ -92,7 +92,7 @@ impl KeyPage {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Query(back): Query<Back>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let mut page = page(&context, &me, Problems::default()).await?;
     page.back = back.back;
     show(&page)
@@ -100,20 +100,20 @@ pub async fn get(context: Context, me: Me, Query(back): Query<Back>) -> Answer {
 
 /// Makes a key.
 pub async fn make(context: Context, me: Me, Form(form): Form<MakeForm>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let role = role(&form.role);
     // The day tells an old key from a new one on a centre's key page.
-    let purpose = if role == LineRole::Robot { "-robot" } else { "" };
-    let day = context.app.clock.now().day();
+    let purpose = if role == ConnectionRole::Automation { "-robot" } else { "" };
+    let day = context.app.clock.now().utc_date();
     let comment = format!("{}@portolan{purpose}-{day}", me.0.person.name);
     let keep = PrivateKey::generate(&comment)
-        .and_then(|key| to_keep(&key, role, Origin::Made))
+        .and_then(|key| to_keep(&key, role, KeyOrigin::Generated))
         .map_err(fault)?;
-    let flash = match context.app.auth.keep_key(&me.0, &keep, &context.visitor).await {
+    let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
         Ok(id) if is_next(&context, &me, id).await? => Flash::NewKeyMade,
-        Ok(_) if role == LineRole::Robot => Flash::RobotKeyMade,
+        Ok(_) if role == ConnectionRole::Automation => Flash::RobotKeyMade,
         Ok(_) => Flash::KeyMade,
-        Err(AuthError::KeyWaiting) => Flash::KeyWaiting,
+        Err(AuthError::NewKeyPending) => Flash::KeyWaiting,
         Err(error) => return Err(error.into()),
     };
     Ok(flash::redirect(context, or_here(&form.back), flash))
@@ -121,21 +121,21 @@ pub async fn make(context: Context, me: Me, Form(form): Form<MakeForm>) -> Answe
 
 /// Imports a key.
 pub async fn import(context: Context, me: Me, Form(form): Form<ImportForm>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     // Opening a key with a passphrase is slow on purpose.
     let ImportForm { key, passphrase, back } = form;
     let open = move || {
         let passphrase = Some(&passphrase).filter(|words| !words.expose_secret().is_empty());
         key_import::import(key.expose_secret(), passphrase)
     };
-    let imported = context.app.auth.opening_key(me.0.person.id, open).await?;
+    let imported = context.app.auth.run_key_import(me.0.person.id, open).await?;
     let problem = match imported {
         Ok(key) => {
-            let keep = to_keep(&key, LineRole::Login, Origin::Imported).map_err(fault)?;
-            let flash = match context.app.auth.keep_key(&me.0, &keep, &context.visitor).await {
+            let keep = to_keep(&key, ConnectionRole::Login, KeyOrigin::Imported).map_err(fault)?;
+            let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
                 Ok(id) if is_next(&context, &me, id).await? => Flash::NewKeyMade,
                 Ok(_) => Flash::KeyImported,
-                Err(AuthError::KeyWaiting) => Flash::KeyWaiting,
+                Err(AuthError::NewKeyPending) => Flash::KeyWaiting,
                 Err(error) => return Err(error.into()),
             };
             return Ok(flash::redirect(context, or_here(&back), flash));
@@ -152,19 +152,19 @@ pub async fn import(context: Context, me: Me, Form(form): Form<ImportForm>) -> A
 
 /// Puts the new key into the old one's place.
 pub async fn replace(context: Context, me: Me, Form(form): Form<RoleForm>) -> Answer {
-    me.may(Action::UseClusters)?;
-    let flash = match context.app.auth.replace_key(&me.0, role(&form.role), &context.visitor).await
-    {
-        Ok(()) => Flash::KeyReplaced,
-        Err(AuthError::KeyUnproven) => Flash::KeyUnproven,
-        Err(error) => return Err(error.into()),
-    };
+    me.may(Permission::UseClusters)?;
+    let flash =
+        match context.app.auth.promote_new_key(&me.0, role(&form.role), &context.visitor).await {
+            Ok(()) => Flash::KeyReplaced,
+            Err(AuthError::KeyUnproven) => Flash::KeyUnproven,
+            Err(error) => return Err(error.into()),
+        };
     Ok(flash::redirect(context, "/account/key", flash))
 }
 
 /// Deletes a key. Connections that stand go on; no new one can be opened with it.
-pub async fn delete(context: Context, me: Me, Path(id): Path<KeyId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn delete(context: Context, me: Me, Path(id): Path<SshKeyId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     context.app.auth.delete_key(&me.0, id, &context.visitor).await?;
     Ok(flash::redirect(context, "/account/key", Flash::KeyDeleted))
 }
@@ -173,10 +173,10 @@ pub async fn delete(context: Context, me: Me, Path(id): Path<KeyId>) -> Answer {
 pub async fn unattended(
     context: Context,
     me: Me,
-    Path(id): Path<KeyId>,
+    Path(id): Path<SshKeyId>,
     Form(form): Form<UnattendedForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let auth = &context.app.auth;
     if !form.allow {
         auth.forbid_unattended(&me.0, id, &context.visitor).await?;
@@ -188,7 +188,8 @@ pub async fn unattended(
             let problems = Problems::one("password", "This is not your password.");
             let mut page = page(&context, &me, problems).await?;
             let robot = page.robot.as_ref().is_some_and(|shown| shown.key.id == id);
-            page.scope = if robot { LineRole::Robot } else { LineRole::Login }.as_str();
+            page.scope =
+                if robot { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
             show_with(PROBLEMS, &page)
         }
         Err(error) => Err(error.into()),
@@ -205,13 +206,17 @@ fn or_here(back: &str) -> &str {
     if back.is_empty() { "/account/key" } else { local_path(back) }
 }
 
-fn role(word: &str) -> LineRole {
-    if word == "robot" { LineRole::Robot } else { LineRole::Login }
+fn role(word: &str) -> ConnectionRole {
+    if word == "robot" { ConnectionRole::Automation } else { ConnectionRole::Login }
 }
 
-fn to_keep(key: &PrivateKey, role: LineRole, origin: Origin) -> Result<KeyToKeep, SshKeyError> {
+fn to_keep(
+    key: &PrivateKey,
+    role: ConnectionRole,
+    origin: KeyOrigin,
+) -> Result<KeyToSave, SshKeyError> {
     let public = key.public();
-    Ok(KeyToKeep {
+    Ok(KeyToSave {
         role,
         origin,
         kind: public.kind(),
@@ -221,7 +226,7 @@ fn to_keep(key: &PrivateKey, role: LineRole, origin: Origin) -> Result<KeyToKeep
     })
 }
 
-async fn is_next(context: &Context, me: &Me, id: KeyId) -> Result<bool, AppError> {
+async fn is_next(context: &Context, me: &Me, id: SshKeyId) -> Result<bool, AppError> {
     let mut db = context.app.store.read().await?;
     Ok(store::keys::get(&mut db, me.0.person.id, id).await?.is_some_and(|key| key.is_next()))
 }
@@ -229,11 +234,11 @@ async fn is_next(context: &Context, me: &Me, id: KeyId) -> Result<bool, AppError
 async fn page(context: &Context, me: &Me, problems: Problems) -> Result<KeyPage, AppError> {
     let mut db = context.app.store.read().await?;
     let mut keys = Vec::new();
-    for key in store::keys::of_person(&mut db, me.0.person.id).await? {
-        let uses = store::lines::uses(&mut db, key.id).await?;
+    for key in store::keys::list_for_person(&mut db, me.0.person.id).await? {
+        let uses = store::connections::list_key_uses(&mut db, key.id).await?;
         keys.push(Shown { is_proven: !uses.is_empty(), uses, key });
     }
-    let mut take = |role: LineRole, next: bool| {
+    let mut take = |role: ConnectionRole, next: bool| {
         let at = keys
             .iter()
             .position(|shown| shown.key.role() == role && shown.key.is_next() == next)?;
@@ -241,10 +246,10 @@ async fn page(context: &Context, me: &Me, problems: Problems) -> Result<KeyPage,
     };
     Ok(KeyPage {
         page: Page::for_person(context, &me.0, "SSH key", Section::Account),
-        current: take(LineRole::Login, false),
-        next: take(LineRole::Login, true),
-        robot: take(LineRole::Robot, false),
-        robot_next: take(LineRole::Robot, true),
+        current: take(ConnectionRole::Login, false),
+        next: take(ConnectionRole::Login, true),
+        robot: take(ConnectionRole::Automation, false),
+        robot_next: take(ConnectionRole::Automation, true),
         back: String::new(),
         scope: "",
         problems,

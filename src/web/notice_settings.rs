@@ -10,7 +10,7 @@ use super::form::Problems;
 use super::notices::{TOASTS, wanted};
 use super::once::{self, Shown};
 use super::page::{PROBLEMS, Page, Section, show_with};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::tidings::Kind;
 use crate::jobs::webhook::{SetError, Standing};
@@ -58,7 +58,7 @@ struct State {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let Some(shown) = once::waiting(&context, &me, HERE) else {
         return settings(&context, &me, State::default()).await;
     };
@@ -109,7 +109,7 @@ fn kinds(fields: &[(String, String)]) -> Vec<Kind> {
 
 /// Remembers what is to be shown as toasts.
 pub async fn choose(context: Context, me: Me, Form(fields): Form<Vec<(String, String)>>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let chosen = Kind::words(kinds(&fields).into_iter());
     let mut tx = context.app.store.write().await?;
     store::queues::set_preference(&mut tx, me.0.person.id, TOASTS, &chosen).await?;
@@ -123,7 +123,7 @@ pub async fn set_webhook(
     me: Me,
     Form(fields): Form<Vec<(String, String)>>,
 ) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let address = fields.iter().find(|(name, _)| name == "address").map_or("", |(_, value)| value);
     let chosen = kinds(&fields);
     let done =
@@ -148,7 +148,7 @@ pub async fn set_webhook(
 
 /// Sends a test message and says what came of it.
 pub async fn test_webhook(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let tested = match context.app.webhooks.test(me.0.person.id).await {
         Ok(Ok(())) => Tested {
             kind: "ok",
@@ -167,7 +167,7 @@ pub async fn test_webhook(context: Context, me: Me) -> Answer {
 
 /// Makes a new secret and shows it once.
 pub async fn renew_secret(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let renewed = context.app.webhooks.renew_secret(&me.actor(&context), me.0.person.id).await;
     let shown = Shown { link: renewed.map_err(our_fault)?.to_string(), label: String::new() };
     once::redirect(context, &me, HERE, &shown)
@@ -175,7 +175,7 @@ pub async fn renew_secret(context: Context, me: Me) -> Answer {
 
 /// Removes the address.
 pub async fn remove_webhook(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let removed = context.app.webhooks.remove(&me.actor(&context), me.0.person.id).await;
     removed.map_err(our_fault)?;
     Ok(flash::redirect(context, HERE, Flash::WebhookRemoved))

@@ -7,8 +7,8 @@ use super::Answer;
 use super::extract::{Context, Form, Me, Query};
 use super::flash::see_other;
 use super::page::{Bell, Page, Section, show};
-use crate::auth::Action;
-use crate::domain::{NoticeId, PersonId};
+use crate::auth::Permission;
+use crate::domain::{NotificationId, PersonId};
 use crate::explain::sizes;
 use crate::jobs::tidings::{self, Kind, Tiding};
 use crate::store::{self, StoreError};
@@ -45,11 +45,11 @@ struct Frame {
 
 /// The list.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let person = me.0.person.id;
-    let unread = context.app.bell.unread(&context.app.store, person).await?;
+    let unread = context.app.notifications.unread(&context.app.store, person).await?;
     let mut db = context.app.store.read().await?;
-    let notices = store::notices::latest(&mut db, person, MOST_NOTICES).await?;
+    let notices = store::notifications::list_latest(&mut db, person, MOST_NOTICES).await?;
     drop(db);
     let mut lines = tidings::list(&notices);
     lines.truncate(MOST_LINES);
@@ -64,17 +64,17 @@ pub async fn get(context: Context, me: Me) -> Answer {
 /// Up to which notice everything was seen.
 #[derive(Deserialize)]
 pub struct UpTo {
-    up_to: NoticeId,
+    up_to: NotificationId,
 }
 
 /// Notes what was seen. The list sends this by itself once it is shown.
 pub async fn read(context: Context, me: Me, Form(form): Form<UpTo>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
-    app.bell.mark_read(&app.store, me.0.person.id, form.up_to, app.clock.now()).await?;
+    app.notifications.mark_read(&app.store, me.0.person.id, form.up_to, app.clock.now()).await?;
     if context.is_fragment {
         // The bell of the page that showed them: its stream of events may not be open yet.
-        let unread = app.bell.unread(&app.store, me.0.person.id).await?;
+        let unread = app.notifications.unread(&app.store, me.0.person.id).await?;
         return show(&Ring { page: Frame { bell: Bell::of(unread) }, toasts: Vec::new() });
     }
     Ok(see_other("/notices"))
@@ -84,19 +84,19 @@ pub async fn read(context: Context, me: Me, Form(form): Form<UpTo>) -> Answer {
 #[derive(Deserialize)]
 pub struct After {
     #[serde(default)]
-    after: Option<NoticeId>,
+    after: Option<NotificationId>,
 }
 
 /// The bell anew, and what came since as toasts.
 pub async fn bell(context: Context, me: Me, Query(query): Query<After>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     let person = me.0.person.id;
     let app = &context.app;
-    let unread = app.bell.unread(&app.store, person).await?;
+    let unread = app.notifications.unread(&app.store, person).await?;
     let mut new = Vec::new();
     if let Some(after) = query.after.filter(|after| *after < unread.last) {
         let mut db = app.store.read().await?;
-        new = store::notices::after(&mut db, person, after, MOST_NEW).await?;
+        new = store::notifications::list_after(&mut db, person, after, MOST_NEW).await?;
         let wanted = wanted(&mut db, person).await?;
         // What is read already is quiet, or was seen in another window.
         new.retain(|notice| {
@@ -108,7 +108,10 @@ pub async fn bell(context: Context, me: Me, Query(query): Query<After>) -> Answe
 }
 
 /// What someone wants to see as toasts; everything if they have not said.
-pub async fn wanted(db: &mut store::Connection, person: PersonId) -> Result<Vec<Kind>, StoreError> {
-    let chosen = store::queues::preference(db, person, TOASTS).await?;
+pub async fn wanted(
+    db: &mut store::DbConnection,
+    person: PersonId,
+) -> Result<Vec<Kind>, StoreError> {
+    let chosen = store::queues::load_preference(db, person, TOASTS).await?;
     Ok(Kind::list(&chosen.unwrap_or_else(Kind::all_words)))
 }

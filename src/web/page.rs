@@ -8,8 +8,8 @@ use super::extract::Context;
 use super::flash::Flash;
 use super::theme::Theme;
 use super::{Answer, assets};
-use crate::auth::Action;
-use crate::auth::sessions::SignedIn;
+use crate::auth::Permission;
+use crate::auth::sessions::SignedInPerson;
 use crate::error::AppError;
 use crate::jobs::notices::Unread;
 
@@ -120,14 +120,19 @@ pub enum Section {
 
 impl Page {
     /// The frame of a page for someone who is signed in.
-    pub fn for_person(context: &Context, me: &SignedIn, title: &str, section: Section) -> Self {
+    pub fn for_person(
+        context: &Context,
+        me: &SignedInPerson,
+        title: &str,
+        section: Section,
+    ) -> Self {
         let page = Self::for_anyone(context.theme, context.flash, title).with_person(me, section);
-        Self { bell: Bell::of(context.app.bell.known(me.person.id)), ..page }
+        Self { bell: Bell::of(context.app.notifications.known(me.person.id)), ..page }
     }
 
     /// The frame of someone who is signed in around a page.
     #[must_use]
-    pub fn with_person(self, me: &SignedIn, section: Section) -> Self {
+    pub fn with_person(self, me: &SignedInPerson, section: Section) -> Self {
         Self {
             person: Some(Person {
                 display_name: me.person.display_name.clone(),
@@ -163,7 +168,7 @@ impl Page {
     }
 }
 
-fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
+fn navigation(me: &SignedInPerson, section: Section) -> Vec<NavItem> {
     let item =
         |label, href, icon, belongs| NavItem { label, href, icon, current: section == belongs };
     let mut items = vec![
@@ -172,13 +177,13 @@ fn navigation(me: &SignedIn, section: Section) -> Vec<NavItem> {
         item("Dashboards", "/boards", "chart", Section::Boards),
         item("Clusters", "/clusters", "cluster", Section::Clusters),
     ];
-    if me.viewer.may(Action::ManageGroups).is_ok() || !me.memberships.is_empty() {
+    if me.viewer.may(Permission::ManageGroups).is_ok() || !me.memberships.is_empty() {
         items.push(item("Groups", "/groups", "people", Section::Groups));
     }
-    if me.viewer.may(Action::ManagePeople).is_ok() {
+    if me.viewer.may(Permission::ManagePeople).is_ok() {
         items.push(item("People", "/people", "person", Section::People));
     }
-    if me.viewer.may(Action::SeeAllActivity).is_ok() {
+    if me.viewer.may(Permission::SeeAllActivity).is_ok() {
         items.push(item("Activity", "/activity", "activity", Section::Activity));
     }
     items

@@ -8,13 +8,13 @@ use super::extract::{Context, Form, Me, Path};
 use super::flash::{self, Flash};
 use super::once::{self, Shown};
 use super::page::{Page, Section, show};
-use crate::auth::Action;
-use crate::auth::people::AccountState;
+use crate::auth::Permission;
+use crate::auth::people::PortalAccountState;
 use crate::domain::PersonId;
 use crate::error::AppError;
 use crate::store;
 use crate::store::groups::Membership;
-use crate::store::people::{Listed, Person};
+use crate::store::people::{Person, PersonListItem};
 
 /// Administrator or not.
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ pub struct AdminForm {
 #[template(path = "people/list.html")]
 struct ListPage {
     page: Page,
-    people: Vec<Listed>,
+    people: Vec<PersonListItem>,
     me: PersonId,
 }
 
@@ -43,7 +43,7 @@ struct PersonPage {
 
 /// Everyone.
 pub async fn list(context: Context, me: Me) -> Answer {
-    me.may(Action::ManagePeople)?;
+    me.may(Permission::ManagePeople)?;
     let people = store::people::list(&mut *context.app.store.read().await?).await?;
     let page = Page::for_person(&context, &me.0, "People", Section::People);
     show(&ListPage { page, people, me: me.0.person.id })
@@ -51,7 +51,7 @@ pub async fn list(context: Context, me: Me) -> Answer {
 
 /// One person.
 pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
-    me.may(Action::ManagePeople)?;
+    me.may(Permission::ManagePeople)?;
     let Some(shown) = once::waiting(&context, &me, &address(id)) else {
         return person_page(&context, &me, id, String::new()).await;
     };
@@ -61,23 +61,27 @@ pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
 async fn person_page(context: &Context, me: &Me, id: PersonId, link: String) -> Answer {
     let mut db = context.app.store.read().await?;
     let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
-    let memberships = store::groups::of_person(&mut db, id).await?;
-    let devices = store::sessions::of_person(&mut db, id).await?.len();
+    let memberships = store::groups::list_for_person(&mut db, id).await?;
+    let devices = store::sessions::list_for_person(&mut db, id).await?.len();
     let page = Page::for_person(context, &me.0, &person.display_name, Section::People);
     show(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
 }
 
 /// Switches an account off; every session of it ends at once.
 pub async fn disable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
-    me.may(Action::ManagePeople)?;
-    context.app.auth.set_state(&me.actor(&context), id, AccountState::Disabled).await?;
+    me.may(Permission::ManagePeople)?;
+    context
+        .app
+        .auth
+        .set_account_state(&me.actor(&context), id, PortalAccountState::Disabled)
+        .await?;
     Ok(flash::redirect(context, &address(id), Flash::PersonDisabled))
 }
 
 /// Switches an account on again.
 pub async fn enable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
-    me.may(Action::ManagePeople)?;
-    context.app.auth.set_state(&me.actor(&context), id, AccountState::Active).await?;
+    me.may(Permission::ManagePeople)?;
+    context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Active).await?;
     Ok(flash::redirect(context, &address(id), Flash::PersonEnabled))
 }
 
@@ -88,7 +92,7 @@ pub async fn set_admin(
     Path(id): Path<PersonId>,
     Form(form): Form<AdminForm>,
 ) -> Answer {
-    me.may(Action::ManagePeople)?;
+    me.may(Permission::ManagePeople)?;
     context.app.auth.set_admin(&me.actor(&context), id, form.admin).await?;
     // Whoever gave their own rights away may not see that page any more.
     let to = if id == me.0.person.id { "/".to_owned() } else { address(id) };
@@ -97,15 +101,15 @@ pub async fn set_admin(
 
 /// Turns someone's second factor off.
 pub async fn remove_second_factor(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
-    me.may(Action::ManagePeople)?;
+    me.may(Permission::ManagePeople)?;
     context.app.auth.remove_second_factor(&me.actor(&context), id).await?;
     Ok(flash::redirect(context, &address(id), Flash::SecondFactorRemoved))
 }
 
 /// Makes a reset link and shows it, once.
 pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
-    me.may(Action::ManagePeople)?;
-    let token = context.app.auth.reset_link(&me.actor(&context), id).await?;
+    me.may(Permission::ManagePeople)?;
+    let token = context.app.auth.create_reset_link(&me.actor(&context), id).await?;
     let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
     once::redirect(context, &me, &address(id), &Shown { link, ..Shown::default() })
 }

@@ -12,11 +12,11 @@ use super::extract::{Context, Form, Me, Path, Query};
 use super::flash::{self, Flash};
 use super::page::{Page, Section, show};
 use super::{Answer, assets};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::{Day, Month};
 use crate::domain::{GroupId, ReportId};
 use crate::error::AppError;
-use crate::usage::frozen::Frozen;
+use crate::usage::frozen::FrozenReport;
 use crate::usage::report::Report;
 
 /// Months that can be chosen: as far back as figures are read.
@@ -32,7 +32,7 @@ struct MonthPage {
     chart: Chart,
     /// Months by their words in addresses and for people, and whether it is the one that is shown.
     months: Vec<(String, String, bool)>,
-    frozen: Vec<Frozen>,
+    frozen: Vec<FrozenReport>,
 }
 
 /// Which month.
@@ -49,8 +49,8 @@ pub async fn get(
     Path(group): Path<GroupId>,
     Query(choice): Query<Choice>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
-    let now = Day::of(context.app.clock.now()).month();
+    me.may(Permission::ManageUsage(group))?;
+    let now = Day::from_time(context.app.clock.now()).month();
     // The last one that is over, unless another is asked for.
     let month =
         if choice.month.is_empty() { Some(now.previous()) } else { read(&choice.month, now) };
@@ -82,8 +82,8 @@ pub async fn freeze(
     Path(group): Path<GroupId>,
     Form(choice): Form<Choice>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
-    let now = Day::of(context.app.clock.now()).month();
+    me.may(Permission::ManageUsage(group))?;
+    let now = Day::from_time(context.app.clock.now()).month();
     let month = read(&choice.month, now)
         .ok_or_else(|| AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()))?;
     let actor = me.actor(&context);
@@ -97,8 +97,8 @@ pub async fn freeze(
 
 /// A month that has begun, anywhere on earth, and of which something can be known.
 fn read(text: &str, now: Month) -> Option<Month> {
-    let earliest = Month::read("2000-01")?;
-    Month::read(text).filter(|month| *month >= earliest && *month <= now.next())
+    let earliest = Month::parse("2000-01")?;
+    Month::parse(text).filter(|month| *month >= earliest && *month <= now.next())
 }
 
 /// A frozen report's address.

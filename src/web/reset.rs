@@ -10,8 +10,8 @@ use super::form::Problems;
 use super::page::{PROBLEMS, Page, show, show_with};
 use super::setup::problems_of;
 use super::{Answer, sign_in};
-use crate::auth::password::PasswordProblem;
-use crate::store::links::Purpose;
+use crate::auth::password::PasswordError;
+use crate::store::one_time_links::OneTimeLinkPurpose;
 
 /// The new password, twice.
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct ResetPage {
 
 /// The form, if the link works.
 pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
-    context.app.auth.open_link(Purpose::Reset, &token, &context.visitor).await?;
+    context.app.auth.find_valid_link(OneTimeLinkPurpose::Reset, &token, &context.visitor).await?;
     let page = Page::for_visitor(&context, "Choose a new password");
     show(&ResetPage { page, problems: Problems::default() })
 }
@@ -52,7 +52,7 @@ pub async fn post(
             Err(error) => problems_of(error)?,
         }
     } else {
-        Problems::one("again", PasswordProblem::Differ)
+        Problems::one("again", PasswordError::Differ)
     };
     let page = Page::for_visitor(&context, "Choose a new password");
     show_with(PROBLEMS, &ResetPage { page, problems })

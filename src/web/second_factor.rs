@@ -16,8 +16,8 @@ use super::flash::{self, Flash};
 use super::form::Problems;
 use super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::sign_in;
-use crate::auth::second_factor::Enrolment;
-use crate::auth::{Action, AuthError};
+use crate::auth::second_factor::TotpEnrolment;
+use crate::auth::{AuthError, Permission};
 use crate::error::AppError;
 use crate::store;
 
@@ -94,7 +94,7 @@ impl QrPicture {
 
 /// The page: how to set it up, or what is set up.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
         return on_page(&context, &me, Problems::default(), Problems::default()).await;
     }
@@ -103,7 +103,8 @@ pub async fn get(context: Context, me: Me) -> Answer {
 
 fn off_page(context: &Context, me: &Me, sealed: Option<&[u8]>, problems: Problems) -> Answer {
     let issuer = format!("Portolan {}", context.app.config.portal.public_url.host());
-    let Enrolment { sealed, secret, address } = context.app.auth.enrol(&me.0, &issuer, sealed)?;
+    let TotpEnrolment { sealed, secret, address } =
+        context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
     let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
     let page = OffPage {
         page: Page::for_person(context, &me.0, "Second factor", Section::Account),
@@ -135,7 +136,7 @@ async fn on_page(
 
 /// Turns it on and shows the recovery codes, once.
 pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
         return Ok(flash::see_other("/account/second-factor"));
     }
@@ -145,7 +146,7 @@ pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>)
     match context
         .app
         .auth
-        .turn_on(&me.0, &sealed, &form.code, &form.password, &context.visitor)
+        .enable_second_factor(&me.0, &sealed, &form.code, &form.password, &context.visitor)
         .await
     {
         Ok(codes) => {
@@ -167,8 +168,8 @@ pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>)
 
 /// Turns it off.
 pub async fn turn_off(mut context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
-    match context.app.auth.turn_off(&me.0, &form.password, &context.visitor).await {
+    me.may(Permission::UseOwnAccount)?;
+    match context.app.auth.disable_second_factor(&me.0, &form.password, &context.visitor).await {
         Ok(()) => {
             sign_in::stay_known(&mut context, &me.0).await?;
             Ok(flash::redirect(context, "/account/second-factor", Flash::SecondFactorOff))
@@ -182,7 +183,7 @@ pub async fn turn_off(mut context: Context, me: Me, Form(form): Form<ConfirmForm
 
 /// Makes new recovery codes and shows them, once.
 pub async fn renew_codes(context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
-    me.may(Action::UseOwnAccount)?;
+    me.may(Permission::UseOwnAccount)?;
     match context.app.auth.renew_recovery_codes(&me.0, &form.password, &context.visitor).await {
         Ok(codes) => codes_page(&context, &me, &codes, false),
         Err(error) => {

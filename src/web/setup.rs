@@ -10,10 +10,10 @@ use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
 use super::{Answer, sign_in};
 use crate::auth::AuthError;
-use crate::auth::links::NewPerson;
-use crate::auth::password::PasswordProblem;
+use crate::auth::one_time_links::NewPerson;
+use crate::auth::password::PasswordError;
 use crate::error::AppError;
-use crate::store::links::Purpose;
+use crate::store::one_time_links::OneTimeLinkPurpose;
 
 /// What a new person fills in.
 #[derive(Default, Deserialize)]
@@ -33,7 +33,7 @@ impl NewPersonForm {
         let display_name = problems.parse("display_name", &self.display_name);
         let name = problems.parse("name", &self.name);
         if self.password.expose_secret() != self.again.expose_secret() {
-            problems.add("again", PasswordProblem::Differ);
+            problems.add("again", PasswordError::Differ);
         }
         match (display_name, name) {
             (Some(display_name), Some(name)) if problems.is_empty() => {
@@ -82,7 +82,7 @@ impl SetupPage {
 
 /// The form, if the link works.
 pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
-    context.app.auth.open_link(Purpose::Setup, &token, &context.visitor).await?;
+    context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
     show(&SetupPage::new(&context, &NewPersonForm::default(), Problems::default()))
 }
 
@@ -95,11 +95,11 @@ pub async fn post(
 ) -> Answer {
     let problems = match form.read() {
         Err(problems) => problems,
-        Ok(new) => match context.app.auth.set_up(&token, &new, &context.visitor).await {
+        Ok(new) => match context.app.auth.set_up_portal(&token, &new, &context.visitor).await {
             Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
             Err(error) => problems_of(error)?,
         },
     };
-    context.app.auth.open_link(Purpose::Setup, &token, &context.visitor).await?;
+    context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
     show_with(PROBLEMS, &SetupPage::new(&context, &form, problems))
 }

@@ -15,8 +15,8 @@ use super::form::{Problems, shown_again};
 use super::page::{PROBLEMS, Page, show, show_with};
 use super::{Answer, home};
 use crate::auth::AuthError;
-use crate::auth::sessions::SignedIn;
-use crate::auth::sign_in::{CODE_WITHIN, Progress, SignedInBrowser};
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::sign_in::{CODE_TIMEOUT_SECS, SignInCookies, SignInProgress};
 use crate::error::AppError;
 
 /// Days a browser is remembered as one that has signed in before.
@@ -104,16 +104,18 @@ pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignI
     })
 }
 
-fn go_on(context: &Context, progress: Progress, next: &str) -> Response {
+fn go_on(context: &Context, progress: SignInProgress, next: &str) -> Response {
     match progress {
-        Progress::Done(browser) => (signed_in(context, &browser), see_other(next)).into_response(),
-        Progress::NeedsCode(waiting) => {
+        SignInProgress::Done(browser) => {
+            (signed_in(context, &browser), see_other(next)).into_response()
+        }
+        SignInProgress::NeedsCode(waiting) => {
             let jar = cookies::set(
                 context.jar.clone(),
                 &context.app,
                 Kind::Waiting,
                 waiting.as_str(),
-                CODE_WITHIN,
+                CODE_TIMEOUT_SECS,
             );
             (jar, see_other(&with_next("/sign-in/code", next))).into_response()
         }
@@ -123,7 +125,7 @@ fn go_on(context: &Context, progress: Progress, next: &str) -> Response {
 /// The form for the one-time code.
 pub async fn get_code(context: Context, Query(wanted): Query<Wanted>) -> Answer {
     let waiting = context.cookie(Kind::Waiting).unwrap_or_default();
-    if !context.app.auth.waits_for_code(waiting).await? {
+    if !context.app.auth.is_waiting_for_code(waiting).await? {
         return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
     }
     let page = Page::for_visitor(&context, "One-time code");
@@ -138,7 +140,7 @@ pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
     let auth = &context.app.auth;
     let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
         Ok(progress) => return Ok(go_on(&context, progress, next)),
-        Err(AuthError::SignInRanOut) => {
+        Err(AuthError::SignInExpired) => {
             return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
         }
         Err(error) => Refusal::new(error)?,
@@ -167,7 +169,7 @@ impl Refusal {
             AuthError::WrongCode => {
                 "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
             }
-            AuthError::UsedCode => {
+            AuthError::CodeAlreadyUsed => {
                 "This code was used before. Wait for the next one, at most 30 seconds."
             }
             AuthError::ClockBehind => {
@@ -203,7 +205,7 @@ pub fn leave(mut context: Context, flash: Flash) -> Response {
 }
 
 /// A sign-in never continues an older session of the same browser, and never leaves one behind.
-pub async fn end_older(context: &Context, me: Option<&SignedIn>) -> Result<(), AppError> {
+pub async fn end_older(context: &Context, me: Option<&SignedInPerson>) -> Result<(), AppError> {
     if let Some(me) = me {
         context.app.auth.sign_out(me, &context.visitor).await?;
     }
@@ -213,8 +215,8 @@ pub async fn end_older(context: &Context, me: Option<&SignedIn>) -> Result<(), A
 /// Home, for someone who has just made their account.
 pub async fn welcome(
     mut context: Context,
-    before: Option<&SignedIn>,
-    browser: &SignedInBrowser,
+    before: Option<&SignedInPerson>,
+    browser: &SignInCookies,
 ) -> Answer {
     end_older(&context, before).await?;
     context.jar = signed_in(&context, browser);
@@ -222,20 +224,20 @@ pub async fn welcome(
 }
 
 /// Keeps a browser known in which its owner has just changed the password or the second factor.
-pub async fn stay_known(context: &mut Context, me: &SignedIn) -> Result<(), AppError> {
-    let mark = context.app.auth.renew_mark(me.person.id).await?;
+pub async fn stay_known(context: &mut Context, me: &SignedInPerson) -> Result<(), AppError> {
+    let mark = context.app.auth.renew_browser_mark(me.person.id).await?;
     context.jar =
         cookies::set(context.jar.clone(), &context.app, Kind::KnownBrowser, &mark, KNOWN_FOR);
     Ok(())
 }
 
 /// The cookies of a browser that has just signed in.
-fn signed_in(context: &Context, browser: &SignedInBrowser) -> CookieJar {
+fn signed_in(context: &Context, browser: &SignInCookies) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
     let jar =
         cookies::set(context.jar.clone(), app, Kind::Session, browser.session.as_str(), seconds);
-    let jar = cookies::set(jar, app, Kind::KnownBrowser, &browser.mark, KNOWN_FOR);
+    let jar = cookies::set(jar, app, Kind::KnownBrowser, &browser.browser_mark, KNOWN_FOR);
     cookies::clear(jar, app, Kind::Waiting)
 }
 

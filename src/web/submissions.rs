@@ -7,13 +7,13 @@ use super::extract::{Context, Me, Path};
 use super::flash::{self, Flash, see_other};
 use super::jobs::found;
 use super::page::{Page, Section, show};
-use crate::auth::Action;
-use crate::cluster::Status;
+use crate::auth::Permission;
+use crate::cluster::ConnectionStatus;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
 use crate::jobs::QueueKey;
-use crate::jobs::submissions::{State, Submission};
+use crate::jobs::submissions::{Submission, SubmissionState};
 use crate::slurm::job::JobId;
 use crate::store;
 use crate::store::clusters::Cluster;
@@ -67,7 +67,7 @@ struct Buttons {
 
 /// The page; the job's own page once that is known.
 pub async fn get(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (one, cluster) = own(&context, &me, id).await?;
     if let Some(job) = known_job(&context, &me, &one, &cluster).await? {
         return Ok(see_other(&job));
@@ -79,7 +79,7 @@ pub async fn get(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answ
 
 /// The part that renews itself.
 pub async fn part(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (one, cluster) = own(&context, &me, id).await?;
     if let Some(job) = known_job(&context, &me, &one, &cluster).await? {
         return Ok(see_other(&job));
@@ -89,7 +89,7 @@ pub async fn part(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Ans
 
 /// Tries one that could not be sent again.
 pub async fn again(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (one, _) = own(&context, &me, id).await?;
     context.app.submissions.again(me.0.person.id, one.id).await?;
     // Whether it was to be tried again or had moved on by itself: its page says what is so now.
@@ -98,7 +98,7 @@ pub async fn again(context: Context, me: Me, Path(id): Path<SubmissionId>) -> An
 
 /// Gives up one that was not sent.
 pub async fn give_up(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (one, _) = own(&context, &me, id).await?;
     let done = context.app.submissions.give_up(me.0.person.id, one.id).await?;
     let to = address(one.id);
@@ -110,9 +110,9 @@ pub async fn of_job(context: &Context, me: &Me, slug: &str, id: &str) -> Answer 
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let cluster = store::clusters::by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
+    let cluster = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
     let person = me.0.person.id;
-    let one = store::submissions::of_job(&mut db, person, cluster.id, number).await?;
+    let one = store::submissions::find_by_job(&mut db, person, cluster.id, number).await?;
     let one = one.filter(|_| id.task.is_none()).ok_or(AppError::NotFound)?;
     Ok(see_other(&address(one.id)))
 }
@@ -141,7 +141,9 @@ async fn known_job(
     one: &Submission,
     cluster: &Cluster,
 ) -> Result<Option<String>, AppError> {
-    let Some(number) = one.number.filter(|_| one.state == State::Accepted) else { return Ok(None) };
+    let Some(number) = one.number.filter(|_| one.state == SubmissionState::Accepted) else {
+        return Ok(None);
+    };
     match found::find(context, me, &cluster.slug, &number.to_string()).await {
         Ok(found) => Ok(Some(found.href())),
         Err(AppError::NotFound) => Ok(None),
@@ -151,7 +153,7 @@ async fn known_job(
 
 fn view(context: &Context, me: &Me, one: &Submission, cluster: &Cluster) -> View {
     let key = QueueKey { person: me.0.person.id, cluster: cluster.id };
-    let is_down = matches!(context.app.lines.status(key.line()), Status::Down);
+    let is_down = matches!(context.app.connections.status(key.line()), ConnectionStatus::Down);
     let mut view = View {
         href: address(one.id),
         change: format!("/compose/again/{}", one.id),
@@ -169,14 +171,14 @@ fn view(context: &Context, me: &Me, one: &Submission, cluster: &Cluster) -> View
         buttons: Buttons::default(),
     };
     match one.state {
-        State::Ready if one.problem.is_empty() && !is_down => {}
-        State::Ready => waiting(&mut view, one, is_down),
-        State::Sent => {}
-        State::Checking => checking(&mut view, one, is_down),
-        State::Accepted => accepted(&mut view, one, context.app.clock.now().0),
-        State::Refused => refused(&mut view, one),
-        State::NotSent => not_sent(&mut view, one, is_down),
-        State::GivenUp => {
+        SubmissionState::Ready if one.problem.is_empty() && !is_down => {}
+        SubmissionState::Ready => waiting(&mut view, one, is_down),
+        SubmissionState::Sent => {}
+        SubmissionState::Checking => checking(&mut view, one, is_down),
+        SubmissionState::Accepted => accepted(&mut view, one, context.app.clock.now().0),
+        SubmissionState::Refused => refused(&mut view, one),
+        SubmissionState::NotSent => not_sent(&mut view, one, is_down),
+        SubmissionState::GivenUp => {
             view.badge = ("neutral", "Given up");
             view.title = "You gave this job up".into();
             view.text = "Nothing was submitted.".into();

@@ -7,7 +7,7 @@ use super::Answer;
 use super::extract::{Context, Form, Me, Path};
 use super::flash::{self, Flash};
 use super::page::{Page, Section, show};
-use crate::auth::{Action, AuthError};
+use crate::auth::{AuthError, Permission};
 use crate::domain::GroupId;
 use crate::store;
 use crate::usage::alerts::Alert;
@@ -56,7 +56,7 @@ pub struct Chosen {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     let found = store::groups::get(&mut *context.app.store.read().await?, group).await?;
     let name = found.ok_or(AuthError::NotFound)?.name;
     let alerts = AlertsForm::of(&context, &me, group).await?;
@@ -74,7 +74,7 @@ pub async fn set(
     Path(group): Path<GroupId>,
     Form(form): Form<Chosen>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     let chosen = [
         (form.quota, Alert::Quota),
         (form.storage, Alert::Storage),

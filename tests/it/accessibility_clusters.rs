@@ -113,7 +113,7 @@ impl Hostile {
             keys = portolan::ssh::host_keys::scan(&host, port).await.unwrap_or_default();
         }
         let pins: Vec<_> = keys.iter().map(|key| ("login".to_owned(), key.to_line())).collect();
-        portal.app.lines.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
+        portal.app.connections.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
         hostile
     }
 }
@@ -322,7 +322,7 @@ async fn audit_all(width: u32, user: &str) {
     changed.name = SiteName("changed".parse().unwrap());
     changed.title = "Changed".into();
     let pins = [("login".to_owned(), OTHER_HOST_KEY.to_owned())];
-    portal.app.lines.add_cluster(&Actor::command_line(), &changed, &pins).await.unwrap();
+    portal.app.connections.add_cluster(&Actor::command_line(), &changed, &pins).await.unwrap();
     browser.window.delete_all_cookies().await.unwrap();
     browser.sign_in(user).await;
     audit_connecting(&browser, user).await;

@@ -1,7 +1,7 @@
 //! The activity log: everyone reads their own, administrators read, filter and export all of it.
 
 use portolan::clock::UnixTime;
-use portolan::store::activity::{NewEntry, add};
+use portolan::store::activity::{NewActivityEntry, add};
 
 use crate::support::{Client, TestApp};
 
@@ -14,7 +14,7 @@ async fn sentences(viewer: &Client, path: &str) -> Vec<String> {
 async fn write(portal: &TestApp, count: usize, at: UnixTime) {
     let mut tx = portal.app.store.write().await.unwrap();
     for number in 1..=count {
-        let entry = NewEntry {
+        let entry = NewActivityEntry {
             actor: None,
             actor_name: "command line",
             action: "cluster.added",
@@ -165,7 +165,7 @@ async fn entries_are_deleted_when_they_are_too_old() {
     write(&portal, 1, portal.clock.now().plus(-30 * day - 1)).await;
     write(&portal, 2, portal.clock.now().plus(-30 * day)).await;
     let admin = portal.set_up("ada").await;
-    portolan::housekeeping::tidy(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app).await;
     assert_eq!(sentences(&admin, "/activity?action=cluster.added").await.len(), 2);
     assert_eq!(sentences(&admin, "/activity").await.len(), 3);
 }

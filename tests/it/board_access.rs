@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use portolan::auth::activity::Actor;
-use portolan::auth::token::Token;
-use portolan::boards::shares::Invitation;
+use portolan::auth::token::SecretToken;
+use portolan::boards::shares::GuestLinkRequest;
 use portolan::boards::{Kind, Standing, Wish};
 use portolan::clock::UnixTime;
-use portolan::domain::{BoardId, PersonId};
-use portolan::store::boards::runs::State;
-use portolan::store::boards::shares::NewShare;
-use portolan::store::{self, boards};
+use portolan::domain::{DashboardId, PersonId};
+use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
+use portolan::store::dashboards::runs::DashboardRunState;
+use portolan::store::{self, dashboards};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -40,23 +40,23 @@ pub async fn wish(portal: &TestApp, kind: Kind, places: &[&str]) -> Wish {
         places: places.iter().map(|place| (*place).to_owned()).collect(),
         minutes: 10,
         account: String::new(),
-        form: Token::generate().unwrap().as_str().to_owned(),
+        form: SecretToken::generate().unwrap().as_str().to_owned(),
     }
 }
 
 /// What is known of a dashboard, as its owner sees it.
-pub async fn standing(portal: &TestApp, id: BoardId) -> Standing {
+pub async fn standing(portal: &TestApp, id: DashboardId) -> Standing {
     let mut db = portal.app.store.read().await.unwrap();
     let person = PersonId(portal.person_id(OWNER).await);
     let viewer = portal.app.auth.viewer(&mut db, person).await.unwrap().unwrap();
     drop(db);
-    portal.app.boards.get(&viewer, id).await.unwrap().expect("the dashboard")
+    portal.app.dashboards.get(&viewer, id).await.unwrap().expect("the dashboard")
 }
 
 /// Waits until a dashboard is as wanted. The first one on a cluster makes its environment.
 pub async fn wait_for(
     portal: &TestApp,
-    id: BoardId,
+    id: DashboardId,
     what: &str,
     holds: impl Fn(&Standing) -> bool,
 ) -> Standing {
@@ -68,22 +68,22 @@ pub async fn wait_for(
 }
 
 /// A dashboard that is ready.
-pub async fn opened(portal: &TestApp, kind: Kind, places: &[&str]) -> BoardId {
+pub async fn opened(portal: &TestApp, kind: Kind, places: &[&str]) -> DashboardId {
     let wish = wish(portal, kind, places).await;
-    let id = portal.app.boards.open(&actor(portal, OWNER).await, &wish).await.unwrap();
+    let id = portal.app.dashboards.open(&actor(portal, OWNER).await, &wish).await.unwrap();
     let now = wait_for(portal, id, "ready", |now| now.is_live || !now.is_open()).await;
     assert!(now.is_live, "{:#?}", now.run);
     id
 }
 
 /// Ends what a test has opened, so that the next one finds room.
-pub async fn stopped(portal: &TestApp, id: BoardId) {
-    let _ = portal.app.boards.stop(&actor(portal, OWNER).await, id).await;
+pub async fn stopped(portal: &TestApp, id: DashboardId) {
+    let _ = portal.app.dashboards.stop(&actor(portal, OWNER).await, id).await;
     wait_for(portal, id, "over", |now| !now.is_open()).await;
 }
 
 /// A portal with the owner connected, and a TensorBoard of theirs.
-async fn with_board() -> (TestApp, Client, Client, BoardId) {
+async fn with_board() -> (TestApp, Client, Client, DashboardId) {
     let (portal, admin, owner) = connected(OWNER).await;
     let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
     (portal, admin, owner, id)
@@ -102,7 +102,7 @@ pub async fn come_in(browser: &Client, path: &str) -> String {
 }
 
 /// The owner's way in: a ticket from the portal.
-pub async fn ticket(portal: &TestApp, who: &Client, id: BoardId) -> String {
+pub async fn ticket(portal: &TestApp, who: &Client, id: DashboardId) -> String {
     let led = who.get(&format!("/boards/{id}/open")).await;
     assert_eq!(led.status, 303, "{}", led.text());
     let path = led.location().strip_prefix(&portal.boards_url).expect("the dashboards' origin");
@@ -111,14 +111,14 @@ pub async fn ticket(portal: &TestApp, who: &Client, id: BoardId) -> String {
 }
 
 /// Makes a link and gives its path.
-pub async fn link(portal: &TestApp, id: BoardId, passphrase: &str) -> String {
-    let invitation = Invitation {
+pub async fn link(portal: &TestApp, id: DashboardId, passphrase: &str) -> String {
+    let invitation = GuestLinkRequest {
         label: "Prof. <b>Ada</b>".to_owned(),
         days: 7,
         passphrase: passphrase.to_owned().into(),
     };
     let actor = actor(portal, OWNER).await;
-    let token = portal.app.boards.share(&actor, id, &invitation).await.unwrap();
+    let token = portal.app.dashboards.share(&actor, id, &invitation).await.unwrap();
     format!("/s/{}", token.as_str())
 }
 
@@ -222,27 +222,29 @@ async fn a_guest_reads_one_dashboard_until_the_link_ends() {
 
     // What it was opened by is counted, and kept as a hash only.
     let mut db = portal.app.store.read().await.unwrap();
-    let shares = boards::shares::of_board(&mut db, id, portal.app.clock.now()).await.unwrap();
+    let shares = dashboards::guest_links::list_for_dashboard(&mut db, id, portal.app.clock.now())
+        .await
+        .unwrap();
     drop(db);
     assert_eq!(shares[0].terms.opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.
-    portal.app.boards.unshare(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
+    portal.app.dashboards.unshare(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
     assert_eq!(browser.get(&place).await.status, 404);
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404);
     assert_eq!(guest(&portal).get(&path).await.status, 410);
     assert!(admin.get("/activity").await.text().contains("Took back a link"));
 
     // One whose time is up.
-    let token = Token::generate().unwrap();
-    let old = NewShare {
-        board: id,
-        token_hash: token.hash(),
+    let token = SecretToken::generate().unwrap();
+    let old = NewDashboardGuestLink {
+        dashboard: id,
+        token_hash: token.hash_token(),
         label: "old",
         passphrase: "",
         expires_at: UnixTime(1_700_000_000),
     };
     let mut tx = portal.app.store.write().await.unwrap();
-    boards::shares::add(&mut tx, &old, UnixTime(1_600_000_000)).await.unwrap();
+    dashboards::guest_links::add(&mut tx, &old, UnixTime(1_600_000_000)).await.unwrap();
     store::commit(tx).await.unwrap();
     let expired = guest(&portal).get(&format!("/s/{}", token.as_str())).await;
     assert_eq!(expired.status, 410);
@@ -292,7 +294,7 @@ async fn links_cannot_be_guessed() {
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
     let mut texts = std::collections::BTreeSet::new();
     for number in 0..10_000 {
-        let token = Token::generate().unwrap();
+        let token = SecretToken::generate().unwrap();
         let path = match number % 3 {
             0 => format!("/s/{}", token.as_str()),
             1 => format!("/enter/{}", token.as_str()),
@@ -390,14 +392,15 @@ async fn colleagues_see_what_is_shown_to_them_and_read_only() {
     let (portal, admin, _owner, id) = with_board().await;
     let member = portal.member(&admin, "bob").await;
     let bob = actor(&portal, "bob").await;
-    let boards = &portal.app.boards;
+    let boards = &portal.app.dashboards;
     assert_eq!(member.get(&format!("/boards/{id}/open")).await.status, 404);
-    let invitation = Invitation { label: "me".into(), days: 1, passphrase: String::new().into() };
+    let invitation =
+        GuestLinkRequest { label: "me".into(), days: 1, passphrase: String::new().into() };
     assert!(boards.share(&bob, id, &invitation).await.is_err());
     assert!(boards.stop(&bob, id).await.is_err());
     assert!(boards.wake(&bob, id).await.is_err());
     let group = portolan::domain::GroupId(portal.group(&admin, "Smith Lab").await);
-    let settings = portolan::store::boards::Settings {
+    let settings = portolan::store::dashboards::DashboardSettings {
         title: "Curves",
         group: Some(group),
         wakes_per_day: 1,
@@ -418,7 +421,7 @@ async fn colleagues_see_what_is_shown_to_them_and_read_only() {
     boards.wake(&bob, id).await.unwrap();
     let now = wait_for(&portal, id, "ready again", |now| now.is_live || !now.is_open()).await;
     let run = now.run.unwrap();
-    assert_eq!((run.state, run.woken_by_name.as_deref()), (State::Ready, Some("bob")));
+    assert_eq!((run.state, run.woken_by_name.as_deref()), (DashboardRunState::Ready, Some("bob")));
     stopped(&portal, id).await;
     let refused = boards.wake(&bob, id).await.unwrap_err();
     assert!(refused.to_string().contains("as often as its owner allows"), "{refused}");

@@ -9,8 +9,8 @@ use portolan::boards::handshake::{Secret, shake};
 use portolan::boards::job::{Plan, request, script};
 use portolan::boards::state::{Door, FILE, LONGEST, Report, Stage};
 use portolan::boards::{Kind, allowed};
-use portolan::cluster::output::{self, Found, From};
-use portolan::jobs::submissions::State;
+use portolan::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
+use portolan::jobs::submissions::SubmissionState;
 use portolan::sites::{self, Site, SiteLookup};
 use portolan::ssh::{CallUrgency, ClusterConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -91,18 +91,24 @@ impl Story {
         self.kind.job_name().clone_into(&mut order.job_name);
         order.folders = vec![folder.clone()];
         let one = self.portal.settled(self.portal.submit(&order).await).await;
-        assert_eq!(one.state, State::Accepted, "{one:?}");
+        assert_eq!(one.state, SubmissionState::Accepted, "{one:?}");
         Run { folder, job: u64::try_from(one.number.unwrap()).unwrap() }
     }
 
     async fn file(&self, run: &Run, name: &str) -> Vec<u8> {
         let path = format!("{}/{name}", run.folder);
         let most = u32::try_from(LONGEST).unwrap();
-        match output::read(&self.line, &path, From::End, most, CallUrgency::Interactive)
-            .await
-            .unwrap()
+        match output_file::read_output_file(
+            &self.line,
+            &path,
+            OutputFilePosition::End,
+            most,
+            CallUrgency::Interactive,
+        )
+        .await
+        .unwrap()
         {
-            Found::Piece(piece) => piece.bytes,
+            OutputFileResult::Chunk(piece) => piece.bytes,
             _ => Vec::new(),
         }
     }
@@ -149,7 +155,7 @@ impl Story {
     async fn dial(&self, node: &str, door: &Door) -> UnixStream {
         let path = self.line.forward("board-1", node, door.port).await.unwrap();
         let mut stream = UnixStream::connect(path).await.unwrap();
-        shake(&mut stream, &door.secret, portolan::entropy::bytes().unwrap()).await.unwrap();
+        shake(&mut stream, &door.secret, portolan::entropy::random_bytes().unwrap()).await.unwrap();
         stream
     }
 

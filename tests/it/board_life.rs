@@ -2,7 +2,7 @@
 //! otherwise than planned, follow-ups, and dashboards that nobody looks at.
 
 use portolan::boards::Kind;
-use portolan::store::boards::runs::State;
+use portolan::store::dashboards::runs::DashboardRunState;
 
 use crate::board_access::{
     OWNER, actor, come_in, guest, link, opened, standing, stopped, ticket, wait_for, wish,
@@ -75,11 +75,11 @@ async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
     assert!(!over.is_live);
     // Twice is one too many: the second wish is refused, and nothing is started twice.
     let actor = actor(&portal, OWNER).await;
-    portal.app.boards.start(&actor, id).await.unwrap();
-    assert!(portal.app.boards.start(&actor, id).await.is_err());
+    portal.app.dashboards.start(&actor, id).await.unwrap();
+    assert!(portal.app.dashboards.start(&actor, id).await.is_err());
     let again = wait_for(&portal, id, "ready", |now| now.is_live || !now.is_open()).await;
     let run = again.run.unwrap();
-    assert_eq!(run.state, State::Ready, "{run:#?}");
+    assert_eq!(run.state, DashboardRunState::Ready, "{run:#?}");
     assert_ne!(run.job.unwrap().to_string(), job);
     stopped(&portal, id).await;
 }
@@ -90,10 +90,10 @@ async fn nothing_is_started_twice() {
     let (portal, _, _owner) = connected(OWNER).await;
     let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
     let actor = actor(&portal, OWNER).await;
-    let boards = &portal.app.boards;
+    let boards = &portal.app.dashboards;
     let (one, two) = tokio::join!(boards.open(&actor, &wish), boards.open(&actor, &wish));
     assert_eq!(one.unwrap(), two.unwrap());
-    let list = portal.app.boards.list(&viewer(&portal).await).await.unwrap();
+    let list = portal.app.dashboards.list(&viewer(&portal).await).await.unwrap();
     assert_eq!(list.len(), 1);
     let id = list[0].board.id;
     boards.stop(&actor, id).await.unwrap();
@@ -115,10 +115,12 @@ async fn a_follow_up_takes_over() {
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
     let actor = actor(&portal, OWNER).await;
-    portal.app.boards.extend(&actor, id).await.unwrap();
-    assert!(portal.app.boards.extend(&actor, id).await.is_err(), "one follow-up at a time");
+    portal.app.dashboards.extend(&actor, id).await.unwrap();
+    assert!(portal.app.dashboards.extend(&actor, id).await.is_err(), "one follow-up at a time");
     let now = wait_for(&portal, id, "followed", |now| {
-        now.next.as_ref().is_some_and(|next| next.job.is_some() && next.state == State::Waiting)
+        now.next
+            .as_ref()
+            .is_some_and(|next| next.job.is_some() && next.state == DashboardRunState::Waiting)
     })
     .await;
     let (run, next) = (now.run.unwrap(), now.next.unwrap());
@@ -144,8 +146,8 @@ async fn a_follow_up_takes_over() {
     until(&browser, &format!("{place}app/data/runs"), 200).await;
     let first = wait::wait_for("the first run ends", async || {
         let mut db = portal.app.store.read().await.unwrap();
-        let now = portolan::store::boards::runs::get(&mut db, run.id).await.unwrap().unwrap();
-        if now.state == State::Over { Ok(now) } else { Err(format!("{now:?}")) }
+        let now = portolan::store::dashboards::runs::get(&mut db, run.id).await.unwrap().unwrap();
+        if now.state == DashboardRunState::Over { Ok(now) } else { Err(format!("{now:?}")) }
     })
     .await;
     assert_eq!(first.end, "replaced");
@@ -166,7 +168,7 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
     owner.prepare("key", OWNER).await;
     owner.connect("key").await;
     let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
-    let id = portal.app.boards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let id = portal.app.dashboards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "idle", "{run:#?}");
@@ -182,7 +184,7 @@ async fn what_slurm_refuses_is_said() {
     let (portal, _, _owner) = connected(OWNER).await;
     let mut wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
     wish.account = "no-such-project".to_owned();
-    let id = portal.app.boards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let id = portal.app.dashboards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "refused");

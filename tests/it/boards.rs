@@ -6,8 +6,8 @@ mod links;
 mod rights;
 mod states;
 
-use portolan::cluster::Learnt;
-use portolan::cluster::learnt::{Account, Folder, FolderKind};
+use portolan::cluster::DiscoveredFacts;
+use portolan::cluster::discovered_facts::{DiscoveredFolder, FolderKind, SlurmAccount};
 use portolan::store;
 
 use crate::support::app::START;
@@ -39,26 +39,28 @@ impl TestApp {
     /// A cluster that is never reached, and what someone's place there is like.
     pub async fn give_ground(&self, who: &Client, name: &str) {
         let mut db = self.app.store.read().await.unwrap();
-        let is_there = store::clusters::by_slug(&mut db, "key").await.unwrap().is_some();
+        let is_there = store::clusters::find_by_slug(&mut db, "key").await.unwrap().is_some();
         drop(db);
         if !is_there {
             self.add_pinned(&site_at("key", 9), &[("login".to_owned(), HOST_KEY.to_owned())]).await;
         }
         who.name_user("key", name).await;
         let path = format!("/scratch/{name}");
-        let folder = Folder { label: FolderKind::Scratch, path, writable: true, group: None };
-        let account = |name: &str| Account { name: name.to_owned(), ..Account::default() };
-        let learnt = Learnt {
+        let folder =
+            DiscoveredFolder { label: FolderKind::Scratch, path, writable: true, group: None };
+        let account =
+            |name: &str| SlurmAccount { name: name.to_owned(), ..SlurmAccount::default() };
+        let learnt = DiscoveredFacts {
             user: Some(name.to_owned()),
             home: Some(format!("/home/{name}")),
             folders: vec![folder],
             accounts: vec![account("def-one"), account("def-two")],
-            ..Learnt::default()
+            ..DiscoveredFacts::default()
         };
         let learnt = serde_json::to_string(&learnt).unwrap();
         let key = self.line_key(name, "key").await;
         let mut tx = self.app.store.write().await.unwrap();
-        store::lines::note_learnt(&mut tx, key, &learnt, self.clock.now()).await.unwrap();
+        store::connections::save_discovered(&mut tx, key, &learnt, self.clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 

@@ -14,7 +14,7 @@ async fn fill_new_person(browser: &Browser, display_name: &str, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn from_the_set_up_link_to_a_member_with_a_second_factor() {
     let portal = TestApp::start().await;
-    let token = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
 
     let admin = Browser::open(&portal.url, 1280).await;
     admin.go(&format!("/setup/{}", token.as_str())).await;

@@ -2,7 +2,7 @@
 //! for someone without an account, to the moment the link is taken back.
 
 use fantoccini::Locator;
-use portolan::domain::BoardId;
+use portolan::domain::DashboardId;
 
 use crate::board_access::{OWNER, stopped};
 use crate::queue::connected;
@@ -19,7 +19,7 @@ fn train() {
 }
 
 /// Asks for a dashboard of a folder through the pages, and waits on its page until it is ready.
-async fn open_board(browser: &Browser, kind: &str, place: &str) -> BoardId {
+async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
     browser.go(&format!("/boards/new?kind={kind}")).await;
     let field = browser.find("#f-place").await;
     field.clear().await.unwrap();
@@ -30,7 +30,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> BoardId {
     let waited = browser.window.wait().at_most(PATIENCE).for_element(ready).await;
     assert!(waited.is_ok(), "{}", browser.text().await);
     let path = browser.path().await;
-    BoardId(path.strip_prefix("/boards/").unwrap().parse().unwrap())
+    DashboardId(path.strip_prefix("/boards/").unwrap().parse().unwrap())
 }
 
 /// Waits until the dashboard inside the frame says something, with the curves that a script finds.
@@ -65,7 +65,7 @@ const MLFLOW_CURVE: &str = "const lines = page.querySelectorAll('.js-plotly-plot
     return [...lines].some(line => (line.getAttribute('d') || '').length > 20) && page.body.innerText.includes('accuracy');";
 
 /// Makes a link on the dashboard's page and gives it.
-async fn share(browser: &Browser, id: BoardId, label: &str) -> String {
+async fn share(browser: &Browser, id: DashboardId, label: &str) -> String {
     browser.go(&format!("/boards/{id}?do=share")).await;
     browser.fill("label", label).await;
     browser.press("Make a link").await;
@@ -75,7 +75,7 @@ async fn share(browser: &Browser, id: BoardId, label: &str) -> String {
 }
 
 /// Someone without an account opens a link, sees the same, and nothing else; then the link is taken back.
-async fn guest_sees(portal: &TestApp, owner: &Browser, id: BoardId, home: &str, script: &str) {
+async fn guest_sees(portal: &TestApp, owner: &Browser, id: DashboardId, home: &str, script: &str) {
     let link = share(owner, id, "Prof. Example").await;
     assert!(link.starts_with(&format!("{}/s/", portal.boards_url)), "{link}");
     let guest = Browser::open(&portal.boards_url, 1280).await;

@@ -223,7 +223,7 @@ async fn a_changed_host_key_stops_everything_until_an_administrator_decides() {
     site.login.host = Some("127.0.0.1".parse().unwrap());
     site.login.port = Cluster::get().port("key");
     let pins = [("login".to_owned(), OTHER_HOST_KEY.to_owned())];
-    portal.app.lines.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
+    portal.app.connections.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
     alice.prepare("key", "alice").await;
 
     let member = Browser::open(&portal.url, 1280).await;

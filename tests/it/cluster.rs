@@ -1,7 +1,7 @@
 //! The portal and the real test cluster: adding it, pinning its host key, noticing a change.
 
 use portolan::sites::{self, Site, SiteAutomation, SiteJumpHost};
-use portolan::store::clusters::Description;
+use portolan::store::clusters::ClusterDescription;
 use portolan::store::{self, Store};
 
 use crate::support::cluster::Cluster;
@@ -266,10 +266,11 @@ async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
     let mut tx = store.write().await.unwrap();
     let (slug, title, host) =
         ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
-    let what = Description { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
+    let what =
+        ClusterDescription { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
     let now = crate::support::app::START;
     let id = store::clusters::add(&mut tx, &slug, &what, now).await.unwrap();
-    store::clusters::pin(&mut tx, id, &[("login".into(), other)], now).await.unwrap();
+    store::clusters::replace_host_keys(&mut tx, id, &[("login".into(), other)], now).await.unwrap();
     store::commit(tx).await.unwrap();
 
     let output = installation.run(&["doctor"]);

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use portolan::cluster::estimate::estimate;
-use portolan::cluster::past_use::past_use;
+use portolan::cluster::estimate::estimate_starts;
+use portolan::cluster::past_runs::load_past_runs;
 use portolan::jobs::{Past, QueueKey};
 use portolan::slurm::job::JobState;
-use portolan::slurm::test_only::Answer;
+use portolan::slurm::test_only::TestOnlyAnswer;
 
 use crate::queue::{cancel, connected, submit};
 use crate::support::cluster::Cluster;
@@ -51,27 +51,30 @@ async fn a_job_and_its_alternatives_in_one_round_trip() {
     let calls = || line.call_budget().stats(Instant::now()).commands;
     let sent = Instant::now();
     let counted = calls();
-    let answers = estimate(&line, script, &variants).await.unwrap();
+    let answers = estimate_starts(&line, script, &variants).await.unwrap();
     // The portal may look at the queue in between: its own calls come through the same tally, but not so many.
     assert!(calls() - counted <= 2, "one call for {} questions", variants.len());
     assert!(sent.elapsed() < Duration::from_secs(10));
     assert_eq!(answers.len(), variants.len());
-    let Answer::Starts(first) = &answers[0] else { panic!("{answers:?}") };
+    let TestOnlyAnswer::Starts(first) = &answers[0] else { panic!("{answers:?}") };
     assert_eq!((first.processors, first.partition.as_str()), (1, "cpu"));
     let now =
         run(&line, "date", &["+%s"]).await.unwrap().stdout_text().trim().parse::<i64>().unwrap();
     assert!((first.at.0 - now).abs() < 3600 * 24 * 7, "{first:?} at {now}");
-    assert!(matches!(&answers[1], Answer::Starts(start) if start.processors == 4), "{answers:?}");
     assert!(
-        matches!(&answers[2], Answer::Starts(start) if start.partition == "gpu"),
+        matches!(&answers[1], TestOnlyAnswer::Starts(start) if start.processors == 4),
         "{answers:?}"
     );
     assert!(
-        matches!(&answers[3], Answer::Refused(said) if said.contains("time limit")),
+        matches!(&answers[2], TestOnlyAnswer::Starts(start) if start.partition == "gpu"),
         "{answers:?}"
     );
     assert!(
-        matches!(&answers[4], Answer::Refused(said) if said.contains("Invalid account")),
+        matches!(&answers[3], TestOnlyAnswer::Refused(said) if said.contains("time limit")),
+        "{answers:?}"
+    );
+    assert!(
+        matches!(&answers[4], TestOnlyAnswer::Refused(said) if said.contains("Invalid account")),
         "{answers:?}"
     );
     // Nothing was submitted, and nothing ran.
@@ -88,7 +91,7 @@ async fn what_a_past_run_used() {
     let job = submit("tessa", held, &["-o", "/dev/null", "-t", "30", "--mem=500M", "-c", "2"]);
     let number: u64 = job.parse().unwrap();
     let found = wait_for("the accounting knows of it", async || {
-        let found = past_use(&line, &[number, 99_999_999]).await.unwrap();
+        let found = load_past_runs(&line, &[number, 99_999_999]).await.unwrap();
         let is_known = found.iter().any(|run| {
             run.state == JobState::Completed
                 && run.usage.max_rss_mb.is_some()
@@ -106,7 +109,7 @@ async fn what_a_past_run_used() {
         "{run:?}"
     );
     // The room of jobs gives the same, and asks once however often it is asked.
-    let past = Past::new(portal.app.store.clone(), portal.app.lines.clone());
+    let past = Past::new(portal.app.store.clone(), portal.app.connections.clone());
     let key = portal.line_key("tessa", "key").await;
     let key = QueueKey { person: key.person, cluster: key.cluster };
     // As long as the portal believes that the job goes on, it is none of the past.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use portolan::cluster::folders::{self, Entry, Kind, Listing, MOST_NAMES, Problem};
+use portolan::cluster::folders::{
+    self, FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES,
+};
 use portolan::ssh::sftp::{self, SftpError};
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use reqwest::Method;
@@ -92,7 +94,7 @@ fn values(page: &Page) -> Vec<String> {
     html.select(&picked).map(|one| one.attr("data-picked").unwrap().to_owned()).collect()
 }
 
-fn entry<'a>(listing: &'a Listing, name: &str) -> &'a Entry {
+fn entry<'a>(listing: &'a FolderListing, name: &str) -> &'a FolderEntry {
     let found = listing.entries.iter().find(|entry| entry.name == name);
     found.unwrap_or_else(|| panic!("no {name:?} in {listing:#?}"))
 }
@@ -107,21 +109,21 @@ async fn folders_come_first_and_links_are_what_they_lead_to() {
     );
     let line = portal.line("alice", "key").await;
     let listing = folders::list(&line, &format!("{}/./", folder.path)).await.unwrap();
-    let order: Vec<(&str, Kind)> =
+    let order: Vec<(&str, FolderEntryKind)> =
         listing.entries.iter().map(|entry| (entry.name.as_str(), entry.kind)).collect();
     assert_eq!(
         order,
         [
-            (".git", Kind::Folder),
-            ("A", Kind::Folder),
-            ("b", Kind::Folder),
-            ("to-b", Kind::Folder),
-            (".hidden", Kind::File),
-            ("set.tar", Kind::File),
-            ("to-set", Kind::File),
-            ("loop", Kind::Other),
-            ("lost", Kind::Other),
-            ("pipe", Kind::Other),
+            (".git", FolderEntryKind::Folder),
+            ("A", FolderEntryKind::Folder),
+            ("b", FolderEntryKind::Folder),
+            ("to-b", FolderEntryKind::Folder),
+            (".hidden", FolderEntryKind::File),
+            ("set.tar", FolderEntryKind::File),
+            ("to-set", FolderEntryKind::File),
+            ("loop", FolderEntryKind::Other),
+            ("lost", FolderEntryKind::Other),
+            ("pipe", FolderEntryKind::Other),
         ]
     );
     assert_eq!((listing.path.as_str(), listing.is_cut), (folder.path.as_str(), false));
@@ -213,11 +215,11 @@ async fn a_folder_with_very_many_names_is_cut() {
     let folder = Folder::new("alice", "seq -f 'part-%05g' 5000 | xargs touch");
     let begun = Instant::now();
     let listing = folders::list(&portal.line("alice", "key").await, &folder.path).await.unwrap();
-    assert_eq!((listing.entries.len(), listing.is_cut), (MOST_NAMES, true));
+    assert_eq!((listing.entries.len(), listing.is_cut), (MAX_ENTRIES, true));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let page = open(&alice, &folder.path, "file").await;
     assert!(page.text().contains("There are more than 2000 names"));
-    assert_eq!(names(&page).len(), MOST_NAMES);
+    assert_eq!(names(&page).len(), MAX_ENTRIES);
 }
 
 #[tokio::test]
@@ -227,17 +229,17 @@ async fn what_cannot_be_shown_is_said_in_words() {
     let line = portal.line("alice", "key").await;
     let inside = |name: &str| format!("{}/{name}", folder.path);
     for (path, problem) in [
-        (inside("file"), Problem::NotAFolder),
-        (inside("file/x"), Problem::NotThere),
-        (inside("nowhere"), Problem::NotThere),
-        (inside("closed"), Problem::NotAllowed),
-        ("/home/bob".into(), Problem::NotAllowed),
-        (inside("../x"), Problem::NotAPath),
-        ("/scratch/alice/..".into(), Problem::NotAPath),
-        ("scratch/alice".into(), Problem::NotAPath),
-        (".".into(), Problem::NotAPath),
-        ("/scratch\n/alice".into(), Problem::NotAPath),
-        ("/scratch\0".into(), Problem::NotAPath),
+        (inside("file"), FolderError::NotAFolder),
+        (inside("file/x"), FolderError::NotFound),
+        (inside("nowhere"), FolderError::NotFound),
+        (inside("closed"), FolderError::PermissionDenied),
+        ("/home/bob".into(), FolderError::PermissionDenied),
+        (inside("../x"), FolderError::NotAPath),
+        ("/scratch/alice/..".into(), FolderError::NotAPath),
+        ("scratch/alice".into(), FolderError::NotAPath),
+        (".".into(), FolderError::NotAPath),
+        ("/scratch\n/alice".into(), FolderError::NotAPath),
+        ("/scratch\0".into(), FolderError::NotAPath),
     ] {
         assert_eq!(folders::list(&line, &path).await, Err(problem.clone()), "{path:?}");
         let page = open(&alice, &path, "any").await;
@@ -245,7 +247,7 @@ async fn what_cannot_be_shown_is_said_in_words() {
         assert!(values(&page).is_empty(), "nothing to choose: {path:?}");
     }
     let root = folders::list(&line, "//").await.unwrap();
-    assert_eq!((entry(&root, "scratch").kind, root.parent), (Kind::Folder, None));
+    assert_eq!((entry(&root, "scratch").kind, root.parent), (FolderEntryKind::Folder, None));
     assert_eq!(ask(&alice, "nowhere", &[]).await.status, 404);
 }
 
@@ -348,8 +350,8 @@ async fn one_session_is_kept_and_gives_way_to_others() {
         }
         assert!(asked.join_all().await.iter().all(|fine| *fine), "{most}");
         // It ends with the connection.
-        portal.app.lines.close_line(portal.line_key("alice", "own").await).await;
-        assert_eq!(folders::list(&line, "/scratch").await, Err(Problem::NotConnected));
+        portal.app.connections.close_connection(portal.line_key("alice", "own").await).await;
+        assert_eq!(folders::list(&line, "/scratch").await, Err(FolderError::NotConnected));
         wait_until("nothing is left", async || services(&server) == 0).await;
     }
 }

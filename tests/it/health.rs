@@ -26,7 +26,7 @@ async fn a_forged_mark_of_the_doctor_tells_nothing() {
     let now = portal.clock.now().0;
     for mark in ["", "x", "0", &format!("{now}.AAAA"), &format!("{now}.{}", "A".repeat(43))] {
         let request = portal.visitor().request(Method::GET, "/healthz");
-        let page = send(request.header(portolan::probe::HEADER, mark)).await;
+        let page = send(request.header(portolan::probe::PROBE_HEADER, mark)).await;
         assert_eq!((page.status, page.text()), (200, "well\n"), "{mark}");
     }
 }

@@ -41,10 +41,13 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
         assert!(refused.text().contains("Nobody can connect to this cluster at present"));
     }
     let key = portal.line_key("alice", "own").await;
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
+    assert_eq!(
+        portal.app.connections.connection(key).unwrap_err(),
+        RunCommandError::HostKeyInDoubt
+    );
     portal.restart().await;
     assert_eq!(
-        portal.app.lines.line(key).unwrap_err(),
+        portal.app.connections.connection(key).unwrap_err(),
         RunCommandError::HostKeyInDoubt,
         "not forgotten"
     );
@@ -67,10 +70,13 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
     let keys = page.attribute("input[name=keys]", "value");
     let unseen = admin.post("/clusters/own/host-keys", &[("keys", &keys)]).await;
     assert_eq!(unseen.status, 422, "not without comparing");
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
+    assert_eq!(
+        portal.app.connections.connection(key).unwrap_err(),
+        RunCommandError::HostKeyInDoubt
+    );
     let form = [("keys", keys.as_str()), ("compared", "true")];
     admin.post("/clusters/own/host-keys", &form).await;
-    assert_eq!(portal.app.lines.line(key).unwrap_err(), RunCommandError::NotConnected);
+    assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::NotConnected);
     tokio::join!(alice.connect("own"), bob.connect("own"));
 }
 

@@ -88,8 +88,21 @@ fn nothing_points_back() {
         (
             "jobs",
             &[
-                "auth", "clock", "cluster", "config", "domain", "entropy", "explain", "logs",
-                "outgoing", "recipes", "sites", "slurm", "ssh", "store", "vault",
+                "auth",
+                "clock",
+                "cluster",
+                "config",
+                "domain",
+                "entropy",
+                "explain",
+                "logs",
+                "http_client",
+                "recipes",
+                "sites",
+                "slurm",
+                "ssh",
+                "store",
+                "vault",
             ],
         ),
         ("logs", &[]),
@@ -113,7 +126,7 @@ fn nothing_points_back() {
         ("error", &["auth", "store"]),
         ("telemetry", &["config"]),
         ("probe", &["clock", "vault"]),
-        ("outgoing", &[]),
+        ("http_client", &[]),
         ("proxy", &[]),
         ("boards", &["proxy"]),
         ("health", &["app", "store", "clock"]),
@@ -188,13 +201,17 @@ fn templates_hold_no_script_or_style() {
 #[test]
 fn every_setting_is_documented() {
     let admin = std::fs::read_to_string(root().join("docs/ADMIN.md")).unwrap();
-    for key in portolan::config::KEYS {
+    for key in portolan::config::SETTING_KEYS {
         assert!(
             admin.contains(&format!("`{}`", key.name)),
             "docs/ADMIN.md does not name {}",
             key.name
         );
-        assert!(admin.contains(&key.variable()), "docs/ADMIN.md does not name {}", key.variable());
+        assert!(
+            admin.contains(&key.env_variable()),
+            "docs/ADMIN.md does not name {}",
+            key.env_variable()
+        );
     }
 }
 

@@ -48,7 +48,7 @@ async fn an_invitation_makes_an_account_in_the_group_and_works_once() {
         assert_eq!(page.status, 410);
         assert_eq!(page.select_text("h1"), "This link was used before");
     }
-    assert!(portal.app.auth.person_named(&"eve".parse().unwrap()).await.is_err());
+    assert!(portal.app.auth.find_person(&"eve".parse().unwrap()).await.is_err());
     assert_eq!(bob.get("/people").await.status, 403, "no more rights than invited to");
 }
 

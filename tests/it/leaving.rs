@@ -1,8 +1,8 @@
 //! Signing out, being switched off, restarts and new passwords: what becomes of keys and connections.
 
-use portolan::auth::keys::OpenKey;
-use portolan::cluster::Status;
-use portolan::domain::LineRole;
+use portolan::auth::ssh_keys::UnsealedKey;
+use portolan::cluster::ConnectionStatus;
+use portolan::domain::ConnectionRole;
 use portolan::store;
 
 use crate::support::lines::run;
@@ -36,8 +36,8 @@ async fn begin_at(portal: &TestApp, server: &Server, alice: &Client) -> i32 {
 
 async fn opens(portal: &TestApp, name: &str) -> bool {
     let person = portal.line_key(name, "own").await.person;
-    let open = portal.app.auth.open_keys(person, LineRole::Login).await;
-    open.is_ok_and(|keys: Vec<OpenKey>| !keys.is_empty())
+    let open = portal.app.auth.unseal_keys(person, ConnectionRole::Login).await;
+    open.is_ok_and(|keys: Vec<UnsealedKey>| !keys.is_empty())
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn signing_out_leaves_connections_and_signing_out_everywhere_closes_them()
     let (portal, _, alice) = with_alice_connected(&server).await;
     let master = portal.line("alice", "own").await.master().pid();
     alice.post("/sign-out", &[]).await;
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     assert!(is_alive(master));
     alice.sign_in("alice", PASSWORD).await;
     assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"));
@@ -56,7 +56,7 @@ async fn signing_out_leaves_connections_and_signing_out_everywhere_closes_them()
         .await;
     wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
     portal.clock.advance(60);
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");
 }
 
@@ -72,7 +72,7 @@ async fn switching_an_account_off_closes_its_connections() {
         .await;
     wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
     portal.clock.advance(60);
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");
 }
 
@@ -81,7 +81,7 @@ async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_m
     let server = Server::start();
     let (portal, _, alice) = with_alice_connected(&server).await;
     let key = portal.line_key("alice", "own").await;
-    let is_down = async || matches!(portal.app.lines.status(key), Status::Down);
+    let is_down = async || matches!(portal.app.connections.status(key), ConnectionStatus::Down);
     let second = portal.visitor();
     second.sign_in("alice", PASSWORD).await;
     alice.post("/sign-out", &[]).await;
@@ -91,7 +91,7 @@ async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_m
     server.drop_connections();
     wait_until("the connection is gone", is_down).await;
     portal.clock.advance(60);
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     assert_eq!(portal.tries("alice", "own").await, 1, "nothing could be tried");
 
     alice.sign_in("alice", PASSWORD).await;
@@ -103,9 +103,11 @@ async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_m
     let page = alice.post_and_follow(&unattended, &right).await;
     assert!(page.text().contains("May be used while you are away"));
     alice.post("/sign-out", &[]).await;
-    portal.app.lines.sweep().await.unwrap();
-    wait_until("it comes back", async || matches!(portal.app.lines.status(key), Status::Up(_)))
-        .await;
+    portal.app.connections.sweep().await.unwrap();
+    wait_until("it comes back", async || {
+        matches!(portal.app.connections.status(key), ConnectionStatus::Up(_))
+    })
+    .await;
     assert_eq!(portal.tries("alice", "own").await, 2);
 
     alice.sign_in("alice", PASSWORD).await;
@@ -119,7 +121,7 @@ async fn a_session_that_runs_out_closes_the_key_as_signing_out_does() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     alice.make_key().await;
     let person = portolan::domain::PersonId(portal.person_id("alice").await);
-    let open = async || portal.app.auth.open_keys(person, LineRole::Login).await.is_ok();
+    let open = async || portal.app.auth.unseal_keys(person, ConnectionRole::Login).await.is_ok();
     assert!(open().await);
     portal.clock.advance(13 * 3600);
     assert!(!open().await);
@@ -182,7 +184,7 @@ async fn the_hourly_cap_on_tries_holds_over_a_restart() {
     let key = portal.line_key("alice", "own").await;
     for _ in 0..20 {
         let mut tx = portal.app.store.write().await.unwrap();
-        store::lines::begin_connect(&mut tx, key, portal.clock.now()).await.unwrap();
+        store::connections::begin_attempt(&mut tx, key, portal.clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
     }
     for _ in 0..2 {

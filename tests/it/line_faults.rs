@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan::cluster::Status;
+use portolan::cluster::ConnectionStatus;
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
@@ -67,7 +67,10 @@ async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_s
     wait_until("the command runs", there).await;
     signal_pid(line.master().pid().try_into().unwrap(), "KILL");
     assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
-    assert!(matches!(portal.app.lines.status(portal.line_key("alice", "own").await), Status::Down));
+    assert!(matches!(
+        portal.app.connections.status(portal.line_key("alice", "own").await),
+        ConnectionStatus::Down
+    ));
     alice.wait_until_asked("own", "The connection was lost").await;
     assert!(alice.get("/clusters/own").await.text().contains("Reconnect"));
     assert!(portal.run_folders().is_empty(), "nothing is left");
@@ -104,14 +107,14 @@ async fn a_connection_that_needs_nobody_comes_back_by_itself_and_in_its_own_time
     server.kill();
     let lost = alice.wait_until_asked("own", "The cluster may have closed it").await;
     assert!(lost.text().contains("Reconnect"));
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     alice.wait_until_asked("own", "refused the connection").await;
     let tries = portal.tries("alice", "own").await;
     server.start_again();
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     assert_eq!(portal.tries("alice", "own").await, tries, "not again so soon");
     portal.clock.advance(60);
-    portal.app.lines.sweep().await.unwrap();
+    portal.app.connections.sweep().await.unwrap();
     alice.wait_until_connected("own").await;
     assert_eq!(portal.tries("alice", "own").await, tries + 1);
     let answer = run(&portal.line("alice", "own").await, "squeue", &["--me", "-h"]).await;
@@ -132,7 +135,7 @@ async fn a_connection_that_asks_waits_for_its_person() {
     alice.wait_until_asked("own", "The cluster may have closed it").await;
     for _ in 0..3 {
         portal.clock.advance(3000);
-        portal.app.lines.sweep().await.unwrap();
+        portal.app.connections.sweep().await.unwrap();
     }
     assert_eq!((portal.tries("alice", "own").await, server.visits()), (1, 1), "nobody is bothered");
     let page = alice.get("/clusters").await;

@@ -3,8 +3,8 @@
 use portolan::clock::UnixTime;
 use portolan::domain::PersonId;
 use portolan::store;
-use portolan::store::jobs::Row;
-use portolan::store::notices::NewNotice;
+use portolan::store::jobs::JobRow;
+use portolan::store::notifications::NewJobNotification;
 
 use crate::queue::{connected, submit, wait_for_list};
 use crate::support::browser::Browser;
@@ -28,7 +28,7 @@ pub async fn tell(portal: &TestApp, name: &str, slug: &str, all: &[Told<'_>]) {
     let now = portal.clock.now();
     let mut tx = portal.app.store.write().await.unwrap();
     for one in all {
-        let row = Row {
+        let row = JobRow {
             person_id: person.0,
             cluster_id: cluster.0,
             number: one.number,
@@ -39,15 +39,15 @@ pub async fn tell(portal: &TestApp, name: &str, slug: &str, all: &[Told<'_>]) {
             state: one.state.to_owned(),
             is_over: one.kind == "ended",
             end_at: (one.kind == "ended").then_some(now.0),
-            ..Row::default()
+            ..JobRow::default()
         };
-        let job = store::jobs::put(&mut tx, &row).await.unwrap();
+        let job = store::jobs::save(&mut tx, &row).await.unwrap();
         let (kind, state) = (one.kind, one.state);
-        let new = NewNotice { person, job, kind, state, restarts: 0, is_quiet: false };
-        store::notices::add(&mut tx, &new, now).await.unwrap();
+        let new = NewJobNotification { person, job, kind, state, restarts: 0, is_quiet: false };
+        store::notifications::add(&mut tx, &new, now).await.unwrap();
     }
     store::commit(tx).await.unwrap();
-    portal.app.bell.ring(person);
+    portal.app.notifications.ring(person);
 }
 
 /// Jobs that ended, one after the other.
@@ -104,7 +104,7 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     let seen = async || {
         let key = portal.line_key("tessa", "key").await;
         let key = portolan::jobs::QueueKey { person: key.person, cluster: key.cluster };
-        portal.app.queues.look(key, false).await.unwrap().version
+        portal.app.queue_monitor.look(key, false).await.unwrap().version
     };
     let before = seen().await;
     wait_until("three more looks", async || seen().await >= before + 3).await;
@@ -234,12 +234,12 @@ async fn old_notices_and_jobs_are_forgotten() {
         sqlx::query_scalar(sql).fetch_one(&mut *db).await.unwrap()
     };
     portal.clock.advance(91 * 86_400);
-    portolan::housekeeping::tidy(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app).await;
     assert_eq!(count("SELECT count(*) FROM notices").await, 0);
     assert_eq!(count("SELECT count(*) FROM jobs").await, 1, "the history is longer");
-    assert_eq!(portal.app.bell.known(PersonId(portal.person_id("bob").await)).count, 0);
+    assert_eq!(portal.app.notifications.known(PersonId(portal.person_id("bob").await)).count, 0);
     portal.clock.advance(300 * 86_400);
-    portolan::housekeeping::tidy(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app).await;
     assert_eq!(count("SELECT count(*) FROM jobs").await, 0);
     assert!(portal.clock.now() > UnixTime(0));
 }
@@ -256,14 +256,14 @@ async fn an_open_page_is_told_by_itself() {
     browser.wait_for_text("Hello bob").await;
     let bob = PersonId(portal.person_id("bob").await);
     // Its stream of events must be open before the bell rings.
-    wait_until("the page listens", async || portal.app.streams.count(bob) > 0).await;
+    wait_until("the page listens", async || portal.app.event_streams.count(bob) > 0).await;
     tell(&portal, "bob", "key", &ended(7..8, "align", "COMPLETED")).await;
     browser.wait_for_text("align is done").await;
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");
     browser.go("/notices").await;
-    wait_until("it is read", async || portal.app.bell.known(bob).count == 0).await;
+    wait_until("it is read", async || portal.app.notifications.known(bob).count == 0).await;
     wait_until("the badge goes", async || {
         browser.run("return !document.querySelector('.bell-count')").await == true
     })

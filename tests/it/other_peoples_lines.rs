@@ -1,6 +1,6 @@
 //! A person who tries another's connection, question or key: nothing changes, and nothing is learnt.
 
-use portolan::cluster::Status;
+use portolan::cluster::ConnectionStatus;
 
 use crate::support::cluster::Cluster;
 use crate::support::server::{CODE, Server, is_alive};
@@ -66,8 +66,8 @@ async fn questions_connections_and_keys_belong_to_one_person() {
     }
     bob.wait_until_asked("own", "did not accept your key").await;
     assert!(is_alive(master));
-    let status = portal.app.lines.status(portal.line_key("alice", "own").await);
-    assert!(matches!(status, Status::Up(_)), "{status:?}");
+    let status = portal.app.connections.status(portal.line_key("alice", "own").await);
+    assert!(matches!(status, ConnectionStatus::Up(_)), "{status:?}");
     let after = alice.get("/account/key").await;
     assert!(after.text().contains("Only while you are signed in"));
     assert_eq!(after.select_text("figure.code code"), key_page.select_text("figure.code code"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan::cluster::Status;
+use portolan::cluster::ConnectionStatus;
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
@@ -121,5 +121,5 @@ async fn a_network_that_is_cut_while_all_processes_live() {
         "a short cut costs nothing"
     );
     let key = portal.line_key("alice", "own").await;
-    assert!(matches!(portal.app.lines.status(key), Status::Up(_)));
+    assert!(matches!(portal.app.connections.status(key), ConnectionStatus::Up(_)));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portolan::recipes::book::Book;
 use portolan::recipes::compose::{Composed, compose};
 use portolan::recipes::form::Form;
-use portolan::recipes::place::{Account, Gpu, Place};
+use portolan::recipes::place::{Gpu, Place, SlurmAccount};
 use portolan::sites::{self, Site};
 
 use crate::support::cluster::Cluster;
@@ -27,8 +27,12 @@ pub fn place(site: &Site) -> Place {
         ..Gpu::default()
     };
     let folders = [("HOME", "home"), ("SCRATCH", "scratch")];
-    let account =
-        Account { name: "def-smith".into(), for_cpu: true, for_gpu: true, ..Account::default() };
+    let account = SlurmAccount {
+        name: "def-smith".into(),
+        for_cpu: true,
+        for_gpu: true,
+        ..SlurmAccount::default()
+    };
     Place {
         gpus: site.jobs.gpus.iter().map(gpu).collect(),
         site: Arc::new(site.clone()),

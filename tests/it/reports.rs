@@ -1,13 +1,13 @@
 //! Monthly reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
 
 use portolan::clock::Day;
-use portolan::cluster::Learnt;
-use portolan::cluster::learnt::Account;
+use portolan::cluster::DiscoveredFacts;
+use portolan::cluster::discovered_facts::SlurmAccount;
 use portolan::domain::GroupId;
 use portolan::store::allocations::NewAllocation;
-use portolan::store::boards::shares::NewShare;
-use portolan::store::usage::ReadDay;
-use portolan::store::{self, boards};
+use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
+use portolan::store::usage::UsageDayRow;
+use portolan::store::{self, dashboards};
 use portolan::usage::tally::Sheet;
 use portolan::usage::{Reader, Sums, write_sheet};
 use reqwest::Method;
@@ -53,12 +53,15 @@ impl Lab {
         portal.add_pinned(&site_at("key", 9), &[("login".to_owned(), HOST_KEY.to_owned())]).await;
         pi.name_user("key", "pia").await;
         let key = portal.line_key("pia", "key").await;
-        let account = Account { name: ACCOUNT.to_owned(), ..Account::default() };
-        let learnt =
-            Learnt { user: Some("pia".into()), accounts: vec![account], ..Learnt::default() };
+        let account = SlurmAccount { name: ACCOUNT.to_owned(), ..SlurmAccount::default() };
+        let learnt = DiscoveredFacts {
+            user: Some("pia".into()),
+            accounts: vec![account],
+            ..DiscoveredFacts::default()
+        };
         let learnt = serde_json::to_string(&learnt).unwrap();
         let mut tx = portal.app.store.write().await.unwrap();
-        store::lines::note_learnt(&mut tx, key, &learnt, START).await.unwrap();
+        store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
         let reader = Reader { person: key.person, cluster: key.cluster };
         let world = Self { portal, admin, pi, member, outsider, group: lab, other, reader };
@@ -79,10 +82,10 @@ impl Lab {
     pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, Sums)]) {
         let Reader { person, cluster } = self.reader;
         let mut tx = self.portal.app.store.write().await.unwrap();
-        store::usage::want(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
-        let books = store::usage::books(&mut tx, person, cluster).await.unwrap();
-        let read = ReadDay {
-            day: Day::of(START).plus(-back),
+        store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
+        let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();
+        let read = UsageDayRow {
+            day: Day::from_time(START).plus(-back),
             read_at: START,
             is_final: true,
             is_cut: false,
@@ -97,7 +100,7 @@ impl Lab {
 
     /// Grants core hours to the account, for this month and the next.
     pub async fn grant(&self, amount: f64) {
-        let month = Day::of(START).month();
+        let month = Day::from_time(START).month();
         let new = NewAllocation {
             group: GroupId(self.group),
             cluster: self.reader.cluster,
@@ -316,7 +319,7 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
-    let token = portolan::auth::token::Token::generate().unwrap();
+    let token = portolan::auth::token::SecretToken::generate().unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     let board: i64 = sqlx::query_scalar(
         "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
@@ -328,14 +331,14 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     .fetch_one(&mut *tx)
     .await
     .unwrap();
-    let new = NewShare {
-        board: portolan::domain::BoardId(board),
-        token_hash: token.hash(),
+    let new = NewDashboardGuestLink {
+        dashboard: portolan::domain::DashboardId(board),
+        token_hash: token.hash_token(),
         label: "x",
         passphrase: "",
         expires_at: START.plus(86_400),
     };
-    boards::shares::add(&mut tx, &new, START).await.unwrap();
+    dashboards::guest_links::add(&mut tx, &new, START).await.unwrap();
     store::commit(tx).await.unwrap();
     let inside = |place: &str| place.split('/').nth(2).unwrap().to_owned();
     let (guest, viewer) = (world.guest(), world.guest());

@@ -61,13 +61,13 @@ async fn ten_connections_survive_a_kill_and_nobody_is_asked() {
     }
     program.stop("KILL");
     let app = installation.open().await;
-    assert_eq!(app.lines.adopt().await.unwrap(), 10);
+    assert_eq!(app.connections.adopt_masters().await.unwrap(), 10);
     let mut db = app.store.read().await.unwrap();
-    let lines = store::lines::wanted(&mut db).await.unwrap();
+    let lines = store::connections::list_wanted(&mut db).await.unwrap();
     drop(db);
     assert_eq!(lines.len(), 10);
     for line in lines {
-        let open = app.lines.line(line.key()).unwrap();
+        let open = app.connections.connection(line.key()).unwrap();
         let said = run(&open, "whoami", &[]).await.unwrap().stdout_text();
         assert_eq!(said.trim(), line.remote_user);
     }

@@ -1,8 +1,8 @@
 //! Automation hosts: what is missing is told apart, only plain words are said, and nobody is ever asked.
 
-use portolan::domain::{LineRole, PersonId};
+use portolan::domain::{ConnectionRole, PersonId};
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
-use portolan::store::lines::LineKey;
+use portolan::store::connections::ConnectionKey;
 
 use crate::support::server::{CODE, Server, with_robot};
 use crate::support::wait::wait_until;
@@ -24,7 +24,7 @@ async fn with_alice(server: &Server) -> (TestApp, Client, String) {
     // The page shows it only with its restrictions in front.
     let person = PersonId(portal.person_id("alice").await);
     let mut db = portal.app.store.read().await.unwrap();
-    let keys = portolan::store::keys::of_person(&mut db, person).await.unwrap();
+    let keys = portolan::store::keys::list_for_person(&mut db, person).await.unwrap();
     drop(db);
     let half = keys[0].public_line.clone();
     assert!(!alice.get("/account/key").await.text().contains(&half));
@@ -76,7 +76,11 @@ async fn what_is_missing_is_told_apart() {
     says(&page, &["It works", "22.05", "squeue, scontrol", "refused this command: sinfo"]);
     says(&page, &["refused this command: sacctmgr", "such as portolan-commands"]);
     let key = portal.line_key("alice", "own").await;
-    let line = portal.app.lines.line(LineKey { role: LineRole::Robot, ..key }).unwrap();
+    let line = portal
+        .app
+        .connections
+        .connection(ConnectionKey { role: ConnectionRole::Automation, ..key })
+        .unwrap();
     let asked = async |command: RemoteCommand| line.run(command, CallUrgency::Interactive).await;
     let refused = asked(RemoteCommand::new("sinfo").arg("-h")).await;
     assert!(matches!(&refused, Err(RunCommandError::Rejected(words)) if words.contains("sinfo")));
@@ -96,7 +100,7 @@ async fn a_host_that_asks_after_all_is_named_and_nobody_is_bothered() {
     assert!(!panel.text().contains("Verification code"), "{}", panel.text());
     for _ in 0..3 {
         portal.clock.advance(3000);
-        portal.app.lines.sweep().await.unwrap();
+        portal.app.connections.sweep().await.unwrap();
     }
     assert_eq!(server.visits(), 1, "it is not tried again by itself");
 }

@@ -1,6 +1,6 @@
 //! Rows of sealed keys that were changed or put into another's place: none opens, and restored they open again.
 
-use portolan::domain::{LineRole, PersonId};
+use portolan::domain::{ConnectionRole, PersonId};
 use portolan::store;
 
 use crate::support::{Client, PASSWORD, TestApp};
@@ -31,19 +31,19 @@ async fn swap(portal: &TestApp, one: Cell, other: Cell) {
 }
 
 /// How many of someone's keys open now.
-async fn count_open(portal: &TestApp, person: i64, role: LineRole) -> usize {
-    portal.app.auth.open_keys(PersonId(person), role).await.map_or(0, |keys| keys.len())
+async fn count_open(portal: &TestApp, person: i64, role: ConnectionRole) -> usize {
+    portal.app.auth.unseal_keys(PersonId(person), role).await.map_or(0, |keys| keys.len())
 }
 
 async fn keys_of(portal: &TestApp, person: i64) -> Vec<i64> {
     let mut db = portal.app.store.read().await.unwrap();
-    let keys = store::keys::of_person(&mut db, PersonId(person)).await.unwrap();
+    let keys = store::keys::list_for_person(&mut db, PersonId(person)).await.unwrap();
     keys.iter().map(|key| key.id.0).collect()
 }
 
 async fn session_of(portal: &TestApp, person: i64) -> i64 {
     let mut db = portal.app.store.read().await.unwrap();
-    store::sessions::of_person(&mut db, PersonId(person)).await.unwrap()[0].id.0
+    store::sessions::list_for_person(&mut db, PersonId(person)).await.unwrap()[0].id.0
 }
 
 async fn sign_in_again(person: &Client, name: &str) {
@@ -65,7 +65,7 @@ async fn a_changed_row_opens_nothing() {
     alice.name_user("key", "alice").await;
     let id = portal.person_id("alice").await;
     let key = keys_of(&portal, id).await[0];
-    let one = async |portal: &TestApp| count_open(portal, id, LineRole::Login).await == 1;
+    let one = async |portal: &TestApp| count_open(portal, id, ConnectionRole::Login).await == 1;
     for cell in [("ssh_keys", "body", key), ("ssh_keys", "own_key", key)] {
         let whole = read(&portal, cell).await;
         for position in [0, 1, whole.len() / 2, whole.len() - 1] {
@@ -118,8 +118,8 @@ async fn a_row_in_anothers_place_opens_nothing() {
     alice.post("/account/key", &[("role", "robot")]).await;
     bob.make_key().await;
     let open = async |portal: &TestApp, person| {
-        count_open(portal, person, LineRole::Login).await
-            + count_open(portal, person, LineRole::Robot).await
+        count_open(portal, person, ConnectionRole::Login).await
+            + count_open(portal, person, ConnectionRole::Automation).await
     };
     let [current, next, robot] = keys_of(&portal, a).await[..] else { panic!("three keys") };
     let [theirs] = keys_of(&portal, b).await[..] else { panic!("one key") };
@@ -144,7 +144,7 @@ async fn a_row_in_anothers_place_opens_nothing() {
     let sql = "UPDATE ssh_keys SET person_id = $1, role = 'robot', state = 'next' WHERE id = $2";
     sqlx::query(sql).bind(b).bind(current).execute(&mut *tx).await.unwrap();
     store::commit(tx).await.unwrap();
-    assert_eq!(count_open(&portal, b, LineRole::Robot).await, 0);
+    assert_eq!(count_open(&portal, b, ConnectionRole::Automation).await, 0);
     let mut tx = portal.app.store.write().await.unwrap();
     let sql = "UPDATE ssh_keys SET person_id = $1, role = 'login', state = 'current' WHERE id = $2";
     sqlx::query(sql).bind(a).bind(current).execute(&mut *tx).await.unwrap();

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use portolan::app::{App, KEY_CHECK, key_check};
-use portolan::auth::token::Token;
+use portolan::app::{App, KEY_CHECK_SETTING, compute_key_check};
+use portolan::auth::token::SecretToken;
 use portolan::clock::Clock;
 use portolan::config::Config;
-use portolan::domain::{LineRole, PersonId};
-use portolan::store::sealed::Column;
+use portolan::domain::{ConnectionRole, PersonId};
+use portolan::store::sealed::SealedColumn;
 use portolan::store::{self, Store};
 use portolan::vault::{MasterKey, Vault, VaultPurpose};
 
@@ -29,7 +29,7 @@ async fn start_on(data: &Path) -> TestApp {
 
 async fn opens(portal: &TestApp, name: &str) -> bool {
     let person = PersonId(portal.person_id(name).await);
-    let open = portal.app.auth.open_keys(person, LineRole::Login).await;
+    let open = portal.app.auth.unseal_keys(person, ConnectionRole::Login).await;
     open.is_ok_and(|keys| !keys.is_empty())
 }
 
@@ -68,9 +68,9 @@ async fn a_stolen_database_opens_nothing_under_another_master_key() {
 
     // Whoever stole it can also write into it that all is well.
     let database = Store::open(&data.join("portolan.db")).await.unwrap();
-    let check = key_check(&Vault::new(MasterKey::parse(&other).unwrap()));
+    let check = compute_key_check(&Vault::new(MasterKey::parse(&other).unwrap()));
     let mut tx = database.write().await.unwrap();
-    store::facts::set(&mut tx, KEY_CHECK, &check).await.unwrap();
+    store::settings::set(&mut tx, KEY_CHECK_SETTING, &check).await.unwrap();
     store::commit(tx).await.unwrap();
     database.close().await;
     let stolen = start_on(&data).await;
@@ -94,13 +94,13 @@ async fn a_stolen_disk_with_the_master_key_opens_nothing_without_the_password() 
 
     // A session takes no more than a row. It comes without her chain, or with the one of a session of hers.
     for chain in ["NULL", "(SELECT chain FROM sessions WHERE person_id = $2)"] {
-        let token = Token::generate().unwrap();
+        let token = SecretToken::generate().unwrap();
         let sql = format!(
             "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, chain)
              VALUES ($1, $2, $3, $3, $3 + 9999, '', '', {chain})"
         );
         let mut tx = stolen.app.store.write().await.unwrap();
-        let insert = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&token.hash()[..]);
+        let insert = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&token.hash_token()[..]);
         insert.bind(alice).bind(START.0).execute(&mut *tx).await.unwrap();
         store::commit(tx).await.unwrap();
         let thief = stolen.visitor();
@@ -113,11 +113,11 @@ async fn a_stolen_disk_with_the_master_key_opens_nothing_without_the_password() 
     let place = |person| format!("person:{person}");
     let vault = &stolen.app.vault;
     let mut tx = stolen.app.store.write().await.unwrap();
-    let hashes = store::sealed::list(&mut tx, Column::PasswordHash).await.unwrap();
+    let hashes = store::sealed::list(&mut tx, SealedColumn::PasswordHash).await.unwrap();
     let hash = hashes.into_iter().find(|value| value.person.0 == mallory).unwrap();
     let hash = vault.open(VaultPurpose::PasswordHash, &place(mallory), &hash.value).unwrap();
     let sealed = vault.seal(VaultPurpose::PasswordHash, &place(alice), &hash).unwrap();
-    store::sealed::put(&mut tx, Column::PasswordHash, alice, &sealed).await.unwrap();
+    store::sealed::put(&mut tx, SealedColumn::PasswordHash, alice, &sealed).await.unwrap();
     store::commit(tx).await.unwrap();
     let thief = stolen.visitor();
     assert_eq!(thief.sign_in("alice", MALLORYS).await.status, 303, "in as alice");

@@ -60,7 +60,7 @@ async fn chain_key(installation: &Installation) -> Vec<u8> {
     let app = installation.open().await;
     let mut db = app.store.read().await.unwrap();
     let person = portolan::domain::PersonId(1);
-    let chain = portolan::store::keys::chain(&mut db, person).await.unwrap().unwrap();
+    let chain = portolan::store::keys::find_keychain(&mut db, person).await.unwrap().unwrap();
     let inner =
         app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
     drop(db);

@@ -6,7 +6,7 @@ use crate::support::{PASSWORD, TestApp};
 #[tokio::test]
 async fn the_first_visitor_becomes_administrator() {
     let portal = TestApp::start().await;
-    let token = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let path = format!("/setup/{}", token.as_str());
     let visitor = portal.visitor();
     assert_eq!(visitor.get(&path).await.select_text("h1"), "Set up this portal");
@@ -19,13 +19,13 @@ async fn the_first_visitor_becomes_administrator() {
     assert_eq!(visitor.get("/people").await.status, 200, "they administer the portal");
 
     assert_eq!(visitor.get(&path).await.status, 410, "the link is used up");
-    assert!(portal.app.auth.setup_link().await.unwrap().is_none(), "and there is no other");
+    assert!(portal.app.auth.create_setup_link().await.unwrap().is_none(), "and there is no other");
 }
 
 #[tokio::test]
 async fn two_at_once_give_one_administrator() {
     let portal = TestApp::start().await;
-    let token = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let path = format!("/setup/{}", token.as_str());
     let (first, second) = (portal.visitor(), portal.visitor());
     let (form_a, form_b) = (new_person("ada"), new_person("eve"));
@@ -40,8 +40,8 @@ async fn two_at_once_give_one_administrator() {
 #[tokio::test]
 async fn old_forged_and_replaced_links_do_not_work() {
     let portal = TestApp::start().await;
-    let first = portal.app.auth.setup_link().await.unwrap().unwrap();
-    let second = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let first = portal.app.auth.create_setup_link().await.unwrap().unwrap();
+    let second = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let visitor = portal.visitor();
     let open = async |token: &str| visitor.get(&format!("/setup/{token}")).await;
     assert_eq!(open(first.as_str()).await.select_text("h1"), "This link was taken back");
@@ -55,7 +55,7 @@ async fn old_forged_and_replaced_links_do_not_work() {
 #[tokio::test]
 async fn wrong_fields_are_named_and_change_nothing() {
     let portal = TestApp::start().await;
-    let token = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let path = format!("/setup/{}", token.as_str());
     let visitor = portal.visitor();
     let long = "x".repeat(10_000);

@@ -153,7 +153,7 @@ async fn over_tls_cookies_belong_to_this_host_alone() {
         config.portal.public_url = PublicUrl::try_from(url.to_owned()).unwrap();
     })
     .await;
-    let token = portal.app.auth.setup_link().await.unwrap().unwrap();
+    let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let request = portal.visitor().request(Method::POST, &format!("/setup/{}", token.as_str()));
     let request = request.header("host", "portal.example.org").header("origin", url);
     let page = send(request.form(&new_person("ada"))).await;

@@ -7,7 +7,7 @@ use portolan::app::AppState;
 use portolan::auth::activity::Actor;
 use portolan::config::Config;
 use portolan::domain::{PersonId, SubmissionId};
-use portolan::jobs::submissions::{Order, State, Submission};
+use portolan::jobs::submissions::{Order, Submission, SubmissionState};
 use portolan::store::{self, Store};
 
 use crate::submissions::{HELD, actor, one_job_each};
@@ -81,10 +81,10 @@ async fn with_bob(server: &Server, port: u16) -> (TestApp, Client) {
 /// Loses bob's connection without a word to anyone.
 async fn lose(portal: &TestApp) {
     let key = portal.line_key("bob", "own").await;
-    if let Ok(line) = portal.app.lines.line(key) {
+    if let Ok(line) = portal.app.connections.connection(key) {
         signal_pid(line.master().pid().try_into().unwrap(), "KILL");
     }
-    wait_until("it is lost", async || portal.app.lines.line(key).is_err()).await;
+    wait_until("it is lost", async || portal.app.connections.connection(key).is_err()).await;
 }
 
 /// What had passed is delivered, the rest is lost: half a script is no job, and the whole one is one.
@@ -125,8 +125,10 @@ async fn a_connection_cut_before_the_answer_gives_one_job() {
         } else {
             desk.server.drop_connections();
         }
-        wait_until("it is in doubt", async || portal.submission(id).await.state == State::Checking)
-            .await;
+        wait_until("it is in doubt", async || {
+            portal.submission(id).await.state == SubmissionState::Checking
+        })
+        .await;
         let page = bob.get(&format!("/submissions/{id}")).await;
         assert!(page.text().contains("Checking whether it arrived"), "{}", page.text());
         assert!(!page.text().contains("Give up"), "not while it may be a job");
@@ -151,8 +153,10 @@ async fn a_connection_cut_while_sbatch_runs_gives_one_job() {
         let id = portal.submit(&portal.order("bob", "own", HELD).await).await;
         desk.wait_for("called").await;
         desk.server.drop_connections();
-        wait_until("it is in doubt", async || portal.submission(id).await.state == State::Checking)
-            .await;
+        wait_until("it is in doubt", async || {
+            portal.submission(id).await.state == SubmissionState::Checking
+        })
+        .await;
         bob.connect("own").await;
         let missed = async || portal.submission(id).await.checked_at().is_some();
         wait_until("it was looked for in vain", missed).await;
@@ -184,7 +188,7 @@ async fn a_controller_that_hangs_gives_one_job() {
     }
     for id in &ids {
         wait_until("it is in doubt", async || {
-            portal.submission(*id).await.state == State::Checking
+            portal.submission(*id).await.state == SubmissionState::Checking
         })
         .await;
     }
@@ -213,9 +217,10 @@ async fn open(installation: &Installation) -> AppState {
 async fn hand_over(installation: &Installation, forms: &[String]) -> Vec<SubmissionId> {
     let app = open(installation).await;
     let mut db = app.store.read().await.unwrap();
-    let cluster = portolan::store::clusters::by_slug(&mut db, "own").await.unwrap().unwrap().id;
+    let cluster =
+        portolan::store::clusters::find_by_slug(&mut db, "own").await.unwrap().unwrap().id;
     drop(db);
-    let person = app.auth.person_named(&"ada".parse().unwrap()).await.unwrap().id;
+    let person = app.auth.find_person(&"ada".parse().unwrap()).await.unwrap().id;
     let mut ids = Vec::new();
     for form in forms {
         let order = Order {
@@ -247,7 +252,7 @@ async fn close(app: AppState) {
 /// Goes on after a kill until the fate of each order is known.
 async fn recover(installation: &Installation, ids: &[SubmissionId]) -> Vec<Submission> {
     let app = open(installation).await;
-    app.lines.adopt().await.unwrap();
+    app.connections.adopt_masters().await.unwrap();
     app.tasks.spawn(app.submissions.clone().keep());
     let mut all = Vec::new();
     for id in ids {
@@ -265,7 +270,7 @@ async fn with_ada(server: &Server) -> Installation {
     let app = open(&installation).await;
     let mut site = server.site("own");
     site.limits.submit_spacing_s = 0;
-    app.lines.add_cluster(&Actor::command_line(), &site, &server.pins()).await.unwrap();
+    app.connections.add_cluster(&Actor::command_line(), &site, &server.pins()).await.unwrap();
     close(app).await;
     let program = installation.serve().await;
     let ada = Client::new(&installation.url());
@@ -290,7 +295,7 @@ async fn a_portal_killed_again_and_again_gives_one_job_for_each_order() {
         wait_until("it is on its way", async || {
             let mut db = database.read().await.unwrap();
             let one = store::submissions::get(&mut db, new[0]).await.unwrap().unwrap();
-            one.state != State::Ready
+            one.state != SubmissionState::Ready
         })
         .await;
         database.close().await;

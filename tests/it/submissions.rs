@@ -6,7 +6,7 @@ use std::time::Duration;
 use portolan::auth::activity::Actor;
 use portolan::clock::Clock;
 use portolan::domain::{PersonId, SubmissionId};
-use portolan::jobs::submissions::{NotTaken, Order, State, Submission, Unfit};
+use portolan::jobs::submissions::{NotTaken, Order, Submission, SubmissionState, Unfit};
 
 use crate::queue::cancel;
 use crate::support::app::hurry;
@@ -82,7 +82,7 @@ pub fn one_job_each(user: &str, all: &[Submission]) -> Vec<u64> {
     };
     let mut numbers = Vec::new();
     for one in all {
-        assert_eq!(one.state, State::Accepted, "{one:?}");
+        assert_eq!(one.state, SubmissionState::Accepted, "{one:?}");
         let mine = u64::try_from(one.number.unwrap()).unwrap();
         let found: BTreeSet<u64> =
             told.lines().filter(|line| line.contains(&one.token)).map(number).collect();
@@ -194,12 +194,12 @@ async fn what_slurm_refuses_is_no_job_and_its_words_are_kept() {
     let script = HELD.replace("--hold", "--account=nobodys");
     let order = portal.order("bob", "key", &script).await;
     let one = portal.settled(portal.submit(&order).await).await;
-    assert_eq!(one.state, State::Refused);
+    assert_eq!(one.state, SubmissionState::Refused);
     assert!(one.refusal.contains("Invalid account"), "{}", one.refusal);
     let folder = "/root/of/somebody/else".to_owned();
     let order = Order { folders: vec![folder], ..portal.order("bob", "key", HELD).await };
     let other = portal.settled(portal.submit(&order).await).await;
-    assert_eq!(other.state, State::Refused);
+    assert_eq!(other.state, SubmissionState::Refused);
     assert!(other.refusal.contains("Permission denied"), "{}", other.refusal);
     assert!(are_no_jobs(&[&one, &other]));
     assert!(!portal.app.submissions.again(order.person, other.id).await.unwrap());
@@ -263,7 +263,7 @@ async fn what_cannot_be_sent_waits_for_the_connection() {
     member.connect("key").await;
     one_job_each("bob", &[portal.settled(wanted).await]);
     let given_up = portal.submission(unwanted).await;
-    assert_eq!(given_up.state, State::GivenUp);
+    assert_eq!(given_up.state, SubmissionState::GivenUp);
     assert!(are_no_jobs(&[&given_up]));
     assert!(!portal.app.submissions.give_up(order.person, wanted).await.unwrap());
 }
@@ -276,7 +276,7 @@ async fn after_ten_minutes_its_owner_decides() {
     let id = portal.submit(&order).await;
     portal.clock.advance(601);
     let one = portal.settled(id).await;
-    assert_eq!(one.state, State::NotSent);
+    assert_eq!(one.state, SubmissionState::NotSent);
     let page = member.get(&format!("/submissions/{id}")).await;
     assert!(page.text().contains("The job was not submitted"), "{}", page.text());
     member.connect("key").await;

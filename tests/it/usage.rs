@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
-use portolan::domain::{GroupId, PersonId, Role};
+use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
 use portolan::usage::figures::{Choice, Figures, Step, Who, figures};
 use portolan::usage::{Measure, Sums, View};
@@ -166,14 +166,17 @@ async fn a_member_sees_themselves_and_the_rest_as_one() {
     drop(db);
     assert_eq!(names, ["bob"]);
     // Whoever comes to lead the group reads anew, with names; whoever no longer does, without.
-    for (role, count) in [(Role::Pi, 4), (Role::Member, 2)] {
+    for (role, count) in [(GroupRole::Pi, 4), (GroupRole::Member, 2)] {
         let mut tx = portal.app.store.write().await.unwrap();
         let now = portal.clock.now();
-        store::groups::put(&mut tx, GroupId(1), PersonId(id), role, now).await.unwrap();
+        store::groups::set_member(&mut tx, GroupId(1), PersonId(id), role, now).await.unwrap();
         store::commit(tx).await.unwrap();
         let view = portal.all_use_seen_by("bob").await;
         let members = between(&view, from, until).members.len();
-        assert!(if role == Role::Pi { members >= count } else { members == count }, "{members}");
+        assert!(
+            if role == GroupRole::Pi { members >= count } else { members == count },
+            "{members}"
+        );
     }
 }
 
@@ -285,9 +288,9 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
     server.tell("touch turns && chmod 666 turns");
     let mut portal = TestApp::start_at(Clock::system(), |config| {
         hurry(config);
-        config.usage_pace.days = 100;
+        config.usage_pace.history_days = 100;
         // Nothing else is asked meanwhile.
-        config.pace.is_on = false;
+        config.queue_pace.is_on = false;
     })
     .await;
     let admin = portal.set_up("ada").await;
@@ -325,7 +328,7 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
 async fn a_leader_reads_a_month_in_the_browser() {
     let portal = TestApp::start_at(Clock::system(), |config| {
         hurry(config);
-        config.usage_pace.days = 75;
+        config.usage_pace.history_days = 75;
     })
     .await;
     let admin = portal.set_up("ada").await;

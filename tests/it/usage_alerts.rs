@@ -81,7 +81,7 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     world.portal.clock.advance(86_400);
     usage.tell_leader(world.reader).await.unwrap();
     let mut db = world.portal.app.store.read().await.unwrap();
-    let all = store::notices::latest(&mut db, world.reader.person, 100).await.unwrap();
+    let all = store::notifications::list_latest(&mut db, world.reader.person, 100).await.unwrap();
     assert_eq!(all.len(), 3, "not again the next day");
     drop(db);
 }
@@ -102,7 +102,7 @@ async fn books_of_those_who_want_to_be_told_are_read_on() {
     let world = lab().await;
     let wanted = async || {
         let mut db = world.portal.app.store.read().await.unwrap();
-        store::usage::wanted(&mut db, UnixTime(START.0 + 5 * 86_400)).await.unwrap().len()
+        store::usage::list_wanted(&mut db, UnixTime(START.0 + 5 * 86_400)).await.unwrap().len()
     };
     assert_eq!(wanted().await, 0);
     choose(&world, &[("quota", "true")]).await;
@@ -110,6 +110,7 @@ async fn books_of_those_who_want_to_be_told_are_read_on() {
     choose(&world, &[]).await;
     assert_eq!(wanted().await, 0);
     let mut db = world.portal.app.store.read().await.unwrap();
-    let kinds = store::usage_alerts::of(&mut db, world.reader.person, GroupId(world.group)).await;
+    let kinds =
+        store::usage_alerts::list_kinds(&mut db, world.reader.person, GroupId(world.group)).await;
     assert!(kinds.unwrap().is_empty());
 }

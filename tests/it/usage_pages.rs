@@ -8,7 +8,7 @@ use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;
 use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
-use portolan::store::usage::{self, Book, ReadDay};
+use portolan::store::usage::{self, UsageDayRow, UsageSource};
 use portolan::usage::tally::{Line, Sheet};
 use portolan::usage::{Outcome, Sums, write_sheet};
 
@@ -86,10 +86,11 @@ impl World {
         let cluster = portal.cluster_id("key").await;
         let mut tx = portal.app.store.write().await.unwrap();
         let now = portal.clock.now();
-        let id = usage::want(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
-        let books = usage::books(&mut tx, person, cluster).await.unwrap();
-        let book: Book = books.into_iter().find(|book| book.id == id).unwrap();
-        let read = ReadDay { day, read_at: now, is_final: true, is_cut: false };
+        let id =
+            usage::open_source(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
+        let books = usage::list_sources(&mut tx, person, cluster).await.unwrap();
+        let book: UsageSource = books.into_iter().find(|book| book.id == id).unwrap();
+        let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
         write_sheet(&mut tx, &book, read, sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
@@ -127,8 +128,11 @@ impl World {
     async fn seen(&self) -> Vec<String> {
         let mut db = self.portal.app.store.read().await.unwrap();
         let action = Some("usage.seen".to_owned());
-        let filter =
-            store::activity::Filter { action, limit: 100, ..store::activity::Filter::default() };
+        let filter = store::activity::ActivityFilter {
+            action,
+            limit: 100,
+            ..store::activity::ActivityFilter::default()
+        };
         let entries = store::activity::list(&mut db, &filter).await.unwrap();
         entries.into_iter().map(|entry| entry.detail).collect()
     }
@@ -473,7 +477,7 @@ async fn nobody_is_shown_as_someone_else() {
     for forged in ["pia", "gone"] {
         let learnt = format!(r#"{{"user":"{forged}"}}"#);
         let mut tx = world.portal.app.store.write().await.unwrap();
-        store::lines::note_learnt(&mut tx, key, &learnt, START).await.unwrap();
+        store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
         let jobs = world.pi.get(&world.url("use/jobs.csv?period=30d")).await;
         let of = |user: &str| {
@@ -527,17 +531,17 @@ async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
         let sql = "SELECT p.name FROM usage_books b JOIN people p ON p.id = b.person_id ORDER BY 1";
         sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
     };
-    portolan::housekeeping::tidy(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app).await;
     assert_eq!(books().await, ["max", "pia"], "wanted");
     let pia = world.portal.person_id("pia").await;
     let role = format!("people/{pia}/role");
     assert_eq!(world.admin.post(&world.url(&role), &[("role", "member")]).await.status, 303);
-    portolan::housekeeping::tidy(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app).await;
     assert_eq!(books().await, ["max"], "names go with the lead");
     let max = world.portal.person_id("max").await;
     let remove = format!("people/{max}/remove");
     assert_eq!(world.admin.post(&world.url(&remove), &[]).await.status, 303);
-    portolan::housekeeping::tidy(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app).await;
     assert_eq!(books().await, Vec::<String>::new());
     let mut db = world.portal.app.store.read().await.unwrap();
     let rows: i64 =
@@ -559,7 +563,7 @@ async fn what_the_cluster_says_was_granted_is_shown() {
     );
     let key = world.portal.line_key("pia", "key").await;
     let mut tx = world.portal.app.store.write().await.unwrap();
-    store::queues::note_seen(&mut tx, key.person, key.cluster, START).await.unwrap();
+    store::queues::mark_seen(&mut tx, key.person, key.cluster, START).await.unwrap();
     store::queues::set_standing(&mut tx, key.person, key.cluster, &standing).await.unwrap();
     store::commit(tx).await.unwrap();
     let page = world.pi.get(&world.url("use")).await;

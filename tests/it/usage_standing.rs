@@ -24,7 +24,7 @@ pub async fn lab() -> (TestApp, Client, Client, Client, i64) {
     site.storage.quota_tool = QuotaTool::DiskusageReport;
     portal.add_site(&site).await;
     let mut tx = portal.app.store.write().await.unwrap();
-    let cluster = store::clusters::by_slug(&mut tx, "key").await.unwrap().unwrap().id;
+    let cluster = store::clusters::find_by_slug(&mut tx, "key").await.unwrap().unwrap().id;
     let accounts = ["def-smith".to_owned(), "rrg-smith".to_owned()];
     store::allocations::set_accounts(&mut tx, GroupId(group), cluster, &accounts).await.unwrap();
     store::commit(tx).await.unwrap();
@@ -71,11 +71,13 @@ async fn a_pi_sees_shares_demand_and_who_stores_what() {
     }
 
     let mut db = portal.app.store.read().await.unwrap();
-    let cluster = store::clusters::by_slug(&mut db, "key").await.unwrap().unwrap().id;
+    let cluster = store::clusters::find_by_slug(&mut db, "key").await.unwrap().unwrap().id;
     for name in ["asmith", "alice"] {
         let person = PersonId(portal.person_id(name).await);
         let from = UnixTime(0);
-        let points = store::share_points::since(&mut db, person, cluster, "def-smith", from).await;
+        let points =
+            store::fair_share_history::list_since(&mut db, person, cluster, "def-smith", from)
+                .await;
         assert_eq!(points.unwrap().len(), 1, "{name}, however often the pages were looked at");
     }
     drop(db);

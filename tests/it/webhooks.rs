@@ -147,13 +147,13 @@ async fn a_message_arrives_once_signed_and_folded() {
     assert_eq!(body["portolan"]["counts"]["started"], 0);
 
     // The next one waits half a minute, and then holds everything.
-    wait_until("it is noted", async || standing(&portal).await.sent().is_some()).await;
+    wait_until("it is noted", async || standing(&portal).await.sent_at().is_some()).await;
     tell(&portal, "bob", "key", &ended(40..41, "soon", "FAILED")).await;
     portal.app.webhooks.send_due().await.unwrap();
     tell(&portal, "bob", "key", &ended(41..42, "later", "FAILED")).await;
     assert!(arrived.try_recv().is_err(), "not yet");
     portal.clock.advance(31);
-    portal.app.bell.ring(PersonId(portal.person_id("bob").await));
+    portal.app.notifications.ring(PersonId(portal.person_id("bob").await));
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("soon failed") && text.contains("later failed"), "{text}");
     let noted = portal.clock.now().plus(30);
@@ -212,7 +212,7 @@ async fn after_three_days_it_is_given_up_and_said() {
     portal.clock.advance(3 * 86_400);
     portal.app.webhooks.send_due().await.unwrap();
     bob.sign_in("bob", PASSWORD).await;
-    wait_until("it is off", async || standing(&portal).await.stopped().is_some()).await;
+    wait_until("it is off", async || standing(&portal).await.stopped_at().is_some()).await;
     wait_until("and said", async || {
         bob.get("/notices").await.text().contains("no longer sent to your address")
     })

@@ -6,11 +6,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use crate::app::{AppState, files};
-use crate::domain::{HostName, Label, Slug};
+use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{self, Site, SiteHost, SiteLookup, SiteName};
 
 #[derive(Debug, Args)]
-pub(super) struct DescriptionArgs {
+pub(super) struct ClusterDescriptionArgs {
     /// A centre that the portal knows, such as fir or saga, or a file of your own in the folder sites of the data
     /// folder.
     #[arg(long, conflicts_with = "file")]
@@ -26,15 +26,20 @@ pub(super) struct DescriptionArgs {
     port: Option<u16>,
     /// The name people see.
     #[arg(long)]
-    title: Option<Label>,
+    title: Option<DisplayName>,
 }
 
-impl DescriptionArgs {
+impl ClusterDescriptionArgs {
     /// The description: of the preset, the file or `otherwise`, with what was given besides.
-    pub(super) fn read(self, app: &AppState, name: &Slug, otherwise: Site) -> anyhow::Result<Site> {
+    pub(super) fn into_site(
+        self,
+        app: &AppState,
+        name: &Slug,
+        otherwise: Site,
+    ) -> anyhow::Result<Site> {
         let mut site = match (&self.preset, &self.file) {
-            (Some(preset), _) => named(app, preset)?,
-            (None, Some(file)) => from_file(file)?,
+            (Some(preset), _) => find_preset(app, preset)?,
+            (None, Some(file)) => read_site_file(file)?,
             (None, None) => otherwise,
         };
         site.name = SiteName(name.clone());
@@ -55,21 +60,21 @@ impl DescriptionArgs {
     }
 }
 
-fn from_file(path: &Path) -> anyhow::Result<Site> {
+fn read_site_file(path: &Path) -> anyhow::Result<Site> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{} could not be read", path.display()))?;
     Site::from_toml(&text).with_context(|| format!("{} was not accepted", path.display()))
 }
 
 /// The administrator's own presets come first, as on the portal's pages.
-fn named(app: &AppState, text: &str) -> anyhow::Result<Site> {
-    if let Some(site) = app.presets.iter().find(|site| site.name.as_str() == text) {
+fn find_preset(app: &AppState, text: &str) -> anyhow::Result<Site> {
+    if let Some(site) = app.site_presets.iter().find(|site| site.name.as_str() == text) {
         return Ok(site.clone());
     }
     // A file that cannot be read is left out of the list. Whoever asks for it wants to know why.
     let own = app.config.data_dir.join(files::SITES).join(text).with_extension("toml");
     if text.parse::<Slug>().is_ok() && own.exists() {
-        return from_file(&own);
+        return read_site_file(&own);
     }
     match sites::find_site(text) {
         SiteLookup::Site(site) => Ok(site.clone()),
@@ -81,7 +86,7 @@ fn named(app: &AppState, text: &str) -> anyhow::Result<Site> {
             bail!("There is no preset called {text}. Did you mean {name}?")
         }
         SiteLookup::Unknown { nearest: None } => {
-            let names: Vec<&str> = app.presets.iter().map(|site| site.name.as_str()).collect();
+            let names: Vec<&str> = app.site_presets.iter().map(|site| site.name.as_str()).collect();
             bail!("There is no preset called {text}. There are: {}", names.join(", "))
         }
     }

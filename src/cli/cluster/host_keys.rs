@@ -5,11 +5,11 @@ use std::str::FromStr;
 use anyhow::bail;
 use clap::Args;
 
-use crate::cluster::administration::{Scanned, scan};
-use crate::cluster::known::hops;
+use crate::cluster::administration::{ScannedHost, scan_hosts};
+use crate::cluster::cluster_profile::hops;
 use crate::sites::{HostKeyFingerprint, Site};
 use crate::ssh::host_keys::HostKey;
-use crate::store::clusters::Pin;
+use crate::store::clusters::PinnedHostKey;
 
 #[derive(Debug, Args)]
 pub(super) struct HostKeyArgs {
@@ -17,7 +17,7 @@ pub(super) struct HostKeyArgs {
     /// AAAA…'; also jump and robot) where the host cannot be asked from here. May be given several times. Keys that
     /// the preset knows as published need not be named.
     #[arg(long, value_name = "FINGERPRINT")]
-    host_key: Vec<Named>,
+    host_key: Vec<HostKeyArg>,
     /// Pin whatever the hosts show now, without comparing. Only where nobody can stand in between, such as on this
     /// very machine. Does not help against a host that shows other keys than the published ones.
     #[arg(long)]
@@ -26,54 +26,55 @@ pub(super) struct HostKeyArgs {
 
 /// A host key as an administrator names it.
 #[derive(Debug, Clone)]
-enum Named {
+enum HostKeyArg {
     /// By its fingerprint.
-    Print(HostKeyFingerprint),
+    Fingerprint(HostKeyFingerprint),
     /// As it is, and of which host.
-    Whole(&'static str, HostKey),
+    WholeKey(&'static str, HostKey),
 }
 
-impl FromStr for Named {
+impl FromStr for HostKeyArg {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(print) = text.parse() {
-            return Ok(Self::Print(print));
+            return Ok(Self::Fingerprint(print));
         }
         let whole = text.split_once(char::is_whitespace).and_then(|(hop, key)| {
-            let hop = [hops::LOGIN, hops::JUMP, hops::ROBOT].into_iter().find(|of| *of == hop)?;
-            Some(Self::Whole(hop, HostKey::parse(key)?))
+            let hop =
+                [hops::LOGIN, hops::JUMP, hops::AUTOMATION].into_iter().find(|of| *of == hop)?;
+            Some(Self::WholeKey(hop, HostKey::parse(key)?))
         });
         whole.ok_or("Give a fingerprint (SHA256: and 43 letters and digits), or a key such as 'login ssh-ed25519 AAAA…'.")
     }
 }
 
 /// Where a host stands on the way, for people.
-pub(super) fn hop_words(hop: &str) -> &'static str {
+pub(super) fn hop_label(hop: &str) -> &'static str {
     match hop {
         hops::JUMP => "jump host",
-        hops::ROBOT => "automation host",
+        hops::AUTOMATION => "automation host",
         _ => "login host",
     }
 }
 
 impl HostKeyArgs {
     /// Whether anything was said about keys.
-    pub(super) const fn are_given(&self) -> bool {
+    pub(super) const fn is_given(&self) -> bool {
         self.trust_shown || !self.host_key.is_empty()
     }
 
     /// Asks every host of the site for its keys and gives those to pin, or says what is missing.
-    pub(super) async fn choose(&self, site: &Site) -> anyhow::Result<Vec<Pin>> {
+    pub(super) async fn choose_pins(&self, site: &Site) -> anyhow::Result<Vec<PinnedHostKey>> {
         let mut pins = Vec::new();
-        for host in scan(site).await {
-            let keys = self.of_host(&host);
+        for host in scan_hosts(site).await {
+            let keys = self.trusted_keys(&host);
             if keys.is_empty() {
-                self.explain(&host, site)?;
+                self.explain_no_trusted_key(&host, site)?;
             }
             for key in keys {
                 let published = if host.is_published(&key) { ", as published" } else { "" };
-                let (what, print) = (hop_words(host.hop), key.fingerprint());
+                let (what, print) = (hop_label(host.hop), key.fingerprint());
                 say!("{what} {}: {} {print}{published}", host.host.as_str(), key.kind());
                 pins.push((host.hop.to_owned(), key.to_line()));
             }
@@ -82,19 +83,19 @@ impl HostKeyArgs {
     }
 
     /// The keys of one host that are believed.
-    fn of_host(&self, host: &Scanned) -> Vec<HostKey> {
+    fn trusted_keys(&self, host: &ScannedHost) -> Vec<HostKey> {
         let trusted = self.trust_shown && host.published.is_empty();
         let named = |key: &HostKey| {
             let print = key.fingerprint();
-            self.host_key
-                .iter()
-                .any(|name| matches!(name, Named::Print(wanted) if wanted.as_str() == print))
+            self.host_key.iter().any(
+                |name| matches!(name, HostKeyArg::Fingerprint(wanted) if wanted.as_str() == print),
+            )
         };
         let believed = |key: &&HostKey| trusted || host.is_published(key) || named(key);
         let mut keys: Vec<HostKey> =
             host.shown.iter().flatten().filter(believed).cloned().collect();
         for name in &self.host_key {
-            if let Named::Whole(hop, key) = name
+            if let HostKeyArg::WholeKey(hop, key) = name
                 && *hop == host.hop
                 && !keys.contains(key)
             {
@@ -105,9 +106,9 @@ impl HostKeyArgs {
     }
 
     /// Why no key of a host is believed. Only the automation host may do without for now.
-    fn explain(&self, host: &Scanned, site: &Site) -> anyhow::Result<()> {
-        let (what, name) = (hop_words(host.hop), host.host.as_str());
-        let is_optional = host.hop == hops::ROBOT;
+    fn explain_no_trusted_key(&self, host: &ScannedHost, site: &Site) -> anyhow::Result<()> {
+        let (what, name) = (hop_label(host.hop), host.host.as_str());
+        let is_optional = host.hop == hops::AUTOMATION;
         match &host.shown {
             Ok(keys) => {
                 say!("{what} {name} shows these host keys:");
@@ -121,7 +122,7 @@ impl HostKeyArgs {
             ),
             Err(error) => bail!("{error}. Nothing was changed."),
         }
-        if host.differs() {
+        if host.is_mismatch() {
             say!("Its centre publishes other ones: {}", host.published.join(", "));
         }
         if is_optional {
@@ -130,12 +131,12 @@ impl HostKeyArgs {
             );
             return Ok(());
         }
-        if host.differs() {
+        if host.is_mismatch() {
             bail!(
                 "Someone may stand in between. Do not go on before you know why {name} shows other keys than the published ones. Nothing was changed."
             );
         }
-        if self.are_given() {
+        if self.is_given() {
             bail!(
                 "None of the host keys that {name} shows has a fingerprint that you gave. Do not connect to it before you know why. Nothing was changed."
             );

@@ -3,29 +3,29 @@
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 
-use super::open_existing;
+use super::open_existing_app;
 use crate::app::{self, AppState};
 use crate::auth::activity::Actor;
-use crate::cluster::Known;
-use crate::cluster::administration::{Refused, hosts};
+use crate::cluster::ClusterProfile;
+use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::config::Config;
 use crate::domain::Slug;
 use crate::sites::{Site, SiteName};
 use crate::store;
-use crate::store::clusters::Pin;
+use crate::store::clusters::PinnedHostKey;
 
 mod description;
 mod host_keys;
 
-use description::DescriptionArgs;
-use host_keys::{HostKeyArgs, hop_words};
+use description::ClusterDescriptionArgs;
+use host_keys::{HostKeyArgs, hop_label};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
     /// Add a cluster and pin its host keys.
-    Add(NewArgs),
+    Add(ClusterArgs),
     /// Change what is known of a cluster. People's user names there stay.
-    Change(NewArgs),
+    Change(ClusterArgs),
     /// List the clusters, the fingerprints of their host keys, and which are out of use or stopped.
     List,
     /// Print a cluster's description, as a file for `cluster add --file` or for another portal.
@@ -41,52 +41,56 @@ pub(super) enum ClusterCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct NewArgs {
+pub(super) struct ClusterArgs {
     /// A short name: lower-case letters, digits and dashes.
     name: Slug,
     #[command(flatten)]
-    description: DescriptionArgs,
+    description: ClusterDescriptionArgs,
     #[command(flatten)]
     keys: HostKeyArgs,
 }
 
 pub(super) async fn run(config: Config, command: ClusterCommand) -> anyhow::Result<()> {
-    let app = open_existing(config).await?;
+    let app = open_existing_app(config).await?;
     match command {
-        ClusterCommand::Add(args) => add(&app, args).await,
-        ClusterCommand::Change(args) => change(&app, args).await,
-        ClusterCommand::List => list(&app).await,
-        ClusterCommand::Export { name } => export(&app, &name).await,
-        ClusterCommand::Remove { name } => remove(&app, &name).await,
+        ClusterCommand::Add(args) => add_cluster(&app, args).await,
+        ClusterCommand::Change(args) => change_cluster(&app, args).await,
+        ClusterCommand::List => list_clusters(&app).await,
+        ClusterCommand::Export { name } => export_cluster(&app, &name).await,
+        ClusterCommand::Remove { name } => remove_cluster(&app, &name).await,
     }
 }
 
-async fn add(app: &AppState, args: NewArgs) -> anyhow::Result<()> {
+async fn add_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
     let name = args.name.as_str();
-    let known = Known::by_slug(&mut *app.store.read().await?, name).await?;
+    let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name).await?;
     if known.is_some() {
         bail!("There is a cluster called {name} already. To change it: portolan cluster change");
     }
     let nothing_known = Site::with_defaults(SiteName(args.name.clone()), name);
-    let site = args.description.read(app, &args.name, nothing_known)?;
-    let pins = args.keys.choose(&site).await?;
-    match app.lines.add_cluster(&Actor::command_line(), &site, &pins).await {
-        Err(Refused::Taken) => bail!("There is a cluster called {name} already."),
+    let site = args.description.into_site(app, &args.name, nothing_known)?;
+    let pins = args.keys.choose_pins(&site).await?;
+    match app.connections.add_cluster(&Actor::command_line(), &site, &pins).await {
+        Err(ClusterChangeError::SlugTaken) => bail!("There is a cluster called {name} already."),
         other => other.context("Nothing was changed")?,
     };
     say!("{} is known now, with {} pinned host key(s).", site.title, pins.len());
     Ok(())
 }
 
-async fn change(app: &AppState, args: NewArgs) -> anyhow::Result<()> {
-    let known = find(app, &args.name).await?;
-    let site = args.description.read(app, &args.name, known.site.clone())?;
+async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
+    let known = find_cluster(app, &args.name).await?;
+    let site = args.description.into_site(app, &args.name, known.site.clone())?;
     let places = |site: &Site| {
-        hosts(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>()
+        hosts_to_pin(site)
+            .into_iter()
+            .map(|(hop, host, port, _)| (hop, host, port))
+            .collect::<Vec<_>>()
     };
     let moved = places(&site) != places(&known.site);
-    let pins = if moved || args.keys.are_given() {
-        Some(args.keys.choose(&site).await?).filter(|pins| moved || !same_keys(pins, &known))
+    let pins = if moved || args.keys.is_given() {
+        Some(args.keys.choose_pins(&site).await?)
+            .filter(|pins| moved || !are_same_keys(pins, &known))
     } else {
         None
     };
@@ -97,10 +101,10 @@ async fn change(app: &AppState, args: NewArgs) -> anyhow::Result<()> {
     // Connections to the host of before must end with it, and only whoever holds them can end them.
     let _lock = match &pins {
         None => None,
-        Some(_) => Some(take_over(app).await?),
+        Some(_) => Some(adopt_connections(app).await?),
     };
-    app.lines
-        .change_cluster(&Actor::command_line(), &known, &site, pins.as_deref())
+    app.connections
+        .update_cluster(&Actor::command_line(), &known, &site, pins.as_deref())
         .await
         .context("Nothing was changed")?;
     say!("{} is changed.", site.title);
@@ -108,73 +112,73 @@ async fn change(app: &AppState, args: NewArgs) -> anyhow::Result<()> {
 }
 
 /// Takes the stopped portal's place, and its connections.
-async fn take_over(app: &AppState) -> anyhow::Result<std::fs::File> {
+async fn adopt_connections(app: &AppState) -> anyhow::Result<std::fs::File> {
     let lock = app::lock_data_dir(&app.config.data_dir).context(
         "Other hosts or host keys close connections, which the running portal holds. Change them on the cluster's page of settings, or here once the portal has stopped",
     )?;
-    app.lines.adopt().await?;
+    app.connections.adopt_masters().await?;
     Ok(lock)
 }
 
-fn same_keys(pins: &[Pin], known: &Known) -> bool {
+fn are_same_keys(pins: &[PinnedHostKey], known: &ClusterProfile) -> bool {
     let mut chosen = pins.to_vec();
-    let mut present: Vec<Pin> =
+    let mut present: Vec<PinnedHostKey> =
         known.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
     chosen.sort();
     present.sort();
     chosen == present
 }
 
-async fn list(app: &AppState) -> anyhow::Result<()> {
+async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
     let mut db = app.store.read().await?;
     let clusters = store::clusters::list(&mut db).await?;
     if clusters.is_empty() {
         say!("No cluster is known yet. Add one: portolan cluster add NAME --preset PRESET");
     }
     for row in clusters {
-        let known = Known::of(&mut db, row).await?;
+        let known = ClusterProfile::load(&mut db, row).await?;
         let row = &known.row;
         say!("{:<16} {:<30} {}:{}", row.slug, row.title, row.host, row.port);
-        if let Some(since) = row.retired() {
+        if let Some(since) = row.retired_at() {
             say!("{:<16} OUT OF USE since {since}. Nobody can connect to it.", "");
         }
-        if let Some(since) = row.alarmed() {
+        if let Some(since) = row.alarm_at() {
             say!(
                 "{:<16} STOPPED since {since}: {}, which is not pinned. An administrator decides on the page of its host keys.",
                 "",
                 row.alarm
             );
         }
-        for (hop, host, port, _) in hosts(&known.site) {
-            let keys = known.keys_of(hop);
+        for (hop, host, port, _) in hosts_to_pin(&known.site) {
+            let keys = known.host_keys(hop);
             if keys.is_empty() {
                 let host = host.as_str();
-                say!("{:<16} {} {host}:{port}: no host key is pinned", "", hop_words(hop));
+                say!("{:<16} {} {host}:{port}: no host key is pinned", "", hop_label(hop));
             }
             for key in keys {
                 let fingerprint = key.fingerprint();
-                say!("{:<16} {:<16} {:<20} {fingerprint}", "", hop_words(hop), key.kind());
+                say!("{:<16} {:<16} {:<20} {fingerprint}", "", hop_label(hop), key.kind());
             }
         }
     }
     Ok(())
 }
 
-async fn export(app: &AppState, name: &Slug) -> anyhow::Result<()> {
-    let known = find(app, name).await?;
+async fn export_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
+    let known = find_cluster(app, name).await?;
     say!("{}", known.site.to_toml()?.trim_end());
     Ok(())
 }
 
-async fn remove(app: &AppState, name: &Slug) -> anyhow::Result<()> {
-    let known = find(app, name).await?;
-    app.lines.remove_cluster(&Actor::command_line(), &known).await?;
+async fn remove_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
+    let known = find_cluster(app, name).await?;
+    app.connections.remove_cluster(&Actor::command_line(), &known).await?;
     say!("{} is forgotten.", name.as_str());
     Ok(())
 }
 
-async fn find(app: &AppState, name: &Slug) -> anyhow::Result<Known> {
-    let known = Known::by_slug(&mut *app.store.read().await?, name.as_str()).await?;
+async fn find_cluster(app: &AppState, name: &Slug) -> anyhow::Result<ClusterProfile> {
+    let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name.as_str()).await?;
     known.with_context(|| {
         format!("There is no cluster called {}. See: portolan cluster list", name.as_str())
     })

@@ -11,7 +11,7 @@ use crate::config::Config;
 
 mod clusters;
 mod connections;
-mod local;
+mod installation;
 mod portal;
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(super) struct DoctorArgs {
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum DoctorVerdict {
     /// As it should be.
     Good,
     /// Works, but should be looked at.
@@ -35,66 +35,70 @@ pub enum Verdict {
 
 /// One thing that was examined.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// What was examined.
     pub what: &'static str,
     /// How it is.
-    pub verdict: Verdict,
+    pub verdict: DoctorVerdict,
     /// What was found, and how to mend it.
     pub words: String,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn good(what: &'static str, words: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Good, words: words.into() }
+        Self { what, verdict: DoctorVerdict::Good, words: words.into() }
     }
 
     fn warning(what: &'static str, words: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Warning, words: words.into() }
+        Self { what, verdict: DoctorVerdict::Warning, words: words.into() }
     }
 
     fn bad(what: &'static str, words: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Bad, words: words.into() }
+        Self { what, verdict: DoctorVerdict::Bad, words: words.into() }
     }
 }
 
 pub(super) async fn run(file: Option<&Path>, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let findings = examine(file).await;
-    let text =
-        if args.json { serde_json::to_string_pretty(&findings)? } else { describe(&findings) };
+    let findings = run_checks(file).await;
+    let text = if args.json {
+        serde_json::to_string_pretty(&findings)?
+    } else {
+        format_findings(&findings)
+    };
     say!("{text}");
-    let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    let bad = findings.iter().any(|finding| finding.verdict == DoctorVerdict::Bad);
     Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn examine(file: Option<&Path>) -> Vec<Finding> {
+async fn run_checks(file: Option<&Path>) -> Vec<DoctorFinding> {
     let config = match Config::load(file, std::env::vars()) {
         Ok(config) => config,
-        Err(error) => return vec![Finding::bad("Settings", error.to_string())],
+        Err(error) => return vec![DoctorFinding::bad("Settings", error.to_string())],
     };
-    let mut findings = vec![Finding::good("Settings", "Every setting is known and makes sense.")];
-    findings.push(local::data_dir(&config));
-    let vault = local::master_key(&config, &mut findings);
-    local::database(&config, vault.as_ref(), &mut findings).await;
-    findings.push(local::disk(&config));
-    findings.extend(connections::examine(&config).await);
-    findings.extend(local::privileges());
-    findings.extend(clusters::examine(&config).await);
-    findings.extend(portal::examine(&config, vault.as_ref()).await);
+    let mut findings =
+        vec![DoctorFinding::good("Settings", "Every setting is known and makes sense.")];
+    findings.push(installation::check_data_dir(&config));
+    let vault = installation::check_master_key(&config, &mut findings);
+    installation::check_database(&config, vault.as_ref(), &mut findings).await;
+    findings.push(installation::check_disk(&config));
+    findings.extend(connections::check_connections(&config).await);
+    findings.extend(installation::check_privileges());
+    findings.extend(clusters::check_clusters(&config).await);
+    findings.extend(portal::check_portal(&config, vault.as_ref()).await);
     findings
 }
 
-fn describe(findings: &[Finding]) -> String {
-    let line = |finding: &Finding| {
+fn format_findings(findings: &[DoctorFinding]) -> String {
+    let line = |finding: &DoctorFinding| {
         let mark = match finding.verdict {
-            Verdict::Good => "good   ",
-            Verdict::Warning => "WARNING",
-            Verdict::Bad => "BAD    ",
+            DoctorVerdict::Good => "good   ",
+            DoctorVerdict::Warning => "WARNING",
+            DoctorVerdict::Bad => "BAD    ",
         };
         format!("{mark}  {:<15} {}\n", finding.what, finding.words)
     };
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let summary = match (count(Verdict::Bad), count(Verdict::Warning)) {
+    let summary = match (count(DoctorVerdict::Bad), count(DoctorVerdict::Warning)) {
         (0, 0) => "All is well.".to_owned(),
         (0, warnings) => format!("It works. {warnings} point(s) to look at."),
         (bad, _) => format!("{bad} point(s) to mend."),

@@ -4,75 +4,83 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::outgoing;
-use crate::probe::{self, BOARDS_MARK};
+use crate::http_client;
+use crate::probe::{self, DASHBOARD_ORIGIN_HEADER};
 use crate::vault::Vault;
 
 /// A portal that takes longer than this is as good as gone.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the portal tells the doctor of the doctor's own request.
 #[derive(Debug, Deserialize)]
-struct Seen {
+struct ProbeReply {
     forwarded_proto: Option<String>,
     forwarded_for: Option<String>,
     client_address: String,
 }
 
-pub(super) async fn examine(config: &Config, vault: Option<&Vault>) -> Vec<Finding> {
-    let client = outgoing::client(ANSWER_WITHIN).build();
+pub(super) async fn check_portal(config: &Config, vault: Option<&Vault>) -> Vec<DoctorFinding> {
+    let client = http_client::client_builder(ANSWER_TIMEOUT).build();
     let client = match client {
         Ok(client) => client,
         Err(error) => {
-            return vec![Finding::bad("Portal", format!("No request can be made: {error}."))];
+            return vec![DoctorFinding::bad("Portal", format!("No request can be made: {error}."))];
         }
     };
-    let Some(finding) = running(config, &client).await else {
-        return vec![Finding::warning(
+    let Some(finding) = check_running(config, &client).await else {
+        return vec![DoctorFinding::warning(
             "Portal",
             "It is not running, so its public address was not examined. Start it with: portolan serve",
         )];
     };
     let mut findings = vec![finding];
     if let Some(vault) = vault {
-        findings.extend(as_visitor(config, &client, vault).await);
+        findings.extend(check_public_address(config, &client, vault).await);
     }
-    findings.push(boards(config, &client).await);
-    findings.extend(transport(config));
+    findings.push(check_dashboard_origin(config, &client).await);
+    findings.extend(check_tls(config));
     findings
 }
 
-async fn running(config: &Config, client: &reqwest::Client) -> Option<Finding> {
+async fn check_running(config: &Config, client: &reqwest::Client) -> Option<DoctorFinding> {
     let answer =
         client.get(format!("http://{}/healthz", config.metrics.listen)).send().await.ok()?;
     let well = answer.status().is_success();
     let text = answer.text().await.unwrap_or_default();
     if well {
-        return Some(Finding::good("Portal", "It runs and says that it is well."));
+        return Some(DoctorFinding::good("Portal", "It runs and says that it is well."));
     }
     let problems: Vec<String> = serde_json::from_str::<serde_json::Value>(&text)
         .ok()
         .and_then(|body| serde_json::from_value(body.get("problems")?.clone()).ok())
         .unwrap_or_default();
-    Some(Finding::bad("Portal", format!("It runs but is unwell: {}", problems.join(" "))))
+    Some(DoctorFinding::bad("Portal", format!("It runs but is unwell: {}", problems.join(" "))))
 }
 
-async fn as_visitor(config: &Config, client: &reqwest::Client, vault: &Vault) -> Vec<Finding> {
+async fn check_public_address(
+    config: &Config,
+    client: &reqwest::Client,
+    vault: &Vault,
+) -> Vec<DoctorFinding> {
     const WHAT: &str = "Public address";
     let url = &config.portal.public_url;
-    let mark = probe::mark(vault, Clock::system().now());
-    let answer = match client.get(url.join("/healthz")).header(probe::HEADER, mark).send().await {
-        Ok(answer) => answer,
-        Err(error) => {
-            return vec![Finding::bad(WHAT, unreachable(url.is_https(), &error, &url.to_string()))];
-        }
-    };
+    let mark = probe::sign_probe(vault, Clock::system().now());
+    let answer =
+        match client.get(url.join("/healthz")).header(probe::PROBE_HEADER, mark).send().await {
+            Ok(answer) => answer,
+            Err(error) => {
+                return vec![DoctorFinding::bad(
+                    WHAT,
+                    explain_unreachable(url.is_https(), &error, &url.to_string()),
+                )];
+            }
+        };
     let status = answer.status();
     if status.as_u16() == 421 {
-        return vec![Finding::bad(
+        return vec![DoctorFinding::bad(
             WHAT,
             format!(
                 "The portal answers at {url} but under another name. Let the proxy in front pass the Host header on unchanged."
@@ -83,30 +91,32 @@ async fn as_visitor(config: &Config, client: &reqwest::Client, vault: &Vault) ->
         .text()
         .await
         .map_err(drop)
-        .and_then(|text| serde_json::from_str::<Seen>(&text).map_err(drop))
+        .and_then(|text| serde_json::from_str::<ProbeReply>(&text).map_err(drop))
     else {
-        return vec![Finding::bad(
+        return vec![DoctorFinding::bad(
             WHAT,
             format!(
                 "Something answers at {url}, but it is not this portal (status {status}). Check portal.public_url and the proxy in front."
             ),
         )];
     };
-    let mut findings = vec![Finding::good(WHAT, format!("The portal answers at {url}."))];
-    findings.extend(proxy(config, &seen));
+    let mut findings = vec![DoctorFinding::good(WHAT, format!("The portal answers at {url}."))];
+    findings.extend(check_proxy(config, &seen));
     findings
 }
 
 /// Dashboards have an origin of their own, which must lead here too.
-async fn boards(config: &Config, client: &reqwest::Client) -> Finding {
+async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> DoctorFinding {
     const WHAT: &str = "Boards address";
     let url = &config.boards.public_url;
     match client.get(url.join("/")).send().await {
-        Err(error) => Finding::bad(WHAT, unreachable(url.is_https(), &error, &url.to_string())),
-        Ok(answer) if answer.headers().contains_key(BOARDS_MARK) => {
-            Finding::good(WHAT, format!("The dashboards' origin answers at {url}."))
+        Err(error) => {
+            DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string()))
         }
-        Ok(_) => Finding::bad(
+        Ok(answer) if answer.headers().contains_key(DASHBOARD_ORIGIN_HEADER) => {
+            DoctorFinding::good(WHAT, format!("The dashboards' origin answers at {url}."))
+        }
+        Ok(_) => DoctorFinding::bad(
             WHAT,
             format!(
                 "Something answers at {url}, but it is not the dashboards' origin. Check boards.public_url and the proxy in front."
@@ -116,7 +126,7 @@ async fn boards(config: &Config, client: &reqwest::Client) -> Finding {
 }
 
 /// The causes are in the chain of sources; the first line alone says little.
-fn unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> String {
+fn explain_unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> String {
     let mut reasons = Vec::new();
     let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(reason) = source {
@@ -134,28 +144,28 @@ fn unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> String {
     )
 }
 
-fn proxy(config: &Config, seen: &Seen) -> Vec<Finding> {
+fn check_proxy(config: &Config, seen: &ProbeReply) -> Vec<DoctorFinding> {
     const WHAT: &str = "Proxy";
     let mut findings = Vec::new();
     match (&seen.forwarded_for, config.proxy.trusted.is_empty()) {
-        (Some(_), true) => findings.push(Finding::warning(
+        (Some(_), true) => findings.push(DoctorFinding::warning(
             WHAT,
             format!(
                 "A proxy in front names the visitor's address, but proxy.trusted is empty: every visitor seems to come from {}, and shares one limit of tries. Set proxy.trusted to the proxy's address.",
                 seen.client_address
             ),
         )),
-        (None, false) => findings.push(Finding::warning(
+        (None, false) => findings.push(DoctorFinding::warning(
             WHAT,
             "proxy.trusted is set, but no X-Forwarded-For header arrived. Let the proxy send it, and let nobody reach the portal around the proxy.",
         )),
         (Some(_), false) | (None, true) => {
-            findings.push(Finding::good(WHAT, format!("The portal sees visitors as {}.", seen.client_address)));
+            findings.push(DoctorFinding::good(WHAT, format!("The portal sees visitors as {}.", seen.client_address)));
         }
     }
     let https = config.portal.public_url.is_https();
     if https && seen.forwarded_proto.as_deref().is_some_and(|proto| proto != "https") {
-        findings.push(Finding::warning(
+        findings.push(DoctorFinding::warning(
             WHAT,
             "portal.public_url begins with https, but the proxy says that it was reached over plain http. Redirect http to https there.",
         ));
@@ -163,12 +173,12 @@ fn proxy(config: &Config, seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn transport(config: &Config) -> Option<Finding> {
+fn check_tls(config: &Config) -> Option<DoctorFinding> {
     let url = &config.portal.public_url;
     if url.is_https() || url.is_local() {
         return None;
     }
-    Some(Finding::bad(
+    Some(DoctorFinding::bad(
         "TLS",
         format!(
             "{url} is not encrypted: passwords can be read on the way. Put a proxy with a certificate in front and use https."

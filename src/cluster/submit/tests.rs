@@ -10,12 +10,12 @@ use crate::ssh::CommandDialect;
 
 const MARK: &str = "k3j9x0ab";
 
-fn parcel<'a>(script: &'a str, folders: &'a [String]) -> Parcel<'a> {
-    Parcel {
+fn parcel<'a>(script: &'a str, folders: &'a [String]) -> SbatchCall<'a> {
+    SbatchCall {
         script,
         folders,
         token: "tok",
-        carrier: Carrier::Comment,
+        carrier: TokenCarrier::Comment,
         job_name: "it's",
         go_within: Duration::from_secs(1),
         deadline: Duration::from_secs(5),
@@ -36,8 +36,8 @@ fn bench(answer: &str) -> tempfile::TempDir {
 }
 
 /// Runs the command as a server would; gives it the first `sent` bytes of the script, and the word if it may go.
-fn run(shell: &str, bench: &Path, parcel: Parcel<'_>, sent: usize, go: &str) -> Outcome {
-    let (command, _) = command(MARK, parcel);
+fn run(shell: &str, bench: &Path, parcel: SbatchCall<'_>, sent: usize, go: &str) -> SbatchOutcome {
+    let (command, _) = sbatch_command(MARK, parcel);
     let line = command.to_command_line(&CommandDialect::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
@@ -70,7 +70,7 @@ fn run(shell: &str, bench: &Path, parcel: Parcel<'_>, sent: usize, go: &str) -> 
     let ended = child.wait_with_output().unwrap();
     let output =
         CommandOutput { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
-    outcome(MARK, given, Ok(output))
+    parse_outcome(MARK, given, Ok(output))
 }
 
 fn shells() -> impl Iterator<Item = &'static str> {
@@ -88,7 +88,7 @@ fn the_script_arrives_as_it_is() {
         let at = |name: &str| bench.path().join(name).to_str().unwrap().to_owned();
         let folders = [at("a b/c"), at("d'e")];
         let done = run(shell, bench.path(), parcel(script, &folders), script.len(), GO);
-        assert_eq!(done, Outcome::Said(Answer::Accepted(20012)), "{shell}");
+        assert_eq!(done, SbatchOutcome::Answered(SbatchAnswer::Accepted(20012)), "{shell}");
         let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
         assert_eq!(read("script"), script, "{shell}");
         assert_eq!(read("args"), "--parsable --comment=portolan:tok\n");
@@ -105,7 +105,7 @@ fn a_long_script_arrives_as_well() {
         format!("#!/bin/bash\n{}", "# é and some more words of a comment\n".repeat(13_000));
     let bench = bench("echo 1");
     let done = run("/bin/bash", bench.path(), parcel(&script, &[]), script.len(), GO);
-    assert_eq!(done, Outcome::Said(Answer::Accepted(1)));
+    assert_eq!(done, SbatchOutcome::Answered(SbatchAnswer::Accepted(1)));
     assert_eq!(std::fs::read_to_string(bench.path().join("script")).unwrap(), script);
 }
 
@@ -116,7 +116,7 @@ fn half_a_script_is_never_submitted() {
         let bench = bench("echo 20012");
         for sent in [0, 5, 12, 21, script.len() - 1] {
             let done = run(shell, bench.path(), parcel(script, &[]), sent, "");
-            assert!(matches!(done, Outcome::NotNow(_)), "{shell} {sent}: {done:?}");
+            assert!(matches!(done, SbatchOutcome::RetryLater(_)), "{shell} {sent}: {done:?}");
         }
         assert!(!bench.path().join("script").exists(), "{shell}");
     }
@@ -129,7 +129,7 @@ fn without_the_word_nothing_is_submitted() {
     // Late, wrong, and lost.
     for go in ["", "go\n", "other go\n", "\n"] {
         let done = run("/bin/sh", bench.path(), parcel(script, &[]), script.len(), go);
-        assert!(matches!(done, Outcome::NotNow(_)), "{go}: {done:?}");
+        assert!(matches!(done, SbatchOutcome::RetryLater(_)), "{go}: {done:?}");
     }
     assert!(!bench.path().join("script").exists());
 }
@@ -140,7 +140,7 @@ fn folders_that_cannot_be_made_are_named() {
     let folders = [bench.path().join("sbatch/x").to_str().unwrap().to_owned()];
     let done = run("/bin/sh", bench.path(), parcel("#!x\n", &folders), 4, GO);
     assert!(
-        matches!(&done, Outcome::Said(Answer::Refused(words)) if words.contains("Not a directory")),
+        matches!(&done, SbatchOutcome::Answered(SbatchAnswer::Refused(words)) if words.contains("Not a directory")),
         "{done:?}"
     );
     assert!(!bench.path().join("script").exists());
@@ -153,17 +153,17 @@ fn what_sbatch_does_is_told_apart() {
         run("/bin/sh", bench.path(), parcel("#!/bin/sh\n", &[]), 10, GO)
     };
     let refused = say("echo 'sbatch: error: Invalid qos specification' >&2; exit 1");
-    assert!(matches!(refused, Outcome::Said(Answer::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, SbatchOutcome::Answered(SbatchAnswer::Refused(_))), "{refused:?}");
     let killed = say("kill -9 $$");
-    assert!(matches!(killed, Outcome::Said(Answer::Unsure(_))), "{killed:?}");
+    assert!(matches!(killed, SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(_))), "{killed:?}");
     let slow = run(
         "/bin/sh",
         bench("sleep 30").path(),
-        Parcel { deadline: Duration::from_secs(1), ..parcel("#!/bin/sh\n", &[]) },
+        SbatchCall { deadline: Duration::from_secs(1), ..parcel("#!/bin/sh\n", &[]) },
         10,
         GO,
     );
-    assert!(matches!(slow, Outcome::Said(Answer::Unsure(_))), "{slow:?}");
+    assert!(matches!(slow, SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(_))), "{slow:?}");
 }
 
 #[test]
@@ -174,25 +174,28 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
         RunCommandError::OutputTooLong,
         RunCommandError::NotConnected,
     ] {
-        assert!(matches!(outcome(MARK, false, Err(error.clone())), Outcome::NotNow(_)));
-        assert!(matches!(outcome(MARK, true, Err(error)), Outcome::Unsure(_)));
+        assert!(matches!(
+            parse_outcome(MARK, false, Err(error.clone())),
+            SbatchOutcome::RetryLater(_)
+        ));
+        assert!(matches!(parse_outcome(MARK, true, Err(error)), SbatchOutcome::Unconfirmed(_)));
     }
     let half = CommandOutput {
         code: 0,
         stdout: format!("{MARK} ready\n{MARK} begin\n200").into_bytes(),
         stderr: Vec::new(),
     };
-    assert!(matches!(outcome(MARK, true, Ok(half)), Outcome::Unsure(_)));
+    assert!(matches!(parse_outcome(MARK, true, Ok(half)), SbatchOutcome::Unconfirmed(_)));
 }
 
 /// They start programs without a shell, so half a script could be submitted there.
 #[test]
 fn automation_hosts_get_none() {
-    let (command, _) = command(MARK, parcel("#!/bin/sh\n", &[]));
+    let (command, _) = sbatch_command(MARK, parcel("#!/bin/sh\n", &[]));
     let refused = command.to_command_line(&CommandDialect::Automation).unwrap_err();
-    let done = outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
-    assert!(matches!(done, Outcome::Never(_)));
-    assert!(!SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SCRIPT.is_ascii());
+    let done = parse_outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
+    assert!(matches!(done, SbatchOutcome::Impossible(_)));
+    assert!(!SUBMIT_SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SUBMIT_SCRIPT.is_ascii());
 }
 
 fn part(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
@@ -202,16 +205,19 @@ fn part(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
 #[test]
 fn a_look_says_absent_only_if_both_have_answered() {
     let look = |queue: CommandOutput, history: CommandOutput| {
-        Look { fields: MARK.to_owned(), queue, history }.of("tok")
+        SubmissionSearch { fields: MARK.to_owned(), queue, history }.find("tok")
     };
     let none = || part(0, "", "");
     let there = part(0, "7_[1-2]_k3j9x0abname_k3j9x0abportolan:tok_k3j9x0ab\n", "");
     let bad = || part(1, "", "squeue: error: Unable to contact slurm controller");
-    assert_eq!(look(none(), none()), Seen::Absent);
-    assert_eq!(look(there.clone(), bad()), Seen::Found(7));
-    assert_eq!(look(bad(), none()), Seen::Unknown);
-    assert_eq!(look(none(), bad()), Seen::Unknown);
-    assert_eq!(look(none(), part(0, "", "sacct: error: Problem talking")), Seen::Unknown);
+    assert_eq!(look(none(), none()), SubmissionSearchResult::Absent);
+    assert_eq!(look(there.clone(), bad()), SubmissionSearchResult::Found(7));
+    assert_eq!(look(bad(), none()), SubmissionSearchResult::Unknown);
+    assert_eq!(look(none(), bad()), SubmissionSearchResult::Unknown);
+    assert_eq!(
+        look(none(), part(0, "", "sacct: error: Problem talking")),
+        SubmissionSearchResult::Unknown
+    );
     let off = part(1, "", "Slurm accounting storage is disabled\n");
-    assert_eq!(look(none(), off), Seen::Absent);
+    assert_eq!(look(none(), off), SubmissionSearchResult::Absent);
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::explain::sorts::tests::place;
 use crate::recipes::request::{Gpus, Memory};
-use crate::slurm::test_only::Start;
+use crate::slurm::test_only::TestOnlyStart;
 
 fn of(request: &Request, site: &str) -> Vec<(String, Vec<String>)> {
     alternatives(request, &place(site)).into_iter().map(|one| (one.words, one.args)).collect()
@@ -13,9 +13,9 @@ fn gpu(model: &str) -> Gpus {
     Gpus { model: Some(model.into()), count: 1 }
 }
 
-fn starts(at: i64) -> Answer {
+fn starts(at: i64) -> TestOnlyAnswer {
     let (nodes, partition) = (String::new(), String::new());
-    Answer::Starts(Start { at: UnixTime(at), processors: 1, nodes, partition })
+    TestOnlyAnswer::Starts(TestOnlyStart { at: UnixTime(at), processors: 1, nodes, partition })
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn fewer_nodes() {
 #[test]
 fn only_what_is_notably_sooner_is_shown() {
     let now = UnixTime(1_000_000);
-    let tried = |at: &[i64]| -> Vec<(Alternative, Answer)> {
+    let tried = |at: &[i64]| -> Vec<(Alternative, TestOnlyAnswer)> {
         at.iter()
             .enumerate()
             .map(|(place, at)| {
@@ -98,13 +98,13 @@ fn only_what_is_notably_sooner_is_shown() {
         ]
     );
     assert_eq!(rows[1].instead_of, Some(UnixTime(now.0 + 187_000)));
-    let refused = compare(now, &Answer::Refused("no".into()), &tried(&[5000]));
+    let refused = compare(now, &TestOnlyAnswer::Refused("no".into()), &tried(&[5000]));
     assert!(
         refused[0]
             .sentence
             .ends_with("in about 1 h 30 min and as it is asked for now, it would be refused")
     );
-    assert!(compare(now, &Answer::Unclear, &tried(&[0])).is_empty());
+    assert!(compare(now, &TestOnlyAnswer::Unclear, &tried(&[0])).is_empty());
     assert!(compare(now, &starts(now.0 + 60), &tried(&[0])).is_empty(), "both at once");
     assert_eq!(start_words(now, &starts(now.0)).unwrap(), "Would start at once (an estimate).");
 }

@@ -91,13 +91,13 @@ pub(super) fn look(request: &Request, found: &mut Found<'_>) {
 
 /// The most of something; nothing if it is not known of each.
 fn most(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
-    let with_nodes = of.iter().filter(|one| one.nodes() > 0);
+    let with_nodes = of.iter().filter(|one| one.node_count() > 0);
     let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
     all?.into_iter().max()
 }
 
 fn most_nodes(of: &[&Partition]) -> u64 {
-    of.iter().map(|one| u64::from(one.nodes())).max().unwrap_or(0)
+    of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
 }
 
 fn nodes(request: &Request, candidates: &[&Partition], found: &mut Found<'_>) {
@@ -175,7 +175,7 @@ fn models(gpus: &Gpus, request: &Request, found: &mut Found<'_>) {
 
 /// The most GPUs of a kind that one node of a partition has; of no kind, of all kinds together.
 fn per_node(partition: &Partition, model: Option<&str>) -> u32 {
-    let fits = |one: &&crate::slurm::partitions::GpuNodes| {
+    let fits = |one: &&crate::slurm::partitions::PartitionGpu| {
         model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
     };
     partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
@@ -233,7 +233,7 @@ fn together(request: &Request, wanted: &Wanted, candidates: &[&Partition], found
 }
 
 fn fits(request: &Request, wanted: &Wanted, partition: &Partition, place: &Place) -> bool {
-    let enough = |span: Option<crate::slurm::partitions::Span>, least: u64| {
+    let enough = |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| {
         span.is_none_or(|span| span.most >= least)
     };
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
@@ -244,7 +244,7 @@ fn fits(request: &Request, wanted: &Wanted, partition: &Partition, place: &Place
     });
     gpus && enough(partition.cpus, wanted.cores)
         && enough(partition.memory_mb, wanted.memory_mb)
-        && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.nodes())
+        && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
         && partition
             .time_limit
             .minutes()

@@ -1,14 +1,15 @@
 //! Which project pays, and whether it may.
 
 use super::Found;
-use crate::recipes::place::{Account, Place};
+use crate::recipes::place::{Place, SlurmAccount};
 use crate::recipes::request::{Request, Sets};
 use crate::sites::SiteFamily;
 
 /// The account that a request names, by the name people use or by Slurm's own.
-pub(super) fn account<'a>(request: &Request, place: &'a Place) -> Option<&'a Account> {
+pub(super) fn account<'a>(request: &Request, place: &'a Place) -> Option<&'a SlurmAccount> {
     let name = request.account.as_deref()?;
-    let fits = |one: &&Account| one.name == name || one.slurm_names.iter().any(|own| own == name);
+    let fits =
+        |one: &&SlurmAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
     place.accounts.iter().find(fits)
 }
 
@@ -16,7 +17,7 @@ pub(super) fn account<'a>(request: &Request, place: &'a Place) -> Option<&'a Acc
 pub(super) fn look(request: &Request, found: &mut Found<'_>) {
     let place = found.place;
     let wants_gpus = request.gpus.is_some();
-    let fits = |one: &&Account| if wants_gpus { one.for_gpu } else { one.for_cpu };
+    let fits = |one: &&SlurmAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
     let fitting: Vec<&str> =
         place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::explain::sorts::tests::{place, place_of};
-use crate::recipes::place::Account;
+use crate::recipes::place::SlurmAccount;
 use crate::recipes::request::{Array, Gpus, Memory};
 use crate::slurm::partitions;
 
@@ -24,8 +24,8 @@ fn gpus(model: Option<&str>, count: u32) -> Gpus {
     Gpus { model: model.map(str::to_owned), count }
 }
 
-fn account(name: &str, without: bool, with: bool) -> Account {
-    Account { name: name.into(), for_cpu: without, for_gpu: with, ..Account::default() }
+fn account(name: &str, without: bool, with: bool) -> SlurmAccount {
+    SlurmAccount { name: name.into(), for_cpu: without, for_gpu: with, ..SlurmAccount::default() }
 }
 
 fn partition(name: &str) -> Request {
@@ -55,7 +55,7 @@ fn time_is_held_against_the_tightest_limit() {
     let short = Request { minutes: Some(10), ..Request::default() };
     assert!(one(&place("trillium"), &short).sentence.contains("15 min at least"));
     let mut own = place("demo");
-    own.accounts = vec![Account { max_minutes: Some(30), ..account("def-smith", true, true) }];
+    own.accounts = vec![SlurmAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
     let mine =
         Request { account: Some("def-smith".into()), minutes: Some(31), ..Request::default() };
     assert!(one(&own, &mine).sentence.contains("project def-smith"));
@@ -98,7 +98,7 @@ fn machines_have_only_so_much() {
 fn a_site_that_chooses_the_partition_has_one_for_it_or_not() {
     let rows = "b1|up|3:00:00|9|idle|64|1000000|(null)\nb5|up|7-00:00:00|9|idle|64|250000|(null)\n";
     let site = (*place("narval").site).clone();
-    let narval = place_of(site, partitions::read(rows));
+    let narval = place_of(site, partitions::parse_partitions(rows));
     let request = Request {
         minutes: Some(1440),
         memory: Some(Memory::PerNode(200_000)),
@@ -181,7 +181,7 @@ fn projects_pay_for_what_they_may() {
     let mut narval = place("narval");
     let gpu = Request { gpus: Some(gpus(Some("a100"), 1)), ..Request::default() };
     narval.accounts = vec![
-        Account { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
+        SlurmAccount { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
         account("def-b", true, true),
     ];
     let by =
@@ -194,7 +194,7 @@ fn projects_pay_for_what_they_may() {
         one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x")
     );
     let mut demo = place("demo");
-    demo.accounts = vec![Account {
+    demo.accounts = vec![SlurmAccount {
         qos: vec!["normal".into()],
         partitions: vec!["cpu".into()],
         ..account("def-b", true, true)
@@ -250,7 +250,7 @@ proptest! {
             cores: Some(cores), memory: Some(Memory::PerNode(mb)), minutes: Some(minutes), nodes: Some(nodes),
             ..Request::default()
         };
-        let demo = place_of((*place("demo").site).clone(), partitions::read(DEMO));
+        let demo = place_of((*place("demo").site).clone(), partitions::parse_partitions(DEMO));
         prop_assert!(can_start(&request, &demo));
     }
 }

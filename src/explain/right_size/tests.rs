@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slurm::usage::Usage;
+use crate::slurm::job_usage::JobUsage;
 
 fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastRun {
     PastRun {
@@ -12,12 +12,12 @@ fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastRun {
         cores: 8,
         nodes: 1,
         gpus: Vec::new(),
-        usage: Usage {
+        usage: JobUsage {
             elapsed_s,
             cpu_s: Some(cpu_s),
             max_rss_mb: Some(rss_mb),
             tasks: 1,
-            ..Usage::default()
+            ..JobUsage::default()
         },
     }
 }
@@ -88,7 +88,7 @@ fn memory_for_each_core_and_tasks_on_several_nodes() {
     );
     let wide = PastRun { nodes: 2, ..good.clone() };
     assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == Sets::Memory));
-    let many = PastRun { usage: Usage { tasks: 4, ..good.usage.clone() }, ..good };
+    let many = PastRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };
     let found = values(&[many], &asked());
     assert_eq!(found, [(Sets::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
 }
@@ -107,11 +107,11 @@ proptest! {
             prop_assert!(one.value != one.was);
             match one.sets {
                 Sets::Time => {
-                    let value = TimeLimit::read(&one.value).minutes().unwrap();
+                    let value = TimeLimit::parse(&one.value).minutes().unwrap();
                     prop_assert!(runs.iter().all(|run| u64::from(value) * 60 >= run.usage.elapsed_s));
                 }
                 Sets::Memory => {
-                    let value = crate::slurm::units::memory_mb(&one.value).unwrap();
+                    let value = crate::slurm::units::parse_memory_mb(&one.value).unwrap();
                     prop_assert!(runs.iter().all(|run| value >= run.usage.max_rss_mb.unwrap()));
                     prop_assert!(out.is_none_or(|out| value > out));
                 }

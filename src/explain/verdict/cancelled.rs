@@ -5,7 +5,7 @@ use crate::clock::UnixTime;
 use crate::explain::sizes::duration;
 use crate::explain::waiting;
 use crate::logs::findings::Kind;
-use crate::slurm::text::plain;
+use crate::slurm::text::sanitize;
 
 /// Names of people are cut to this.
 const LONGEST_NAME: usize = 60;
@@ -21,7 +21,7 @@ pub fn cancelled(ended: &Ended<'_>) -> Verdict {
         (false, None) => String::new(),
     };
     let by =
-        ended.cancelled_by.map(|name| plain(name, LONGEST_NAME)).filter(|name| !name.is_empty());
+        ended.cancelled_by.map(|name| sanitize(name, LONGEST_NAME)).filter(|name| !name.is_empty());
     let own = by.as_deref() == Some(ended.job.user.as_str());
     let never = never_could(ended).filter(|_| ended.never_began() && !own);
     match (by, never) {

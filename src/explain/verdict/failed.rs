@@ -5,7 +5,7 @@ use super::{Ended, Tone, Verdict, out_of_memory, timeout};
 use crate::explain::exit;
 use crate::explain::sizes::duration;
 use crate::logs::findings::{Finding, Kind};
-use crate::slurm::text::plain;
+use crate::slurm::text::sanitize;
 
 /// No more of a line from the log is quoted.
 const LONGEST_QUOTE: usize = 300;
@@ -57,7 +57,7 @@ fn of_finding(ended: &Ended<'_>, finding: &Finding) -> Verdict {
 
 /// Puts the line of the log first.
 fn quote(mut verdict: Verdict, finding: &Finding) -> Verdict {
-    let line = plain(&finding.last, LONGEST_QUOTE);
+    let line = sanitize(&finding.last, LONGEST_QUOTE);
     let line = line.trim_end_matches('.');
     verdict.text = format!("Its output says: {line}. {}", verdict.text);
     verdict

@@ -4,26 +4,32 @@ use super::*;
 use crate::logs::findings::find;
 use crate::slurm::job::ExitStatus;
 
-fn job(state: JobState) -> Job {
-    Job {
+fn job(state: JobState) -> SlurmJob {
+    SlurmJob {
         state,
         user: "ada".to_owned(),
         start: Some(UnixTime(1_000)),
         end: Some(UnixTime(1_720)),
-        limit: TimeLimit::Minutes(180),
+        time_limit: TimeLimit::Minutes(180),
         cpus: 4,
         nodes: 1,
         memory_mb: Some(16_384),
         node_list: "c1".to_owned(),
-        ..Job::default()
+        ..SlurmJob::default()
     }
 }
 
-fn usage(rss: u64) -> Usage {
-    Usage { elapsed_s: 720, cpu_s: Some(600), max_rss_mb: Some(rss), tasks: 1, ..Usage::default() }
+fn usage(rss: u64) -> JobUsage {
+    JobUsage {
+        elapsed_s: 720,
+        cpu_s: Some(600),
+        max_rss_mb: Some(rss),
+        tasks: 1,
+        ..JobUsage::default()
+    }
 }
 
-fn with_log(job: &Job, log: &[&str]) -> Verdict {
+fn with_log(job: &SlurmJob, log: &[&str]) -> Verdict {
     let found = find(log);
     verdict(&Ended { findings: &found.list, ..Ended::of(job) })
 }
@@ -45,7 +51,7 @@ fn memory_that_ran_out() {
     assert_eq!(missed.mended[0].option, "--mem=24G");
     let whole = verdict(&Ended { whole_node: true, ..Ended::of(&job) });
     assert!(whole.mended.is_empty() && whole.advice[0].contains("machines with more"));
-    let spread = Job { nodes: 4, ..job };
+    let spread = SlurmJob { nodes: 4, ..job };
     let told = verdict(&Ended::of(&spread));
     assert_eq!(told.mended[0].option, "--mem=6G");
     assert!(told.mended[0].why.contains("each machine"));
@@ -151,7 +157,7 @@ proptest! {
         let used = usage(rss);
         let found = find(&[format!("error: {log}")]);
         for state in [JobState::OutOfMemory, JobState::Timeout, JobState::Failed, JobState::Cancelled, JobState::Completed] {
-            let job = Job { nodes, memory_mb: Some(memory), limit: TimeLimit::Minutes(limit),
+            let job = SlurmJob { nodes, memory_mb: Some(memory), time_limit: TimeLimit::Minutes(limit),
                 exit: Some(ExitStatus { code, signal }), ..job(state) };
             let told = verdict(&Ended { usage: Some(&used), findings: &found.list, ..Ended::of(&job) });
             prop_assert!(!told.title.is_empty() && told.text.len() < 2000);

@@ -176,7 +176,7 @@ impl Limit {
 
     /// More than one job may have.
     fn too_much(self, counted: Counted, waiting: &Waiting<'_>) -> Why {
-        let asked = waiting.job.limit.minutes();
+        let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {
             let much = asked.map_or_else(
                 || "more time".to_owned(),

@@ -1,13 +1,17 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::units::TimeLimit;
 
 const NOW: UnixTime = UnixTime(1_794_820_320);
 
-fn job(reason: &str) -> Job {
-    Job { reason: reason.to_owned(), limit: TimeLimit::Minutes(60), ..Job::default() }
+fn job(reason: &str) -> SlurmJob {
+    SlurmJob {
+        reason: reason.to_owned(),
+        time_limit: TimeLimit::Minutes(60),
+        ..SlurmJob::default()
+    }
 }
 
 fn of(reason: &str) -> Why {
@@ -123,7 +127,7 @@ fn words_that_nobody_knows_are_shown() {
 #[test]
 fn an_ordinary_wait_tells_of_the_queue() {
     let mut job = job("Priority");
-    job.limit = TimeLimit::Minutes(1440);
+    job.time_limit = TimeLimit::Minutes(1440);
     job.start = Some(NOW.plus(86_400));
     let waiting = Waiting {
         ahead: Some(Ahead { jobs_ahead: 42, waiting: 1300 }),
@@ -206,14 +210,14 @@ fn dependencies_are_named() {
 #[test]
 fn limits_with_figures() {
     let mut job = job("PartitionTimeLimit");
-    job.limit = TimeLimit::Minutes(4320);
+    job.time_limit = TimeLimit::Minutes(4320);
     let told = why(&Waiting { partition_max_minutes: Some(1440), ..Waiting::of(&job, NOW) });
     assert!(told.sentence.contains("asks for 3 d") && told.sentence.contains("1 d at most"));
     assert_eq!(told.advice[0], "Lower its time limit to 1 d or less.");
     "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
     assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 d, more than one job may have"));
     "JobArrayTaskLimit".clone_into(&mut job.reason);
-    job.tasks = TaskSet::read("1-50%3");
+    job.tasks = ArrayTaskSet::parse("1-50%3");
     assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 tasks of this array"));
 }
 
@@ -223,7 +227,7 @@ proptest! {
         reason in "((QOS|Assoc|Grp|Max|Min|Cpu|Minutes|Run|Per|Job|User|Limit|,|_| ){0,10})|\\PC{0,400}",
         dependency in "((after|ok|any|:|[0-9]{1,30}|,|\\?|_|\\*){0,60})|\\PC{0,80}",
     ) {
-        let job = Job { dependency, ..job(&reason) };
+        let job = SlurmJob { dependency, ..job(&reason) };
         let why = why(&Waiting::of(&job, NOW));
         prop_assert!(!why.headline.is_empty() && why.sentence.ends_with('.'));
         prop_assert!(why.sentence.chars().count() < 1000);

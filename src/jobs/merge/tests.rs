@@ -3,21 +3,21 @@ use crate::domain::JobRowId;
 
 const NOW: UnixTime = UnixTime(10_000);
 
-fn job(number: u64, state: JobState) -> Job {
-    let started = state.stage() != Stage::Waiting;
-    Job {
-        id: JobId::whole(number),
-        raw: number,
+fn job(number: u64, state: JobState) -> SlurmJob {
+    let started = state.stage() != JobStage::Pending;
+    SlurmJob {
+        id: JobId::without_task(number),
+        raw_id: number,
         state,
         submitted: Some(UnixTime(9_000)),
         start: started.then_some(UnixTime(9_500)),
         end: state.is_over().then_some(UnixTime(9_900)),
-        ..Job::default()
+        ..SlurmJob::default()
     }
 }
 
-fn known(jobs: Vec<Job>) -> Known {
-    let record = |job: Job| {
+fn known(jobs: Vec<SlurmJob>) -> Known {
+    let record = |job: SlurmJob| {
         (job.id, Arc::new(Record { id: JobRowId(1), ..Record::new(job, UnixTime(9_000)) }))
     };
     jobs.into_iter().map(record).collect()
@@ -50,10 +50,10 @@ fn starts_and_ends_are_news_once() {
 #[test]
 fn ranks_and_estimates_are_not_worth_writing_down() {
     let before = known(vec![job(1, JobState::Pending)]);
-    let told = Job { priority: 5, start: Some(UnixTime(20_000)), ..job(1, JobState::Pending) };
+    let told = SlurmJob { priority: 5, start: Some(UnixTime(20_000)), ..job(1, JobState::Pending) };
     let merged = with_queue(&before, vec![told], None, NOW);
     assert!(!merged.changes[0].is_lasting && !merged.changes[0].is_new_state);
-    let told = Job { reason: "Resources".into(), ..job(1, JobState::Pending) };
+    let told = SlurmJob { reason: "Resources".into(), ..job(1, JobState::Pending) };
     assert!(with_queue(&before, vec![told], None, NOW).changes[0].is_lasting);
 }
 
@@ -73,25 +73,26 @@ fn an_end_stays_an_end_until_the_job_lives_again() {
     let before = known(vec![job(1, JobState::Failed)]);
     let late = job(1, JobState::Completing);
     assert!(with_queue(&before, vec![late], None, NOW).changes.is_empty(), "an older picture");
-    let again = Job { submitted: Some(UnixTime(9_950)), restarts: 1, ..job(1, JobState::Pending) };
+    let again =
+        SlurmJob { submitted: Some(UnixTime(9_950)), restarts: 1, ..job(1, JobState::Pending) };
     let merged = with_queue(&before, vec![again], None, NOW);
     assert!(!merged.changes[0].record.is_over && merged.changes[0].is_new_state);
 }
 
 #[test]
 fn a_rest_whose_tasks_all_began_is_gone_and_a_vanished_job_is_missing() {
-    let rest = Job { tasks: TaskSet::read("1-3"), ..job(7, JobState::Pending) };
+    let rest = SlurmJob { tasks: ArrayTaskSet::parse("1-3"), ..job(7, JobState::Pending) };
     let before = known(vec![rest, job(8, JobState::Running)]);
-    let task = Job { id: JobId { number: 7, task: Some(1) }, ..job(7, JobState::Running) };
+    let task = SlurmJob { id: JobId { number: 7, task: Some(1) }, ..job(7, JobState::Running) };
     let merged = with_queue(&before, vec![task], None, NOW);
     assert_eq!(merged.gone.len(), 1);
-    assert_eq!(merged.missing[0].job.id, JobId::whole(8));
+    assert_eq!(merged.missing[0].job.id, JobId::without_task(8));
 }
 
 #[test]
 fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
-    let rest = Job { tasks: TaskSet::read("4-9"), ..job(7, JobState::Pending) };
-    let cancelled = Job { tasks: TaskSet::read("1-3"), ..job(7, JobState::Cancelled) };
+    let rest = SlurmJob { tasks: ArrayTaskSet::parse("4-9"), ..job(7, JobState::Pending) };
+    let cancelled = SlurmJob { tasks: ArrayTaskSet::parse("1-3"), ..job(7, JobState::Cancelled) };
     let merged = with_queue(&Known::new(), vec![rest.clone(), cancelled.clone()], None, NOW);
     let ids: Vec<String> = merged.changes.iter().map(|one| one.record.job.id.to_string()).collect();
     assert_eq!(ids, ["7", "7_1", "7_2", "7_3"]);
@@ -99,12 +100,12 @@ fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
     let before: Known =
         merged.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
     assert!(with_queue(&before, vec![rest, cancelled.clone()], Some(NOW), NOW).changes.is_empty());
-    let all = Job { tasks: TaskSet::read("1-9"), ..cancelled };
+    let all = SlurmJob { tasks: ArrayTaskSet::parse("1-9"), ..cancelled };
     let merged = with_queue(&before, vec![all], Some(NOW), NOW);
     assert_eq!((merged.changes.len(), merged.gone.len()), (6, 1), "nothing waits any more");
     // Some versions forget such tasks at once.
-    let fewer = Job { tasks: TaskSet::read("6-9"), ..job(7, JobState::Pending) };
-    let begun = Job { id: JobId { number: 7, task: Some(4) }, ..job(7, JobState::Running) };
+    let fewer = SlurmJob { tasks: ArrayTaskSet::parse("6-9"), ..job(7, JobState::Pending) };
+    let begun = SlurmJob { id: JobId { number: 7, task: Some(4) }, ..job(7, JobState::Running) };
     let merged = with_queue(&before, vec![fewer.clone(), begun.clone()], Some(NOW), NOW);
     let (id, rest) = &merged.vanished[0];
     assert_eq!(
@@ -115,7 +116,7 @@ fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
     let inferred = cancelled_unseen(*id, rest, NOW);
     assert_eq!(inferred.record.job.state, JobState::Cancelled);
     assert!(inferred.record.is_over && inferred.record.job.start.is_none());
-    let fifth = Job { id: JobId { number: 7, task: Some(5) }, ..job(7, JobState::Running) };
+    let fifth = SlurmJob { id: JobId { number: 7, task: Some(5) }, ..job(7, JobState::Running) };
     let merged = with_queue(&before, vec![fewer, begun, fifth], Some(NOW), NOW);
     assert!(merged.vanished.is_empty());
 }
@@ -123,11 +124,11 @@ fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
 #[test]
 fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
     let before = known(vec![job(1, JobState::Running), job(2, JobState::Running)]);
-    let extra = Extra { submit_line: "sbatch x".into(), cancelled_by: Some("0".into()) };
+    let extra = AccountingExtra { submit_line: "sbatch x".into(), cancelled_by: Some("0".into()) };
     let told = vec![
         (job(1, JobState::OutOfMemory), extra.clone()),
-        (job(2, JobState::Running), Extra::default()),
-        (job(3, JobState::Completed), Extra::default()),
+        (job(2, JobState::Running), AccountingExtra::default()),
+        (job(3, JobState::Completed), AccountingExtra::default()),
     ];
     let changes = with_accounting(&before, told.clone(), Some(UnixTime(9_800)), NOW);
     assert_eq!(changes.len(), 2, "what runs is the queue's matter");
@@ -145,15 +146,15 @@ fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
 
 #[test]
 fn an_older_life_in_the_accounting_does_not_end_the_present_one() {
-    let again = Job { submitted: Some(UnixTime(9_950)), ..job(1, JobState::Pending) };
-    let told = vec![(job(1, JobState::Failed), Extra::default())];
+    let again = SlurmJob { submitted: Some(UnixTime(9_950)), ..job(1, JobState::Pending) };
+    let told = vec![(job(1, JobState::Failed), AccountingExtra::default())];
     assert!(with_accounting(&known(vec![again]), told, None, NOW).is_empty());
 }
 
 #[test]
 fn what_nobody_knows_any_more_is_over_in_an_unknown_way() {
     let missing: Vec<_> = known(vec![job(1, JobState::Running)]).into_values().collect();
-    let since = |at: i64| HashMap::from([(JobId::whole(1), UnixTime(at))]);
+    let since = |at: i64| HashMap::from([(JobId::without_task(1), UnixTime(at))]);
     assert!(forgotten(&missing, &[], &since(9_900), NOW).is_empty(), "the accounting may be late");
     let lost = forgotten(&missing, &[], &since(9_000), NOW);
     assert!(lost[0].record.is_lost() && lost[0].record.is_over);
@@ -169,9 +170,9 @@ fn fifty_thousand_jobs_are_compared_and_listed() {
             number: if is_task { number / 100 } else { number },
             task: is_task.then(|| u32::try_from(number % 100).unwrap_or(0)),
         };
-        Job { id, ..job(number, state) }
+        SlurmJob { id, ..job(number, state) }
     };
-    let told: Vec<Job> = (0..50_000).map(one).collect();
+    let told: Vec<SlurmJob> = (0..50_000).map(one).collect();
     let first = with_queue(&Known::new(), told.clone(), None, NOW);
     assert_eq!(first.changes.len(), 50_000);
     let before: Known =

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
 use super::worker::Memory;
-use super::{State, Submission, Submissions};
+use super::{Submission, SubmissionState, Submissions};
 use crate::clock::UnixTime;
-use crate::cluster::Known;
-use crate::cluster::submit::{self, Look, Outcome, Parcel, Seen};
+use crate::cluster::ClusterProfile;
+use crate::cluster::submit::{
+    self, SbatchCall, SbatchOutcome, SubmissionSearch, SubmissionSearchResult,
+};
 use crate::jobs::QueueKey;
-use crate::slurm::submit::{Answer, Carrier};
+use crate::slurm::submit::{SbatchAnswer, TokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
 
@@ -38,9 +40,9 @@ impl Submissions {
         memory: &mut Memory,
     ) -> Result<Option<Duration>, StoreError> {
         let parts = &self.0.parts;
-        if parts.clock.now().since(one.ready_at) > parts.pace.patience_s {
+        if parts.clock.now().since(one.ready_at) > parts.pace.give_up_after_secs {
             self.step(one, async |db, now| {
-                submissions::note_not_sent(db, one.id, &one.problem, now).await
+                submissions::mark_not_sent(db, one.id, &one.problem, now).await
             })
             .await?;
             return Ok(None);
@@ -52,17 +54,21 @@ impl Submissions {
         // Whatever was sent before is looked for once more, however certain it was that it did not arrive.
         if one.sent_at().is_some() && memory.cleared != Some(one.id) {
             match self.look(&ground, one.created_at).await {
-                Ok(look) => match look.of(&one.token) {
-                    Seen::Found(number) => return self.accept(one, number).await.map(|()| None),
-                    Seen::Absent => memory.cleared = Some(one.id),
-                    Seen::Unknown => return self.not_now(one, &look.complaint()).await.map(Some),
+                Ok(look) => match look.find(&one.token) {
+                    SubmissionSearchResult::Found(number) => {
+                        return self.accept(one, number).await.map(|()| None);
+                    }
+                    SubmissionSearchResult::Absent => memory.cleared = Some(one.id),
+                    SubmissionSearchResult::Unknown => {
+                        return self.not_now(one, &look.error_text()).await.map(Some);
+                    }
                 },
                 Err(error) => return self.not_now(one, &error.to_string()).await.map(Some),
             }
         }
         self.keep_distance(key, ground.spacing, memory).await?;
         let mut tx = parts.store.write().await?;
-        let is_wanted = submissions::note_sent(&mut tx, one.id, parts.clock.now()).await?;
+        let is_wanted = submissions::mark_sent(&mut tx, one.id, parts.clock.now()).await?;
         store::commit(tx).await?;
         if !is_wanted {
             return Ok(None);
@@ -71,14 +77,14 @@ impl Submissions {
         memory.cleared = None;
         let outcome = submit::submit(
             &ground.line,
-            Parcel {
+            SbatchCall {
                 script: &one.script,
                 folders: &one.folders(),
                 token: &one.token,
-                carrier: Carrier::of(&one.carrier),
+                carrier: TokenCarrier::from_stored(&one.carrier),
                 job_name: &one.job_name,
-                go_within: parts.pace.go_within,
-                deadline: parts.pace.deadline,
+                go_within: parts.pace.go_timeout,
+                deadline: parts.pace.sbatch_timeout,
             },
         )
         .await;
@@ -90,43 +96,47 @@ impl Submissions {
     async fn take(
         &self,
         one: &Submission,
-        outcome: Outcome,
+        outcome: SbatchOutcome,
     ) -> Result<Option<Duration>, StoreError> {
-        let wait = self.0.parts.pace.retry;
+        let wait = self.0.parts.pace.retry_pause;
         match outcome {
-            Outcome::Said(Answer::Accepted(number)) => {
+            SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => {
                 self.accept(one, number).await?;
                 Ok(None)
             }
-            Outcome::Said(Answer::Refused(words)) => {
+            SbatchOutcome::Answered(SbatchAnswer::Refused(words)) => {
                 self.step(one, async |db, now| {
-                    submissions::note_refused(db, one.id, &words, now).await
+                    submissions::mark_refused(db, one.id, &words, now).await
                 })
                 .await?;
                 Ok(None)
             }
-            Outcome::NotNow(why) | Outcome::Said(Answer::NotNow(why)) => {
-                self.step(one, async |db, _| submissions::note_unsent(db, one.id, &why).await)
+            SbatchOutcome::RetryLater(why)
+            | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
+                self.step(one, async |db, _| submissions::mark_unsent(db, one.id, &why).await)
                     .await?;
                 Ok(Some(wait))
             }
-            Outcome::Never(why) => {
+            SbatchOutcome::Impossible(why) => {
                 self.step(one, async |db, now| {
-                    submissions::note_unsent(db, one.id, &why).await?;
-                    submissions::note_not_sent(db, one.id, &why, now).await
+                    submissions::mark_unsent(db, one.id, &why).await?;
+                    submissions::mark_not_sent(db, one.id, &why, now).await
                 })
                 .await?;
                 Ok(None)
             }
-            Outcome::Unsure(why) | Outcome::Said(Answer::Unsure(why)) => {
+            SbatchOutcome::Unconfirmed(why)
+            | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
                 tracing::warn!(submission = one.id.0, why, "A submission may have arrived");
-                self.step(one, async |db, _| submissions::note_doubt(db, one.id, &why, "").await)
-                    .await?;
+                self.step(one, async |db, _| {
+                    submissions::mark_checking(db, one.id, &why, "").await
+                })
+                .await?;
                 Ok(None)
             }
-            Outcome::Said(Answer::Unclear(words)) => {
+            SbatchOutcome::Answered(SbatchAnswer::Unclear(words)) => {
                 self.step(one, async |db, _| {
-                    submissions::note_doubt(db, one.id, &words, &words).await
+                    submissions::mark_checking(db, one.id, &words, &words).await
                 })
                 .await?;
                 Ok(None)
@@ -161,15 +171,25 @@ impl Submissions {
         Ok(next.map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now())))
     }
 
-    async fn look(&self, ground: &Ground, since: UnixTime) -> Result<Look, RunCommandError> {
-        submit::look(&ground.line, &ground.user, since, self.0.parts.pace.look_within).await
+    async fn look(
+        &self,
+        ground: &Ground,
+        since: UnixTime,
+    ) -> Result<SubmissionSearch, RunCommandError> {
+        submit::search_submissions(
+            &ground.line,
+            &ground.user,
+            since,
+            self.0.parts.pace.lookup_timeout,
+        )
+        .await
     }
 
     /// What a look means for one of them.
     async fn judge(
         &self,
         one: &Submission,
-        look: &Result<Look, String>,
+        look: &Result<SubmissionSearch, String>,
         asked: Instant,
         memory: &mut Memory,
     ) -> Result<(), StoreError> {
@@ -177,24 +197,24 @@ impl Submissions {
         let Some(doubt) = memory.doubts.get_mut(&one.id) else { return Ok(()) };
         let now = Instant::now();
         let (seen, complaint) = match look {
-            Ok(look) => (look.of(&one.token), look.complaint()),
-            Err(problem) => (Seen::Unknown, problem.clone()),
+            Ok(look) => (look.find(&one.token), look.error_text()),
+            Err(problem) => (SubmissionSearchResult::Unknown, problem.clone()),
         };
         match seen {
-            Seen::Found(number) => {
+            SubmissionSearchResult::Found(number) => {
                 memory.doubts.remove(&one.id);
                 self.accept(one, number).await
             }
-            Seen::Unknown => {
+            SubmissionSearchResult::Unknown => {
                 doubt.unanswered(pace, now);
                 self.note_problem(one, &complaint).await
             }
-            Seen::Absent if doubt.absent(pace, asked, now) => {
+            SubmissionSearchResult::Absent if doubt.absent(pace, asked, now) => {
                 memory.doubts.remove(&one.id);
                 self.did_not_arrive(one).await
             }
-            Seen::Absent => {
-                self.step(one, async |db, now| submissions::note_checked(db, one.id, now).await)
+            SubmissionSearchResult::Absent => {
+                self.step(one, async |db, now| submissions::mark_checked(db, one.id, now).await)
                     .await
             }
         }
@@ -205,13 +225,13 @@ impl Submissions {
         tracing::info!(submission = one.id.0, tries = one.tries, "A submission did not arrive");
         self.step(one, async |db, now| {
             if !one.refusal.is_empty() {
-                return submissions::note_refused(db, one.id, &one.refusal, now).await;
+                return submissions::mark_refused(db, one.id, &one.refusal, now).await;
             }
             let why = if one.problem.is_empty() { LOST } else { &one.problem };
             if one.tries < MOST_SENDS {
-                submissions::send_again(db, one.id, why, now).await
+                submissions::mark_for_resend(db, one.id, why, now).await
             } else {
-                submissions::note_not_sent(db, one.id, why, now).await
+                submissions::mark_not_sent(db, one.id, why, now).await
             }
         })
         .await
@@ -220,7 +240,7 @@ impl Submissions {
     async fn accept(&self, one: &Submission, number: u64) -> Result<(), StoreError> {
         let number =
             i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
-        self.step(one, async |db, now| submissions::note_accepted(db, one.id, number, now).await)
+        self.step(one, async |db, now| submissions::mark_accepted(db, one.id, number, now).await)
             .await?;
         tracing::info!(submission = one.id.0, job.id = number, "A job was submitted");
         self.0.parts.queues.stir(QueueKey { person: one.person_id, cluster: one.cluster_id });
@@ -230,15 +250,16 @@ impl Submissions {
     /// It waits, and its page says why.
     async fn not_now(&self, one: &Submission, problem: &str) -> Result<Duration, StoreError> {
         self.note_problem(one, problem).await?;
-        Ok(self.0.parts.pace.retry)
+        Ok(self.0.parts.pace.retry_pause)
     }
 
     async fn note_problem(&self, one: &Submission, problem: &str) -> Result<(), StoreError> {
-        if one.problem == problem || (one.state == State::Checking && problem.is_empty()) {
+        if one.problem == problem || (one.state == SubmissionState::Checking && problem.is_empty())
+        {
             return Ok(());
         }
         self.step(one, async |db, _| {
-            submissions::note_problem(db, one.id, problem).await.map(|_| ())
+            submissions::set_problem(db, one.id, problem).await.map(|_| ())
         })
         .await
     }
@@ -247,7 +268,7 @@ impl Submissions {
     async fn step(
         &self,
         one: &Submission,
-        write: impl AsyncFnOnce(&mut store::Connection, UnixTime) -> store::Result<()>,
+        write: impl AsyncFnOnce(&mut store::DbConnection, UnixTime) -> store::Result<()>,
     ) -> Result<(), StoreError> {
         let parts = &self.0.parts;
         let mut tx = parts.store.write().await?;
@@ -267,7 +288,7 @@ impl Submissions {
         if memory.sent.is_none() {
             let parts = &self.0.parts;
             let mut db = parts.store.read().await?;
-            let last = submissions::last_sent(&mut db, key.person, key.cluster).await?;
+            let last = submissions::last_sent_at(&mut db, key.person, key.cluster).await?;
             let seconds = last.map_or(i64::MAX, |last| parts.clock.now().since(last));
             if u64::try_from(seconds).is_ok_and(|seconds| seconds <= spacing.as_secs()) {
                 memory.sent = Some(Instant::now());
@@ -282,20 +303,20 @@ impl Submissions {
     /// The connection and the person's name there; or why nothing can be done now.
     async fn ground(&self, key: QueueKey) -> Result<Result<Ground, String>, StoreError> {
         let parts = &self.0.parts;
-        let connection = match parts.lines.line(key.line()) {
+        let connection = match parts.lines.connection(key.line()) {
             Ok(line) => line,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        if !parts.auth.may_work_for(key.person).await.unwrap_or(false) {
+        if !parts.auth.can_act_for(key.person).await.unwrap_or(false) {
             return Ok(Err(AWAY.to_owned()));
         }
         let mut db = parts.store.read().await?;
-        let line = store::lines::get(&mut db, key.line()).await?;
+        let line = store::connections::get(&mut db, key.line()).await?;
         let cluster = store::clusters::get(&mut db, key.cluster).await?;
         let (Some(line), Some(cluster)) = (line, cluster) else {
             return Ok(Err(RunCommandError::NotConnected.to_string()));
         };
-        let known = Known::of(&mut db, cluster).await?;
+        let known = ClusterProfile::load(&mut db, cluster).await?;
         let spacing = Duration::from_secs(known.site.limits.submit_spacing_s.into());
         Ok(Ok(Ground { line: connection, user: line.remote_user, spacing }))
     }

@@ -19,12 +19,12 @@ pub struct Doubt {
 impl Doubt {
     /// Begins now. Nothing that was told to go before can still run after the longest time it has.
     pub fn new(pace: &SubmitPace, now: Instant) -> Self {
-        Self { dead_at: now + pace.dead_after(), absent_at: None, looks: 0, due: now }
+        Self { dead_at: now + pace.surely_ended_after(), absent_at: None, looks: 0, due: now }
     }
 
     /// A look gave no answer.
     pub fn unanswered(&mut self, pace: &SubmitPace, now: Instant) {
-        self.due = now + pace.pause(self.looks);
+        self.due = now + pace.lookup_pause(self.looks);
         self.looks = self.looks.saturating_add(1);
     }
 
@@ -37,7 +37,7 @@ impl Doubt {
             return false;
         }
         let first = *self.absent_at.get_or_insert(asked);
-        let certain_at = first + pace.apart.max(Duration::from_millis(1));
+        let certain_at = first + pace.min_lookup_gap.max(Duration::from_millis(1));
         self.due = certain_at.max(now);
         asked >= certain_at
     }
@@ -54,7 +54,7 @@ mod tests {
         let at = |seconds: u64| begun + Duration::from_secs(seconds);
         let mut doubt = Doubt::new(&pace, begun);
         assert_eq!(doubt.due, begun, "looked for at once");
-        let dead = pace.dead_after().as_secs();
+        let dead = pace.surely_ended_after().as_secs();
         for asked in [0, 5, 20, 60, dead - 1] {
             assert!(!doubt.absent(&pace, at(asked), at(asked)), "sbatch may still run");
             assert!(doubt.due <= at(dead).max(at(asked)));
@@ -76,7 +76,7 @@ mod tests {
             doubt.unanswered(&pace, now);
             pauses.push(doubt.due - now);
         }
-        assert_eq!(pauses[0], pace.look_again);
-        assert!(pauses.is_sorted() && pauses[39] == pace.longest_pause);
+        assert_eq!(pauses[0], pace.first_lookup_pause);
+        assert!(pauses.is_sorted() && pauses[39] == pace.max_lookup_pause);
     }
 }

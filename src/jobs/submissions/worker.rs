@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::doubt::Doubt;
-use super::{State, Submission, Submissions};
-use crate::domain::{LineRole, SubmissionId};
+use super::{Submission, SubmissionState, Submissions};
+use crate::domain::{ConnectionRole, SubmissionId};
 use crate::jobs::QueueKey;
 use crate::store::{StoreError, submissions};
 
@@ -28,7 +28,7 @@ impl Submissions {
     /// Goes on with what the run before has left, and hurries when a connection comes back.
     pub async fn keep(self) {
         let stop = self.0.parts.stop.clone();
-        let mut lines = self.0.parts.lines.watch();
+        let mut lines = self.0.parts.lines.subscribe();
         match self.all_open().await {
             Ok(keys) => keys.into_iter().for_each(|key| self.wake(key)),
             Err(error) => {
@@ -39,7 +39,7 @@ impl Submissions {
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = lines.recv() => match changed {
-                    Ok(line) if line.role == LineRole::Login => {
+                    Ok(line) if line.role == ConnectionRole::Login => {
                         let key = QueueKey { person: line.person, cluster: line.cluster };
                         if let Some(worker) = self.workers().get(&key) {
                             worker.notify_one();
@@ -54,7 +54,7 @@ impl Submissions {
 
     async fn all_open(&self) -> Result<Vec<QueueKey>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let open = submissions::all_open(&mut db).await?;
+        let open = submissions::list_open_accounts(&mut db).await?;
         Ok(open.into_iter().map(|(person, cluster)| QueueKey { person, cluster }).collect())
     }
 
@@ -95,7 +95,7 @@ impl Submissions {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "Submissions cannot be carried out; tried again soon");
-                    self.0.parts.pace.retry
+                    self.0.parts.pace.retry_pause
                 }
             };
             tokio::select! {
@@ -118,7 +118,7 @@ impl Submissions {
             return Ok(None);
         }
         let mut rest: Option<Duration> = None;
-        for one in open.iter().filter(|one| one.state == State::Ready) {
+        for one in open.iter().filter(|one| one.state == SubmissionState::Ready) {
             if let Some(wait) = self.send(key, one, memory).await? {
                 // What keeps this one from being sent keeps the others as well, and they come after it.
                 rest = Some(wait);
@@ -137,7 +137,7 @@ impl Submissions {
 
     async fn open(&self, key: QueueKey) -> Result<Vec<Submission>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        submissions::open(&mut db, key.person, key.cluster).await
+        submissions::list_open(&mut db, key.person, key.cluster).await
     }
 }
 
@@ -154,5 +154,5 @@ impl Memory {
 /// One that was sent and of which nothing was heard is in doubt: the worker does one thing at a time, so nobody is
 /// waiting for its answer.
 fn is_in_doubt(one: &Submission) -> bool {
-    matches!(one.state, State::Sent | State::Checking)
+    matches!(one.state, SubmissionState::Sent | SubmissionState::Checking)
 }

@@ -1,9 +1,9 @@
 use super::*;
-use crate::domain::NoticeId;
+use crate::domain::NotificationId;
 
-fn notice(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) -> Notice {
-    Notice {
-        id: NoticeId(id),
+fn notice(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) -> Notification {
+    Notification {
+        id: NotificationId(id),
         kind: kind.to_owned(),
         at: UnixTime(10_000 + id),
         is_read: false,
@@ -25,7 +25,7 @@ fn texts(tidings: &[Tiding]) -> Vec<String> {
 
 #[test]
 fn the_tasks_of_an_array_are_one_line() {
-    let mut all: Vec<Notice> =
+    let mut all: Vec<Notification> =
         (0..11).map(|task| notice(task, "ended", 7, task, "sweep", "COMPLETED")).collect();
     all.push(notice(11, "ended", 7, 11, "sweep", "TIMEOUT"));
     all.push(notice(12, "started", 8, -1, "align", "RUNNING"));
@@ -47,7 +47,7 @@ fn what_is_far_apart_is_not_folded() {
 
 #[test]
 fn a_summary_has_one_line_for_each_kind() {
-    let mut all: Vec<Notice> =
+    let mut all: Vec<Notification> =
         (0..12).map(|id| notice(id, "ended", id, -1, &format!("job {id}"), "COMPLETED")).collect();
     all.extend((12..14).map(|id| notice(id, "ended", id, -1, "other", "FAILED")));
     all.push(notice(14, "never", 99, -1, "stuck", "PENDING"));
@@ -69,7 +69,7 @@ fn single_ends_in_words() {
     ] {
         assert_eq!(texts(&list(&[notice(1, "ended", 1, -1, "x", state)])), [words]);
     }
-    let off = Notice { slug: String::new(), ..notice(1, "webhook-off", 0, -1, "", "") };
+    let off = Notification { slug: String::new(), ..notice(1, "webhook-off", 0, -1, "", "") };
     assert_eq!(list(&[off])[0].href, "/account/notices");
 }
 
@@ -95,7 +95,7 @@ fn kinds_are_read_from_their_list() {
 
 #[test]
 fn sentences_about_groups_stay_apart() {
-    let about = |id: i64, text: &str| Notice {
+    let about = |id: i64, text: &str| Notification {
         group_id: Some(4),
         text: text.to_owned(),
         slug: String::new(),

@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use crate::clock::UnixTime;
 use crate::jobs::tidings;
-use crate::store::notices::Notice;
+use crate::store::notifications::Notification;
 
 /// Lines of the text.
 const MOST_LINES: usize = 20;
@@ -27,7 +27,7 @@ pub struct Message {
 
 impl Message {
     /// The message of these notices; `portal` is the portal's own address.
-    pub fn of(notices: &[Notice], portal: &str, secret: &[u8], now: UnixTime) -> Self {
+    pub fn of(notices: &[Notification], portal: &str, secret: &[u8], now: UnixTime) -> Self {
         let lines = tidings::list(notices);
         let summary = tidings::summary(notices);
         let mut text: Vec<String> = Vec::new();
@@ -105,7 +105,7 @@ fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     text
 }
 
-fn job(notice: &Notice, portal: &str) -> serde_json::Value {
+fn job(notice: &Notification, portal: &str) -> serde_json::Value {
     let id = match notice.task {
         -1 => notice.number.to_string(),
         task => format!("{}_{task}", notice.number),
@@ -130,11 +130,11 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::NoticeId;
+    use crate::domain::NotificationId;
 
-    fn notice(id: i64, name: &str) -> Notice {
-        Notice {
-            id: NoticeId(id),
+    fn notice(id: i64, name: &str) -> Notification {
+        Notification {
+            id: NotificationId(id),
             kind: "ended".into(),
             at: UnixTime(1_794_820_320),
             is_read: false,
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn many_are_few_lines() {
-        let many: Vec<Notice> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
+        let many: Vec<Notification> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
         let message = Message::of(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "500 jobs ended: 500 done");

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Address, AddressError, Inner, Message, SetError, Webhooks};
 use crate::clock::UnixTime;
+use crate::http_client;
 use crate::jobs::tidings::Kind;
-use crate::outgoing;
 use crate::store::webhooks::Webhook;
 use crate::store::{self, StoreError};
 
@@ -86,7 +86,7 @@ impl Webhooks {
         loop {
             let now = self.0.clock.now();
             let mut db = self.0.store.read().await?;
-            let due = store::webhooks::due(&mut db, now, AT_ONCE).await?;
+            let due = store::webhooks::list_due(&mut db, now, AT_ONCE).await?;
             drop(db);
             let is_all = i64::try_from(due.len()).unwrap_or(0) < AT_ONCE;
             let mut sending = JoinSet::new();
@@ -111,7 +111,7 @@ impl Inner {
     async fn send(&self, webhook: Webhook) -> Result<(), StoreError> {
         let person = webhook.person_id;
         let mut db = self.store.read().await?;
-        let mut notices = store::notices::unsent(&mut db, person, MOST_NOTICES).await?;
+        let mut notices = store::notifications::list_unsent(&mut db, person, MOST_NOTICES).await?;
         drop(db);
         let Some(last) = notices.last().map(|notice| notice.id) else { return Ok(()) };
         let kinds = Kind::list(&webhook.kinds);
@@ -125,20 +125,20 @@ impl Inner {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         match &outcome {
-            None => store::notices::mark_sent(&mut tx, person, last, now).await?,
+            None => store::notifications::mark_sent(&mut tx, person, last, now).await?,
             Some(Ok(())) => {
-                store::notices::mark_sent(&mut tx, person, last, now).await?;
+                store::notifications::mark_sent(&mut tx, person, last, now).await?;
                 let next = now.plus(BETWEEN_MESSAGES);
-                store::webhooks::note_sent(&mut tx, person, next, now).await?;
+                store::webhooks::mark_sent(&mut tx, person, next, now).await?;
             }
             Some(Err(failure)) => {
                 let next = now.plus(pause(webhook.failures));
-                store::webhooks::note_failure(&mut tx, person, &failure.to_string(), next, now)
+                store::webhooks::record_failure(&mut tx, person, &failure.to_string(), next, now)
                     .await?;
                 if is_hopeless(&webhook, now) {
                     store::webhooks::stop(&mut tx, person, now).await?;
-                    store::notices::mark_sent(&mut tx, person, last, now).await?;
-                    store::notices::add_webhook_off(&mut tx, person, now).await?;
+                    store::notifications::mark_sent(&mut tx, person, last, now).await?;
+                    store::notifications::add_webhook_off(&mut tx, person, now).await?;
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Inner {
     async fn try_send(
         &self,
         webhook: &Webhook,
-        notices: &[store::notices::Notice],
+        notices: &[store::notifications::Notification],
     ) -> Result<(), Failure> {
         let opened =
             || Ok::<_, SetError>((self.open_address(webhook)?, self.open_secret(webhook)?));
@@ -166,7 +166,8 @@ impl Inner {
         let found = address.look_up(self.allow_private).await.map_err(Failure::Address)?;
         let host = address.host().to_owned();
         // The connection goes to what was checked: a name that answers otherwise a moment later changes nothing.
-        let client = outgoing::client(ANSWER_WITHIN).resolve_to_addrs(&host, &found).build();
+        let client =
+            http_client::client_builder(ANSWER_WITHIN).resolve_to_addrs(&host, &found).build();
         let client = client.map_err(|_| Failure::Unreachable(host.clone()))?;
         let request = client
             .post(address.url())

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::recipes::book::Book;
 use crate::recipes::form::SWEEP_AT_ONCE;
-use crate::recipes::place::{Account, Gpu};
+use crate::recipes::place::{Gpu, SlurmAccount};
 use crate::sites;
 
 /// The demo cluster as alice finds it.
@@ -12,11 +12,11 @@ pub fn demo() -> Place {
     Place {
         site: Arc::new(site),
         user: "alice".into(),
-        accounts: vec![Account {
+        accounts: vec![SlurmAccount {
             name: "def-smith".into(),
             for_cpu: true,
             for_gpu: true,
-            ..Account::default()
+            ..SlurmAccount::default()
         }],
         partitions: Vec::new(),
         gpus: vec![Gpu {

@@ -1,23 +1,23 @@
 //! What the steps of jobs used: of one job, or of several past runs together with what they had asked for.
 
-use super::records;
-use crate::slurm::fields::{job_id, mark, number, resources, small};
-use crate::slurm::gres::Gpus;
+use super::for_each_record;
+use crate::slurm::fields::{field_delimiter, parse_job_id, parse_number, parse_tres, parse_u32};
+use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{JobId, JobState};
-use crate::slurm::units::{TimeLimit, memory_mb};
-use crate::slurm::usage::Usage;
+use crate::slurm::job_usage::JobUsage;
+use crate::slurm::units::{TimeLimit, parse_memory_mb};
 
 const STEP_FIELDS: &str =
     "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
 pub(super) const STEP_FIELD_COUNT: usize = 8;
 /// What only the row of a job has, behind those of steps.
-const ASKED_FIELDS: &str = "Timelimit,NCPUS,NNodes,ReqTRES";
+const REQUEST_FIELDS: &str = "Timelimit,NCPUS,NNodes,ReqTRES";
 const PAST_FIELD_COUNT: usize = STEP_FIELD_COUNT + 4;
 
 /// No more steps than this are looked at.
-const MOST_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 20_000;
 /// No more past runs than this are kept; each task of an array is one.
-const MOST_RUNS: usize = 200;
+const MAX_RUNS: usize = 200;
 
 /// A run that is over, or was: what it had asked for and what it used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,26 +35,26 @@ pub struct PastRun {
     /// Its nodes.
     pub nodes: u32,
     /// The GPUs it had asked for.
-    pub gpus: Vec<Gpus>,
+    pub gpus: Vec<GpuCount>,
     /// What it used.
-    pub usage: Usage,
+    pub usage: JobUsage,
 }
 
 /// The arguments for the steps of one job or task; for the number of an array, only its first task is read.
 pub fn steps_args(nonce: &str, id: JobId) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", mark(nonce)?);
+    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let id = id.to_string();
     Some(["-n", "-p", &delimiter, "-j", &id, "-o", STEP_FIELDS].map(str::to_owned).to_vec())
 }
 
 /// Reads the answer: what the job used, as far as that was measured. Nothing if there is no such job.
-pub fn read_steps(answer: &[u8], nonce: &str) -> Option<Usage> {
-    let mut found: Option<Totals> = None;
-    let mut left = MOST_STEPS;
-    records::<STEP_FIELD_COUNT>(answer, nonce, |fields| {
+pub fn parse_steps(answer: &[u8], nonce: &str) -> Option<JobUsage> {
+    let mut found: Option<StepTotals> = None;
+    let mut left = MAX_STEPS;
+    for_each_record::<STEP_FIELD_COUNT>(answer, nonce, |fields| {
         let (job, step) = fields[0].split_once('.').unwrap_or((fields[0], ""));
         if job.starts_with(|c: char| c.is_ascii_digit()) {
-            let totals = found.get_or_insert_with(|| Totals::new(job));
+            let totals = found.get_or_insert_with(|| StepTotals::new(job));
             if totals.job == job {
                 totals.add(step, &fields);
             }
@@ -62,35 +62,35 @@ pub fn read_steps(answer: &[u8], nonce: &str) -> Option<Usage> {
         left -= 1;
         left > 0
     });
-    found.map(Totals::usage)
+    found.map(StepTotals::into_usage)
 }
 
 /// What the steps of one job add up to.
 #[derive(Default)]
-pub(super) struct Totals {
+pub(super) struct StepTotals {
     job: String,
-    usage: Usage,
+    usage: JobUsage,
     cpu_of_steps: Option<u64>,
     /// Memory and tasks of the step that only watches over the job: it counts if there is no other.
-    watcher: Option<u64>,
+    extern_step_rss_mb: Option<u64>,
     most_tasks: u32,
 }
 
-impl Totals {
+impl StepTotals {
     pub(super) fn new(job: &str) -> Self {
         Self { job: job.to_owned(), ..Self::default() }
     }
 
-    pub(super) fn is_of(&self, job: &str) -> bool {
+    pub(super) fn is_for_job(&self, job: &str) -> bool {
         self.job == job
     }
 
     pub(super) fn add(&mut self, step: &str, fields: &[&str; STEP_FIELD_COUNT]) {
         let [_, _, elapsed, cpu, rss, tasks, average, most] = *fields;
-        let (cpu, rss, tasks) = (seconds(cpu), bytes_mb(rss), small(tasks));
+        let (cpu, rss, tasks) = (parse_cpu_seconds(cpu), parse_bytes_mb(rss), parse_u32(tasks));
         let usage = &mut self.usage;
         if step.is_empty() {
-            usage.elapsed_s = number(elapsed);
+            usage.elapsed_s = parse_number(elapsed);
             usage.cpu_s = cpu;
             return;
         }
@@ -98,11 +98,12 @@ impl Totals {
             let sum = self.cpu_of_steps.unwrap_or(0);
             self.cpu_of_steps = Some(sum.saturating_add(cpu));
         }
-        usage.gpu_percent = usage.gpu_percent.max(gpu_value(average, "gres/gpuutil").map(small));
+        usage.gpu_percent =
+            usage.gpu_percent.max(find_tres_value(average, "gres/gpuutil").map(parse_u32));
         usage.gpu_memory_mb =
-            usage.gpu_memory_mb.max(gpu_value(most, "gres/gpumem").and_then(bytes_mb));
+            usage.gpu_memory_mb.max(find_tres_value(most, "gres/gpumem").and_then(parse_bytes_mb));
         if step == "extern" {
-            self.watcher = rss;
+            self.extern_step_rss_mb = rss;
             return;
         }
         self.most_tasks = self.most_tasks.max(tasks);
@@ -111,11 +112,11 @@ impl Totals {
         }
     }
 
-    pub(super) fn usage(self) -> Usage {
+    pub(super) fn into_usage(self) -> JobUsage {
         let mut usage = self.usage;
         usage.cpu_s = usage.cpu_s.or(self.cpu_of_steps);
         if usage.max_rss_mb.is_none() {
-            (usage.max_rss_mb, usage.tasks) = (self.watcher, self.most_tasks);
+            (usage.max_rss_mb, usage.tasks) = (self.extern_step_rss_mb, self.most_tasks);
         }
         usage.tasks = usage.tasks.max(1);
         usage
@@ -123,23 +124,23 @@ impl Totals {
 }
 
 /// The amount of one resource in `cpu=00:00:13,gres/gpumem=6G,gres/gpuutil=45`.
-fn gpu_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
+fn find_tres_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
     list.split(',').find_map(|piece| piece.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Mebibytes from `95980K` or from bytes without a unit.
-fn bytes_mb(text: &str) -> Option<u64> {
+fn parse_bytes_mb(text: &str) -> Option<u64> {
     let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if bare { Some(number(text).div_ceil(1 << 20)) } else { memory_mb(text) }
+    if bare { Some(parse_number(text).div_ceil(1 << 20)) } else { parse_memory_mb(text) }
 }
 
 /// Whole seconds from `1-02:03:04`, `00:27.462` (minutes and seconds), `02:03:04`.
-pub(super) fn seconds(text: &str) -> Option<u64> {
+pub(super) fn parse_cpu_seconds(text: &str) -> Option<u64> {
     let whole = text.split('.').next().unwrap_or_default();
     let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
     let digits = |part: &str| {
         let good = (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-        good.then(|| number(part))
+        good.then(|| parse_number(part))
     };
     let mut sum = 0_u64;
     for part in clock.split(':').take(4) {
@@ -149,10 +150,10 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
 }
 
 /// The arguments for past runs: their rows and those of their steps.
-pub fn past_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", mark(nonce)?);
+pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
+    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    let fields = format!("{STEP_FIELDS},{ASKED_FIELDS}");
+    let fields = format!("{STEP_FIELDS},{REQUEST_FIELDS}");
     (!numbers.is_empty()).then(|| {
         ["-n", "-p", &delimiter, "-j", &numbers.join(","), "-o", &fields]
             .map(str::to_owned)
@@ -161,30 +162,30 @@ pub fn past_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
 }
 
 /// Reads the answer: a run for each job and each task of an array, in the order of the answer.
-pub fn read_past(answer: &[u8], nonce: &str) -> Vec<PastRun> {
-    let mut found: Vec<(PastRun, Totals)> = Vec::new();
-    let mut left = MOST_STEPS;
-    records::<PAST_FIELD_COUNT>(answer, nonce, |fields| {
+pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastRun> {
+    let mut found: Vec<(PastRun, StepTotals)> = Vec::new();
+    let mut left = MAX_STEPS;
+    for_each_record::<PAST_FIELD_COUNT>(answer, nonce, |fields| {
         let [id, state, elapsed, cpu, rss, tasks, average, most, limit, cpus, nodes, asked] =
             fields;
         let (job, step) = id.split_once('.').unwrap_or((id, ""));
         let of_step = [id, state, elapsed, cpu, rss, tasks, average, most];
         if step.is_empty()
-            && found.len() < MOST_RUNS
-            && let Some((JobId { number, .. }, None)) = job_id(job, 0)
+            && found.len() < MAX_RUNS
+            && let Some((JobId { number, .. }, None)) = parse_job_id(job, 0)
         {
-            let asked = resources(asked);
+            let asked = parse_tres(asked);
             let run = PastRun {
                 number,
-                state: JobState::read(state),
-                minutes: TimeLimit::read(limit).minutes(),
+                state: JobState::parse(state),
+                minutes: TimeLimit::parse(limit).minutes(),
                 memory_mb: asked.memory_mb,
-                cores: small(cpus),
-                nodes: small(nodes),
+                cores: parse_u32(cpus),
+                nodes: parse_u32(nodes),
                 gpus: asked.gpus,
-                usage: Usage::default(),
+                usage: JobUsage::default(),
             };
-            found.push((run, Totals::new(job)));
+            found.push((run, StepTotals::new(job)));
         }
         if let Some((_, totals)) = found.last_mut().filter(|(_, totals)| totals.job == job) {
             totals.add(step, &of_step);
@@ -192,5 +193,5 @@ pub fn read_past(answer: &[u8], nonce: &str) -> Vec<PastRun> {
         left -= 1;
         left > 0
     });
-    found.into_iter().map(|(run, totals)| PastRun { usage: totals.usage(), ..run }).collect()
+    found.into_iter().map(|(run, totals)| PastRun { usage: totals.into_usage(), ..run }).collect()
 }

@@ -2,28 +2,28 @@
 
 use proptest::prelude::*;
 
-use super::steps::{STEP_FIELD_COUNT, seconds};
+use super::steps::{STEP_FIELD_COUNT, parse_cpu_seconds};
 use super::*;
-use crate::slurm::usage::Usage;
+use crate::slurm::job_usage::JobUsage;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/sacct-22.05.txt");
 const STEPS: &[u8] = include_bytes!("../../../tests/fixtures/slurm/sacct-steps-22.05.txt");
 const NONCE: &str = "k3v9q2xw";
 
-fn one(raw: u64) -> (Job, Extra) {
-    read(V22, NONCE).into_iter().find(|(job, _)| job.raw == raw).unwrap()
+fn one(raw: u64) -> (SlurmJob, AccountingExtra) {
+    parse_accounting(V22, NONCE).into_iter().find(|(job, _)| job.raw_id == raw).unwrap()
 }
 
 #[test]
 fn the_words() {
-    let args = super::args(NONCE, "alice", UnixTime(1000), Some(UnixTime(2000))).unwrap();
+    let args = super::args_for_user(NONCE, "alice", UnixTime(1000), Some(UnixTime(2000))).unwrap();
     assert_eq!(
         args[..8],
         ["-n", "-p", "-X", "--delimiter=_k3v9q2xw", "-u", "alice", "-S", "uts1000"]
     );
     assert_eq!(args[8..11], ["-E", "uts2000", "-o"]);
     assert_eq!(args[11].split(',').count(), FIELD_COUNT);
-    assert_eq!(super::args(NONCE, "a,b", UnixTime(0), None), None);
+    assert_eq!(super::args_for_user(NONCE, "a,b", UnixTime(0), None), None);
     let args = steps_args(NONCE, JobId { number: 7, task: Some(3) }).unwrap();
     assert_eq!(args[3..5], ["-j", "7_3"]);
     assert_eq!(args[6].split(',').count(), STEP_FIELD_COUNT);
@@ -31,7 +31,7 @@ fn the_words() {
 
 #[test]
 fn recorded_jobs() {
-    assert_eq!(read(V22, NONCE).len(), 16);
+    assert_eq!(parse_accounting(V22, NONCE).len(), 16);
     let (steps, extra) = one(20010);
     assert_eq!((steps.state, steps.exit), (JobState::Running, None));
     assert_eq!(steps.end, Some(UnixTime(1_794_823_044 + 600)), "when it must end");
@@ -54,10 +54,10 @@ fn recorded_jobs() {
 
 #[test]
 fn recorded_steps() {
-    let usage = read_steps(STEPS, NONCE).unwrap();
+    let usage = parse_steps(STEPS, NONCE).unwrap();
     assert_eq!(
         usage,
-        Usage {
+        JobUsage {
             elapsed_s: 15,
             cpu_s: Some(27),
             max_rss_mb: Some(94),
@@ -66,19 +66,19 @@ fn recorded_steps() {
             gpu_memory_mb: None
         }
     );
-    assert_eq!(read_steps(b"", NONCE), None);
+    assert_eq!(parse_steps(b"", NONCE), None);
 }
 
 #[test]
 fn steps_with_gpus_and_a_watcher() {
     let rows = "7|RUNNING|90||||||\n7.extern|RUNNING|90|00:00:00|900000K|1|||\n\
                 7.batch|COMPLETED|90|1-00:00:01|2G|1|gres/gpumem=3G,gres/gpuutil=45|gres/gpumem=6144M,gres/gpuutil=99|\n";
-    let usage = read_steps(rows.replace('|', "_k3v9q2xw").as_bytes(), NONCE).unwrap();
+    let usage = parse_steps(rows.replace('|', "_k3v9q2xw").as_bytes(), NONCE).unwrap();
     assert_eq!((usage.max_rss_mb, usage.cpu_s), (Some(2048), Some(86_401)));
     assert_eq!((usage.gpu_percent, usage.gpu_memory_mb), (Some(45), Some(6144)));
     let alone = "7|COMPLETED|9|00:01.5||||\n7.extern|COMPLETED|9|00:00:00|2048K|1|||\n";
     let alone = alone.replace("||||", "|||||").replace('|', "_k3v9q2xw");
-    assert_eq!(read_steps(alone.as_bytes(), NONCE).unwrap().max_rss_mb, Some(2));
+    assert_eq!(parse_steps(alone.as_bytes(), NONCE).unwrap().max_rss_mb, Some(2));
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn times_of_processors() {
         ("58-22:54:16", 5_093_656),
         ("02:48:58", 10_138),
     ] {
-        assert_eq!(seconds(text), Some(expected), "{text}");
+        assert_eq!(parse_cpu_seconds(text), Some(expected), "{text}");
     }
     for bad in ["", "x", "1-", "::", "99999999999"] {
-        assert_eq!(seconds(bad), None, "{bad}");
+        assert_eq!(parse_cpu_seconds(bad), None, "{bad}");
     }
 }
 
@@ -100,9 +100,9 @@ proptest! {
     #[test]
     fn any_mixture_is_survived(pieces in proptest::collection::vec("\n|_k3v9q2xw|[0-9.]{1,9}|(?s).{0,6}", 0..200)) {
         let bytes = pieces.concat();
-        let _ = read(bytes.as_bytes(), NONCE);
-        let _ = read_steps(bytes.as_bytes(), NONCE);
-        let _ = seconds(&bytes);
+        let _ = parse_accounting(bytes.as_bytes(), NONCE);
+        let _ = parse_steps(bytes.as_bytes(), NONCE);
+        let _ = parse_cpu_seconds(&bytes);
     }
 }
 
@@ -110,10 +110,10 @@ const PAST: &str = include_str!("../../../tests/fixtures/slurm/sacct-past-22.05.
 
 #[test]
 fn past_runs_with_their_steps() {
-    let args = past_args("k3v9q2xw", &[20_070, 20_071]).unwrap();
+    let args = past_runs_args("k3v9q2xw", &[20_070, 20_071]).unwrap();
     assert_eq!((args[4].as_str(), args[6].split(',').count()), ("20070,20071", 12));
-    assert_eq!(past_args("k3v9q2xw", &[]), None);
-    let runs = read_past(PAST.as_bytes(), "k3v9q2xw");
+    assert_eq!(past_runs_args("k3v9q2xw", &[]), None);
+    let runs = parse_past_runs(PAST.as_bytes(), "k3v9q2xw");
     let words: Vec<_> = runs
         .iter()
         .map(|run| {
@@ -140,8 +140,8 @@ fn past_runs_with_their_steps() {
         ]
     );
     assert_eq!((runs[0].usage.elapsed_s, runs[0].usage.cpu_s), (3, Some(0)));
-    assert!(read_past(b"sacct: error: nothing", "k3v9q2xw").is_empty());
+    assert!(parse_past_runs(b"sacct: error: nothing", "k3v9q2xw").is_empty());
     for cut in 0..PAST.len() {
-        let _ = read_past(&PAST.as_bytes()[..cut], "k3v9q2xw");
+        let _ = parse_past_runs(&PAST.as_bytes()[..cut], "k3v9q2xw");
     }
 }

@@ -4,46 +4,46 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::UnixTime;
-use crate::slurm::gres::Gpus;
+use crate::slurm::gres::GpuCount;
 use crate::slurm::job::JobId;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-22.05.txt");
 const NONCE: &str = "k3v9q2xw";
 
-fn recorded() -> Vec<Job> {
-    let answer = read(V22, NONCE);
-    assert!(!answer.cut);
+fn recorded() -> Vec<SlurmJob> {
+    let answer = parse_queue(V22, NONCE);
+    assert!(!answer.is_cut);
     answer.jobs
 }
 
-fn one(raw: u64) -> Job {
-    recorded().into_iter().find(|job| job.raw == raw).unwrap()
+fn one(raw: u64) -> SlurmJob {
+    recorded().into_iter().find(|job| job.raw_id == raw).unwrap()
 }
 
 #[test]
 fn the_words_hold_names_and_a_nonce() {
-    let args = args(NONCE, Whose::Me("alice")).unwrap();
+    let args = args(NONCE, SqueueFilter::User("alice")).unwrap();
     assert_eq!(args[..5], ["-h", "-t", "all", "-u", "alice"]);
     assert!(args[6].starts_with("JobArrayID:\t,JobID:\t,"), "{}", args[6]);
     assert!(args[6].ends_with(",exit_code:\t,WorkDir:_k3v9q2xw,Name:_k3v9q2xw"), "{}", args[6]);
     let accounts = ["def-smith_gpu".to_owned(), "rrg-smith".to_owned()];
-    let args = super::args(NONCE, Whose::Accounts(&accounts)).unwrap();
+    let args = super::args(NONCE, SqueueFilter::Accounts(&accounts)).unwrap();
     assert_eq!(args[3..5], ["-A", "def-smith_gpu,rrg-smith"]);
     for bad in ["", "a,b", "-x", "a b", "$(id)"] {
-        assert_eq!(super::args(NONCE, Whose::Me(bad)), None, "{bad}");
-        assert_eq!(super::args(NONCE, Whose::Accounts(&[bad.to_owned()])), None, "{bad}");
+        assert_eq!(super::args(NONCE, SqueueFilter::User(bad)), None, "{bad}");
+        assert_eq!(super::args(NONCE, SqueueFilter::Accounts(&[bad.to_owned()])), None, "{bad}");
     }
-    assert_eq!(super::args(NONCE, Whose::Accounts(&[])), None);
-    assert_eq!(super::args("a,b", Whose::Me("alice")), None);
+    assert_eq!(super::args(NONCE, SqueueFilter::Accounts(&[])), None);
+    assert_eq!(super::args("a,b", SqueueFilter::User("alice")), None);
 }
 
 #[test]
 fn a_recorded_job() {
     assert_eq!(
         one(20026),
-        Job {
-            id: JobId::whole(20026),
-            raw: 20026,
+        SlurmJob {
+            id: JobId::without_task(20026),
+            raw_id: 20026,
             user: "alice".into(),
             name: "resources".into(),
             state: JobState::Running,
@@ -54,14 +54,14 @@ fn a_recorded_job() {
             eligible: Some(UnixTime(1_794_823_049)),
             start: Some(UnixTime(1_794_823_050)),
             end: Some(UnixTime(1_794_823_650)),
-            limit: TimeLimit::Minutes(10),
+            time_limit: TimeLimit::Minutes(10),
             cpus: 4,
             nodes: 1,
             memory_mb: Some(1024),
             node_list: "x2".into(),
             priority: 281,
             work_dir: "/home/alice/states".into(),
-            ..Job::default()
+            ..SlurmJob::default()
         }
     );
 }
@@ -70,12 +70,12 @@ fn a_recorded_job() {
 fn recorded_kinds_of_jobs() {
     assert_eq!(recorded().len(), 28);
     let array = one(20001);
-    assert_eq!(array.id, JobId::whole(20001));
+    assert_eq!(array.id, JobId::without_task(20001));
     let tasks = array.tasks.unwrap();
-    assert_eq!((tasks.len(), tasks.at_once), (12, Some(3)));
+    assert_eq!((tasks.len(), tasks.max_running), (12, Some(3)));
     assert_eq!(one(20023).id, JobId { number: 20018, task: Some(2) });
-    assert_eq!(one(20009).id, JobId::whole(20009), "one part of a job with two");
-    assert_eq!(one(20005).gpus, [Gpus { model: Some("t4".into()), count: 2 }]);
+    assert_eq!(one(20009).id, JobId::without_task(20009), "one part of a job with two");
+    assert_eq!(one(20005).gpus, [GpuCount { model: Some("t4".into()), count: 2 }]);
     assert_eq!(one(20007).partition, "cpu,gpu");
     assert_eq!(one(20014).restarts, 1);
     assert_eq!(one(20025).dependency, "afterok:20024(unfulfilled)");
@@ -113,34 +113,35 @@ fn names_forge_nothing() {
 
 #[test]
 fn an_answer_that_breaks_off() {
-    let cut = read(&V22[..V22.len() - 3], NONCE);
-    assert!(cut.cut);
+    let cut = parse_queue(&V22[..V22.len() - 3], NONCE);
+    assert!(cut.is_cut);
     assert_eq!(cut.jobs.len(), recorded().len() - 1);
-    assert_eq!(read(b"", NONCE), Answer::default());
-    let refused = read(b"slurm_load_jobs error: Unable to contact slurm controller\n", NONCE);
-    assert_eq!((refused.jobs.len(), refused.cut), (0, true));
+    assert_eq!(parse_queue(b"", NONCE), SqueueOutput::default());
+    let refused =
+        parse_queue(b"slurm_load_jobs error: Unable to contact slurm controller\n", NONCE);
+    assert_eq!((refused.jobs.len(), refused.is_cut), (0, true));
     let mut noisy = b"a banner\n\n".to_vec();
     noisy.extend_from_slice(V22);
-    assert_eq!(read(&noisy, NONCE).jobs, recorded());
+    assert_eq!(parse_queue(&noisy, NONCE).jobs, recorded());
 }
 
 #[test]
 fn jobs_are_bounded() {
     let record = V22.split_inclusive(|byte| *byte == b'\n').next().unwrap();
-    let many = record.repeat(MOST_JOBS + 2);
-    let answer = read(&many, NONCE);
-    assert_eq!((answer.jobs.len(), answer.cut), (MOST_JOBS, true));
+    let many = record.repeat(MAX_JOBS + 2);
+    let answer = parse_queue(&many, NONCE);
+    assert_eq!((answer.jobs.len(), answer.is_cut), (MAX_JOBS, true));
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = read(&bytes, NONCE);
+        let _ = parse_queue(&bytes, NONCE);
     }
 
     #[test]
     fn any_mixture_is_survived(pieces in proptest::collection::vec("\t|\n|_k3v9q2xw|[0-9]{1,5}|[a-z=,]{1,8}", 0..120)) {
-        let _ = read(pieces.concat().as_bytes(), NONCE);
+        let _ = parse_queue(pieces.concat().as_bytes(), NONCE);
     }
 
     #[test]
@@ -152,11 +153,11 @@ proptest! {
             let fixed = b"7\t7\teve\tPD\tPriority\ta\tp\tq\t1\t1\tN/A\tN/A\t5:00\t1\t1\tcpu=1\t\t9\t(null)\t0\t0\t";
             [fixed, folder, b"_k3v9q2xw", name, b"_k3v9q2xw\n"].concat()
         };
-        let hostile = read(&record(folder.as_bytes(), &name).repeat(2), NONCE);
-        let tame = read(&record(b"", b""), NONCE);
+        let hostile = parse_queue(&record(folder.as_bytes(), &name).repeat(2), NONCE);
+        let tame = parse_queue(&record(b"", b""), NONCE);
         prop_assert_eq!(hostile.jobs.len(), 2);
         for job in hostile.jobs {
-            let job = Job { name: String::new(), work_dir: String::new(), ..job };
+            let job = SlurmJob { name: String::new(), work_dir: String::new(), ..job };
             prop_assert_eq!(&job, &tame.jobs[0]);
         }
     }

@@ -50,7 +50,7 @@ struct BlindingRng {
 
 impl BlindingRng {
     fn new() -> std::io::Result<Self> {
-        Ok(Self { seed: Zeroizing::new(entropy::bytes()?), counter: 0 })
+        Ok(Self { seed: Zeroizing::new(entropy::random_bytes()?), counter: 0 })
     }
 }
 

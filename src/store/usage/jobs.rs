@@ -1,12 +1,12 @@
 //! Table `usage_jobs`: the jobs behind the sums, a row for each day on which a job ran.
 
-use super::super::{Connection, Result};
+use super::super::{DbConnection, Result};
 use crate::clock::Day;
-use crate::domain::BookId;
+use crate::domain::UsageSourceId;
 
 /// A row: numbers only; the room of usage gives them their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
-pub struct Row {
+pub struct UsageJobRow {
     /// Which day; the last one where several are told together.
     pub day: i64,
     /// Slurm's own number.
@@ -43,7 +43,7 @@ pub struct Row {
 
 /// Which jobs are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct UsageJobFilter {
     /// From this day …
     pub from: Day,
     /// … to this one.
@@ -57,11 +57,11 @@ pub struct Filter {
     /// Only those that held a GPU.
     pub with_gpus: bool,
     /// No more than this.
-    pub most: i64,
+    pub limit: i64,
 }
 
 /// Adds a row.
-pub async fn add(db: &mut Connection, book: BookId, row: &Row) -> Result<()> {
+pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageJobRow) -> Result<()> {
     sqlx::query(
         "INSERT INTO usage_jobs (book_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
                                  wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
@@ -91,7 +91,7 @@ pub async fn add(db: &mut Connection, book: BookId, row: &Row) -> Result<()> {
 
 /// Jobs with the same GPUs, together.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Total {
+pub struct UsageJobTotal {
     /// GPUs by model.
     pub gpus: String,
     /// How many.
@@ -125,7 +125,11 @@ macro_rules! from_fitting {
 }
 
 /// Those that held most, first.
-pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Row>> {
+pub async fn find(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+    filter: &UsageJobFilter,
+) -> Result<Vec<UsageJobRow>> {
     Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
         .bind(book.0)
         .bind(filter.from.0)
@@ -134,13 +138,17 @@ pub async fn find(db: &mut Connection, book: BookId, filter: &Filter) -> Result<
         .bind(&filter.kind)
         .bind(states(filter))
         .bind(filter.with_gpus)
-        .bind(filter.most)
+        .bind(filter.limit)
         .fetch_all(db)
         .await?)
 }
 
 /// What all of them come to, however many.
-pub async fn totals(db: &mut Connection, book: BookId, filter: &Filter) -> Result<Vec<Total>> {
+pub async fn sum_by_gpus(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+    filter: &UsageJobFilter,
+) -> Result<Vec<UsageJobTotal>> {
     Ok(sqlx::query_as(from_fitting!(
         "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s,
          sum(elapsed_s * cores) AS run_core_s",
@@ -157,6 +165,6 @@ pub async fn totals(db: &mut Connection, book: BookId, filter: &Filter) -> Resul
     .await?)
 }
 
-fn states(filter: &Filter) -> String {
+fn states(filter: &UsageJobFilter) -> String {
     serde_json::to_string(&filter.states).unwrap_or_default()
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::super::desk::{Reader, Usage, lock};
 use super::super::view::{AccountView, View};
 use super::{Alert, News, all_failing, is_of_group, quota, storage};
-use crate::auth::activity::{About, Actor, Event, record};
-use crate::auth::{Action, AuthError};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::picture::Standing;
@@ -22,7 +22,7 @@ impl Usage {
     /// What someone wants to be told about a group.
     pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<Alert>, StoreError> {
         let mut db = self.0.parts.store.read().await?;
-        let words = store::usage_alerts::of(&mut db, person, group).await?;
+        let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
         Ok(words.iter().filter_map(|word| Alert::from_word(word)).collect())
     }
 
@@ -37,13 +37,13 @@ impl Usage {
         let parts = &self.0.parts;
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Action::ManageUsage(group)).await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let words: Vec<&'static str> = alerts.iter().map(|alert| alert.word()).collect();
-        store::usage_alerts::set(&mut tx, person, group, &words).await?;
+        store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
         let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-        let about = About { person: Some(person), subject: &named.name, detail: &detail };
-        record(&mut tx, actor, Event::UsageAlertsSet, about, now).await?;
+        let about = ActivityDetails { person: Some(person), subject: &named.name, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, now).await?;
         store::commit(tx).await?;
         // What is so already is told soon.
         lock(&self.0.alerts).retain(|reader, _| reader.person != person);
@@ -68,7 +68,7 @@ impl Usage {
         let parts = &self.0.parts;
         let Reader { person, cluster } = reader;
         let mut db = parts.store.read().await?;
-        let wanted = store::usage_alerts::on_cluster(&mut db, person, cluster).await?;
+        let wanted = store::usage_alerts::list_for_cluster(&mut db, person, cluster).await?;
         let viewer = parts.auth.viewer(&mut db, person).await?;
         drop(db);
         let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
@@ -78,7 +78,7 @@ impl Usage {
         }
         for (group, alerts) in groups {
             // Whoever no longer leads the group is told nothing of it.
-            if viewer.may(Action::ManageUsage(group)).is_err() {
+            if viewer.may(Permission::ManageUsage(group)).is_err() {
                 continue;
             }
             let ground = self.ground_of(&viewer, group).await?;
@@ -101,7 +101,7 @@ impl Usage {
         let mut news = Vec::new();
         let mut db = self.0.parts.store.read().await?;
         if alerts.contains(&Alert::Quota) {
-            for allocation in store::allocations::of_group(&mut db, view.group).await? {
+            for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
                 let is_its = |account: &&&AccountView| {
                     account.facts.account == allocation.account
                         && allocation.cluster_id == reader.cluster
@@ -139,7 +139,7 @@ impl Usage {
         let mut new: Vec<&News> = Vec::new();
         let mut db = parts.store.read().await?;
         for one in news {
-            if !store::usage_alerts::was_told(&mut db, person, group, &one.about).await? {
+            if !store::usage_alerts::was_notified(&mut db, person, group, &one.about).await? {
                 new.push(one);
             }
         }
@@ -150,8 +150,8 @@ impl Usage {
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
         for one in new {
-            if store::usage_alerts::note_told(&mut tx, person, group, &one.about, now).await? {
-                store::notices::add_group(&mut tx, person, group, &one.text, now).await?;
+            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.about, now).await? {
+                store::notifications::add_group(&mut tx, person, group, &one.text, now).await?;
             }
         }
         store::commit(tx).await?;

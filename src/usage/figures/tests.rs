@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::clock::UnixTime;
-use crate::cluster::Learnt;
+use crate::cluster::DiscoveredFacts;
 use crate::domain::GroupId;
-use crate::store::usage::ReadDay;
+use crate::store::usage::UsageDayRow;
 use crate::usage::Ledger;
 use crate::usage::tally::Sheet;
 use crate::usage::view::{Facts, Person};
@@ -26,7 +26,7 @@ fn ledger(days: &[OneDay]) -> Arc<Ledger> {
             .map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
         let sheet = Sheet { rolls: rolls.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
-        let read = ReadDay { day, read_at: UnixTime(1), is_final: true, is_cut: false };
+        let read = UsageDayRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
         ledger = ledger.with(read, &sheet);
     }
     Arc::new(ledger)
@@ -41,7 +41,7 @@ fn view(leads: bool, ledger: Arc<Ledger>) -> View {
         account: "def-smith".into(),
         slurm_names: vec!["def-smith".into()],
         site: Arc::new(site),
-        learnt: Arc::new(Learnt::default()),
+        learnt: Arc::new(DiscoveredFacts::default()),
         own_user: Some("alice".into()),
         wants_names: leads,
         books: Vec::new(),

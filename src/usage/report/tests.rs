@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::cluster::Learnt;
+use crate::cluster::DiscoveredFacts;
 use crate::domain::{ClusterId, GroupId, PersonId};
-use crate::store::usage::ReadDay;
+use crate::store::usage::UsageDayRow;
 use crate::usage::tally::Sheet;
 use crate::usage::view::{Facts, Person};
 use crate::usage::{Ledger, Sums};
@@ -27,7 +27,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> View {
                 rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
             }
         }
-        let read = ReadDay {
+        let read = UsageDayRow {
             day: TODAY.plus(-back),
             read_at: UnixTime(1),
             is_final: true,
@@ -42,7 +42,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> View {
         account: "def-<b>".into(),
         slurm_names: vec!["def".into()],
         site: Arc::new(crate::sites::presets()[0].clone()),
-        learnt: Arc::new(Learnt::default()),
+        learnt: Arc::new(DiscoveredFacts::default()),
         own_user: None,
         wants_names: true,
         books: Vec::new(),

@@ -12,7 +12,7 @@ const LONGEST_NAME: usize = 60;
 
 /// A name of others that is fit for a report.
 pub fn clean(name: &str) -> String {
-    let mut letters = name.chars().filter(|c| !crate::domain::is_trick(*c));
+    let mut letters = name.chars().filter(|c| !crate::domain::is_deceptive_char(*c));
     let short: String = letters.by_ref().take(LONGEST_NAME).collect();
     let more = if letters.next().is_some() { "…" } else { "" };
     format!("{}{more}", short.trim())

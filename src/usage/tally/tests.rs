@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::slurm::accounting::spent;
-use crate::slurm::gres::Gpus;
+use crate::slurm::accounting::account_runs;
+use crate::slurm::gres::GpuCount;
 use crate::slurm::job::JobState;
 
 const DAY: Window = Window { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
@@ -14,9 +14,9 @@ fn demo() -> Site {
     crate::sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone()
 }
 
-fn run(start: i64, end: i64) -> Spent {
-    Spent {
-        raw: 1,
+fn run(start: i64, end: i64) -> AccountedRun {
+    AccountedRun {
+        raw_id: 1,
         number: 1,
         user: "bob".into(),
         name: "fit-1".into(),
@@ -27,12 +27,12 @@ fn run(start: i64, end: i64) -> Spent {
         cores: 4,
         memory_mb: 8192,
         billing: 4,
-        ..Spent::default()
+        ..AccountedRun::default()
     }
 }
 
-fn all(runs: &[Spent], window: Window) -> Sums {
-    let runs: Vec<&Spent> = runs.iter().collect();
+fn all(runs: &[AccountedRun], window: Window) -> Sums {
+    let runs: Vec<&AccountedRun> = runs.iter().collect();
     let mut sums = Sums::default();
     tally(&runs, window, &Names::All, &demo()).rolls.iter().for_each(|(_, _, one)| sums.add(one));
     sums
@@ -51,10 +51,11 @@ fn reported(account: &str, user: &str, resource: &str) -> u64 {
 fn a_day_equals_what_sreport_says() {
     let mut saga = demo();
     saga.units.name = Some("billing hours".into());
-    let (runs, cut) = spent::read(SACCT.replace('|', "_k3j9x0ab").as_bytes(), "k3j9x0ab");
+    let (runs, cut) =
+        account_runs::parse_account_runs(SACCT.replace('|', "_k3j9x0ab").as_bytes(), "k3j9x0ab");
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
-        let mine: Vec<&Spent> = runs.iter().filter(|run| run.account == account).collect();
+        let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
         let sheet = tally(&mine, DAY, &Names::All, &saga);
         let mut whole = Sums::default();
         let mut people: HashMap<&str, Sums> = HashMap::new();
@@ -122,7 +123,8 @@ fn running_waiting_and_still_jobs() {
 #[test]
 fn waste_and_what_would_have_been_enough() {
     let mut one = run(DAY.from.0, DAY.from.0 + 3600);
-    one.usage = Usage { cpu_s: Some(3600), max_rss_mb: Some(2048), tasks: 1, ..Usage::default() };
+    one.usage =
+        JobUsage { cpu_s: Some(3600), max_rss_mb: Some(2048), tasks: 1, ..JobUsage::default() };
     let sums = all(&[one.clone()], DAY);
     assert_eq!((sums.held_core_s, sums.used_core_s), (4 * 3600, 3600));
     assert_eq!(sums.spare_core_s, 2 * 3600, "one core was busy, and a fifth more are two");
@@ -133,7 +135,7 @@ fn waste_and_what_would_have_been_enough() {
     let sums = all(&[failed], DAY);
     assert_eq!((sums.lost_core_s, sums.memory_out, sums.spare_core_s), (4 * 3600, 1, 0));
     let mut gpu = one.clone();
-    gpu.gpus = vec![Gpus { model: Some("t4".into()), count: 2 }];
+    gpu.gpus = vec![GpuCount { model: Some("t4".into()), count: 2 }];
     gpu.usage.gpu_percent = Some(150);
     let sums = all(&[gpu], DAY);
     assert_eq!((sums.held_gpu_s, sums.used_gpu_s, sums.spare_core_s), (7200, 5400, 0));
@@ -146,9 +148,10 @@ fn waste_and_what_would_have_been_enough() {
 #[test]
 fn without_names_others_are_one_sum() {
     let mine = run(DAY.from.0, DAY.from.0 + 100);
-    let theirs = |user: &str, raw: u64| Spent { user: user.into(), raw, ..mine.clone() };
+    let theirs =
+        |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
     let runs = [mine.clone(), theirs("carol", 2), theirs("eve", 3)];
-    let runs: Vec<&Spent> = runs.iter().collect();
+    let runs: Vec<&AccountedRun> = runs.iter().collect();
     let sheet = tally(&runs, DAY, &Names::Only("bob".into()), &demo());
     let who: Vec<_> =
         sheet.rolls.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
@@ -171,10 +174,10 @@ fn sorts_of_jobs() {
     let names = (0..MOST_KINDS + 50).map(|n| {
         let letters: String = n.to_string().bytes().map(|b| char::from(b + 49)).collect();
         let raw = u64::try_from(n).unwrap();
-        Spent { name: letters, raw, ..run(DAY.from.0, DAY.from.0 + 10) }
+        AccountedRun { name: letters, raw_id: raw, ..run(DAY.from.0, DAY.from.0 + 10) }
     });
-    let runs: Vec<Spent> = names.collect();
-    let runs: Vec<&Spent> = runs.iter().collect();
+    let runs: Vec<AccountedRun> = names.collect();
+    let runs: Vec<&AccountedRun> = runs.iter().collect();
     let sheet = tally(&runs, DAY, &Names::All, &demo());
     assert_eq!(sheet.rolls.len(), MOST_KINDS + 1);
     assert_eq!(sheet.jobs.len(), runs.len());

@@ -8,12 +8,12 @@ use super::super::flash::{self, Flash, see_other};
 use super::super::form::{Problems, shown_again};
 use super::board::{Forms, SettingsState, wrong};
 use super::{address, fault, find, own, told};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards::wishes::MOST_WAKES;
 use crate::boards::{LONGEST, NotDone, SHORTEST, whose};
-use crate::domain::{BoardId, GroupId, Label};
+use crate::domain::{DashboardId, DisplayName, GroupId};
 use crate::error::AppError;
-use crate::store::boards::Settings;
+use crate::store::dashboards::DashboardSettings;
 
 /// Its name, and what its owner's group may do.
 #[derive(Deserialize)]
@@ -29,43 +29,43 @@ pub struct SettingsForm {
 }
 
 /// Starts one's own again.
-pub async fn start(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn start(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     own(&context, &me, id).await?;
-    let done = context.app.boards.start(&me.actor(&context), id).await;
+    let done = context.app.dashboards.start(&me.actor(&context), id).await;
     answer(context, id, done, None)
 }
 
 /// Starts a colleague's, as they allow.
-pub async fn wake(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn wake(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     let standing = find(&context, &me, id).await?;
-    me.may(Action::WakeBoard(whose(&standing.board)))?;
-    let done = context.app.boards.wake(&me.actor(&context), id).await;
+    me.may(Permission::StartSharedDashboard(whose(&standing.board)))?;
+    let done = context.app.dashboards.wake(&me.actor(&context), id).await;
     answer(context, id, done, None)
 }
 
 /// Lets a follow-up take over before the time is up.
-pub async fn extend(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn extend(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     own(&context, &me, id).await?;
-    let done = context.app.boards.extend(&me.actor(&context), id).await;
+    let done = context.app.dashboards.extend(&me.actor(&context), id).await;
     answer(context, id, done, Some(Flash::BoardExtended))
 }
 
 /// Stops it.
-pub async fn stop(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn stop(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     own(&context, &me, id).await?;
-    let done = context.app.boards.stop(&me.actor(&context), id).await;
+    let done = context.app.dashboards.stop(&me.actor(&context), id).await;
     answer(context, id, done, None)
 }
 
 /// Deletes it.
-pub async fn remove(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn remove(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     own(&context, &me, id).await?;
-    context.app.boards.remove(&me.actor(&context), id).await.map_err(fault)?;
+    context.app.dashboards.remove(&me.actor(&context), id).await.map_err(fault)?;
     Ok(flash::redirect(context, "/boards", Flash::BoardRemoved))
 }
 
@@ -73,13 +73,13 @@ pub async fn remove(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer
 pub async fn settings(
     context: Context,
     me: Me,
-    Path(id): Path<BoardId>,
+    Path(id): Path<DashboardId>,
     Form(form): Form<SettingsForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let standing = own(&context, &me, id).await?;
     let mut problems = Problems::default();
-    problems.parse::<Label>("title", &form.title);
+    problems.parse::<DisplayName>("title", &form.title);
     let wakes = read(&form.wakes, 0, MOST_WAKES);
     if wakes.is_none() {
         problems.add("wakes", format!("Choose between 0 and {MOST_WAKES}."));
@@ -93,13 +93,13 @@ pub async fn settings(
         let forms = Forms { settings: SettingsState { problems, typed }, ..Forms::default() };
         return wrong(&context, &me, standing, forms).await;
     };
-    let settings = Settings {
+    let settings = DashboardSettings {
         title: &form.title,
         group: group(&form.group)?,
         wakes_per_day: wakes,
         wake_minutes,
     };
-    context.app.boards.change(&me.actor(&context), id, settings).await.map_err(fault)?;
+    context.app.dashboards.change(&me.actor(&context), id, settings).await.map_err(fault)?;
     Ok(flash::redirect(context, &address(id), Flash::BoardChanged))
 }
 
@@ -120,7 +120,7 @@ fn group(text: &str) -> Result<Option<GroupId>, AppError> {
 
 fn answer(
     context: Context,
-    id: BoardId,
+    id: DashboardId,
     done: Result<(), NotDone>,
     message: Option<Flash>,
 ) -> Answer {

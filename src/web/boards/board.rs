@@ -11,11 +11,11 @@ use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::super::{Answer, assets};
 use super::live::{Live, live};
 use super::{address, fault, find, minute_choices};
-use crate::auth::Action;
-use crate::boards::shares::{Share, USUAL_DAYS};
+use crate::auth::Permission;
+use crate::boards::shares::{DEFAULT_LINK_DAYS, DashboardGuestLink};
 use crate::boards::wishes::MOST_WAKES;
 use crate::boards::{LONGEST, SHORTEST, Standing, whose};
-use crate::domain::BoardId;
+use crate::domain::DashboardId;
 use crate::error::AppError;
 
 #[derive(Template)]
@@ -42,8 +42,8 @@ struct Desk {
     shown: Shown,
     share: ShareState,
     /// Links that work, and those that no longer do.
-    open: Vec<Share>,
-    ended: Vec<Share>,
+    open: Vec<DashboardGuestLink>,
+    ended: Vec<DashboardGuestLink>,
     settings: SettingsState,
     /// The owner's groups: number, name, whether they see it.
     groups: Vec<(String, String, bool)>,
@@ -88,10 +88,10 @@ impl Ask {
 pub async fn get(
     context: Context,
     me: Me,
-    Path(id): Path<BoardId>,
+    Path(id): Path<DashboardId>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let standing = find(&context, &me, id).await?;
     let shown = once::waiting(&context, &me, &address(id));
     let has_shown = shown.is_some();
@@ -104,10 +104,10 @@ pub async fn get(
 pub async fn part(
     context: Context,
     me: Me,
-    Path(id): Path<BoardId>,
+    Path(id): Path<DashboardId>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let standing = find(&context, &me, id).await?;
     let mut live = live(&context, &me, &standing).await?;
     live.wanted = ask.wanted();
@@ -115,13 +115,13 @@ pub async fn part(
 }
 
 /// Goes to the dashboard itself, on its own origin, with a ticket that works once.
-pub async fn open(context: Context, me: Me, Path(id): Path<BoardId>) -> Answer {
-    me.may(Action::UseClusters)?;
+pub async fn open(context: Context, me: Me, Path(id): Path<DashboardId>) -> Answer {
+    me.may(Permission::UseClusters)?;
     let standing = find(&context, &me, id).await?;
     if !standing.is_live {
         return Ok(flash::redirect(context, &address(id), Flash::BoardNotReady));
     }
-    let ticket = context.app.boards.ticket(id, me.0.session)?;
+    let ticket = context.app.dashboards.ticket(id, me.0.session)?;
     let to = format!("/enter/{}", ticket.as_str());
     Ok(see_other(&context.app.config.boards.public_url.join(&to)))
 }
@@ -152,7 +152,7 @@ async fn page(
 ) -> Result<BoardPage, AppError> {
     let mut live = live(context, me, &standing).await?;
     live.wanted = wanted;
-    let is_mine = me.may(Action::ManageBoard(whose(&standing.board))).is_ok();
+    let is_mine = me.may(Permission::ManageDashboard(whose(&standing.board))).is_ok();
     let desk = if is_mine { Some(desk(context, me, &standing, forms).await?) } else { None };
     Ok(BoardPage {
         page: Page::for_person(context, &me.0, &standing.board.title, Section::Boards),
@@ -171,10 +171,10 @@ async fn desk(
 ) -> Result<Desk, AppError> {
     let board = &standing.board;
     let now = context.app.clock.now();
-    let shares = context.app.boards.shares(&me.0.viewer, board.id).await.map_err(fault)?;
+    let shares = context.app.dashboards.shares(&me.0.viewer, board.id).await.map_err(fault)?;
     let (open, ended) = shares.into_iter().partition(|share| share.terms.is_open(now));
     if forms.share.days.is_empty() {
-        forms.share.days = USUAL_DAYS.to_string();
+        forms.share.days = DEFAULT_LINK_DAYS.to_string();
     }
     let groups = me.0.memberships.iter().map(|one| {
         let is_chosen = board.group() == Some(one.group_id);

@@ -4,7 +4,7 @@ use crate::boards::{Kind, job};
 use crate::explain::cost::{amount, cost};
 use crate::explain::sizes;
 use crate::recipes::place::Place;
-use crate::store::boards::Board;
+use crate::store::dashboards::Dashboard;
 
 /// `about 1 core hour for 1 h`.
 pub fn words(kind: Kind, minutes: u32, account: &str, place: &Place) -> String {
@@ -19,7 +19,7 @@ pub fn words(kind: Kind, minutes: u32, account: &str, place: &Place) -> String {
 }
 
 /// The same of a dashboard that there is.
-pub fn of(board: &Board, place: &Place) -> Option<String> {
+pub fn of(board: &Dashboard, place: &Place) -> Option<String> {
     let kind = board.kind.parse().ok()?;
     let minutes = u32::try_from(board.minutes).ok()?;
     Some(words(kind, minutes, &board.account, place))

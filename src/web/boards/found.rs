@@ -11,9 +11,9 @@ use super::super::compose::place;
 use super::super::extract::{Context, Me, Query};
 use super::super::page::show;
 use super::where_to::{self, Ground};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards::Kind;
-use crate::cluster::found_boards::{Found, Sort};
+use crate::cluster::dashboard_folders::{DashboardFolderKind, DashboardFolders};
 use crate::error::AppError;
 use crate::ssh::RunCommandError;
 
@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[template(path = "boards/found.html")]
 struct Part {
     kind: Kind,
-    found: Arc<Found>,
+    found: Arc<DashboardFolders>,
     /// Why nothing is known.
     trouble: String,
 }
 
 /// The part of the form.
 pub async fn get(context: Context, me: Me, Query(fields): Query<Fields>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let all = |name: &str| {
         fields.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
     };
@@ -40,13 +40,13 @@ pub async fn get(context: Context, me: Me, Query(fields): Query<Fields>) -> Answ
     let spot = place::one(&context, &me, &first("cluster")).await?;
     let ground = Ground::of(&context, &me, &spot).await?;
     let sort = match kind {
-        Kind::TensorBoard => Sort::Events,
-        Kind::Mlflow => Sort::Runs,
+        Kind::TensorBoard => DashboardFolderKind::EventFiles,
+        Kind::Mlflow => DashboardFolderKind::MlflowRuns,
     };
     let app = &context.app;
     let looking = async {
-        let line = app.lines.line(ground.key)?;
-        app.found_boards.look(&line, ground.key, &ground.learnt, sort).await
+        let line = app.connections.connection(ground.key)?;
+        app.dashboard_folders.find(&line, ground.key, &ground.learnt, sort).await
     };
     let looked =
         tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(RunCommandError::TimedOut));
@@ -56,9 +56,9 @@ pub async fn get(context: Context, me: Me, Query(fields): Query<Fields>) -> Answ
     };
     // What stands on the form already is not offered again.
     let mut known: Vec<String> = all("place");
-    known = known.iter().filter_map(|place| ground.names.full(place)).collect();
+    known = known.iter().filter_map(|place| ground.names.expand(place)).collect();
     known.extend(where_to::recent(&context, &me, &spot, kind).await?);
-    let mut found = Found::clone(&found);
-    found.places.retain(|place| !known.contains(&place.path));
+    let mut found = DashboardFolders::clone(&found);
+    found.folders.retain(|place| !known.contains(&place.path));
     show(&Part { kind, found: Arc::new(found), trouble })
 }

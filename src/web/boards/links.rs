@@ -12,9 +12,9 @@ use super::super::once::{self, Shown};
 use super::super::page::{Page, Section, show};
 use super::board::{Forms, ShareState, wrong};
 use super::{address, fault, hidden, own};
-use crate::auth::Action;
-use crate::boards::shares::{Invitation, NotShared, Share};
-use crate::domain::{BoardId, Role, ShareId};
+use crate::auth::Permission;
+use crate::boards::shares::{CreateGuestLinkError, DashboardGuestLink, GuestLinkRequest};
+use crate::domain::{DashboardId, DashboardLinkId, GroupRole};
 
 /// Where links are overseen.
 const OVERSEEN: &str = "/boards/links";
@@ -23,7 +23,7 @@ const OVERSEEN: &str = "/boards/links";
 #[template(path = "boards/links.html")]
 struct LinksPage {
     page: Page,
-    links: Vec<Share>,
+    links: Vec<DashboardGuestLink>,
     is_admin: bool,
 }
 
@@ -38,8 +38,8 @@ pub struct LinkForm {
 
 impl LinkForm {
     /// What it asks for.
-    pub fn invitation(&self) -> Invitation {
-        Invitation {
+    pub fn invitation(&self) -> GuestLinkRequest {
+        GuestLinkRequest {
             label: self.label.clone(),
             // What is no number is out of every range.
             days: self.days.trim().parse().unwrap_or(0),
@@ -53,10 +53,10 @@ impl LinkForm {
     }
 
     /// The form again, with what was wrong.
-    pub fn again(&self, problem: &NotShared) -> ShareState {
+    pub fn again(&self, problem: &CreateGuestLinkError) -> ShareState {
         let field = match problem {
-            NotShared::Days => "days",
-            NotShared::Passphrase => "passphrase",
+            CreateGuestLinkError::Days => "days",
+            CreateGuestLinkError::Passphrase => "passphrase",
             _ => "label",
         };
         let mut problems = Problems::one(field, problem);
@@ -76,15 +76,15 @@ pub struct Back {
 }
 
 /// The right by which someone sees links of others: a group that they lead, else everything.
-pub fn overseeing(me: &Me) -> Action {
-    let led = me.0.viewer.groups.iter().find(|(_, role)| *role == Role::Pi);
-    led.map_or(Action::ManagePeople, |(group, _)| Action::OverseeBoards(*group))
+pub fn overseeing(me: &Me) -> Permission {
+    let led = me.0.viewer.groups.iter().find(|(_, role)| *role == GroupRole::Pi);
+    led.map_or(Permission::ManagePeople, |(group, _)| Permission::OverseeDashboardLinks(*group))
 }
 
 /// Links that work, of the people in groups that one leads; of everyone for administrators.
 pub async fn list(context: Context, me: Me) -> Answer {
     me.may(overseeing(&me))?;
-    let links = context.app.boards.overseen(&me.0.viewer).await?;
+    let links = context.app.dashboards.overseen(&me.0.viewer).await?;
     let page = Page::for_person(&context, &me.0, "Links that work", Section::Boards);
     show(&LinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
@@ -93,20 +93,20 @@ pub async fn list(context: Context, me: Me) -> Answer {
 pub async fn add(
     context: Context,
     me: Me,
-    Path(id): Path<BoardId>,
+    Path(id): Path<DashboardId>,
     Form(form): Form<LinkForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let standing = own(&context, &me, id).await?;
     let invitation = form.invitation();
-    let problem = match context.app.boards.share(&me.actor(&context), id, &invitation).await {
+    let problem = match context.app.dashboards.share(&me.actor(&context), id, &invitation).await {
         Ok(token) => {
             let path = format!("/s/{}", token.as_str());
             let link = context.app.config.boards.public_url.join(&path);
             let label = form.label();
             return once::redirect(context, &me, &address(id), &Shown { link, label });
         }
-        Err(NotShared::Auth(error)) => return Err(fault(error.into())),
+        Err(CreateGuestLinkError::Auth(error)) => return Err(fault(error.into())),
         Err(error) => error,
     };
     let share = form.again(&problem);
@@ -117,12 +117,12 @@ pub async fn add(
 pub async fn revoke(
     context: Context,
     me: Me,
-    Path(id): Path<ShareId>,
+    Path(id): Path<DashboardLinkId>,
     Query(back): Query<Back>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
-    let board = context.app.boards.unshare(&me.actor(&context), id).await.map_err(hidden)?;
-    let standing = context.app.boards.get(&me.0.viewer, board).await?;
+    me.may(Permission::UseClusters)?;
+    let board = context.app.dashboards.unshare(&me.actor(&context), id).await.map_err(hidden)?;
+    let standing = context.app.dashboards.get(&me.0.viewer, board).await?;
     let is_mine = standing.is_some_and(|one| one.board.person_id == me.0.person.id);
     let to = if is_mine && back.from != "links" { address(board) } else { OVERSEEN.to_owned() };
     Ok(flash::redirect(context, &to, Flash::BoardUnshared))

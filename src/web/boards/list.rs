@@ -9,10 +9,10 @@ use super::super::page::{Page, Section, show};
 use super::links::overseeing;
 use super::state::{Glance, glance};
 use super::{address, cost, kind_title};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards::Standing;
 use crate::clock::UnixTime;
-use crate::domain::BoardId;
+use crate::domain::DashboardId;
 
 #[derive(Template)]
 #[template(path = "boards/list.html")]
@@ -37,7 +37,7 @@ struct Shelves {
 
 /// A dashboard in the list.
 struct Row {
-    id: BoardId,
+    id: DashboardId,
     href: String,
     title: String,
     kind: &'static str,
@@ -58,9 +58,9 @@ struct Row {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spots = place::all(&context, &me).await?;
-    let all = context.app.boards.list(&me.0.viewer).await?;
+    let all = context.app.dashboards.list(&me.0.viewer).await?;
     let (mine, groups): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|standing| standing.board.person_id == me.0.person.id);
     let rows = |all: Vec<Standing>, is_mine| {

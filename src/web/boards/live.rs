@@ -7,16 +7,16 @@ use super::super::jobs::list::frame;
 use super::super::jobs::row::Time;
 use super::state::{Glance, Look, Phase, Step, Words, glance, phase, steps, words};
 use super::{address, cost, kind_title};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards::{Standing, whose};
 use crate::clock::UnixTime;
-use crate::cluster::Status;
+use crate::cluster::ConnectionStatus;
 use crate::error::AppError;
 use crate::explain::sizes;
 use crate::jobs::QueueKey;
 use crate::store;
-use crate::store::boards::Board;
-use crate::store::boards::runs::Run;
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::DashboardRun;
 
 const DAY: i64 = 86_400;
 
@@ -94,9 +94,9 @@ pub struct Buttons {
 pub async fn live(context: &Context, me: &Me, standing: &Standing) -> Result<Live, AppError> {
     let app = &context.app;
     let Standing { board, run, next, is_live } = standing;
-    let is_mine = me.may(Action::ManageBoard(whose(board))).is_ok();
+    let is_mine = me.may(Permission::ManageDashboard(whose(board))).is_ok();
     let key = QueueKey { person: board.person_id, cluster: board.cluster_id };
-    let is_down = matches!(app.lines.status(key.line()), Status::Down) && !is_live;
+    let is_down = matches!(app.connections.status(key.line()), ConnectionStatus::Down) && !is_live;
     let phase = phase(standing);
     let mut queue = Queue::default();
     if let Some(run) = run.as_ref().filter(|_| is_mine && phase == Phase::Waiting) {
@@ -113,7 +113,7 @@ pub async fn live(context: &Context, me: &Me, standing: &Standing) -> Result<Liv
     let is_open = standing.is_open();
     let wake = Wake::of(context, me, standing, is_down).await?;
     let has_stop = run.as_ref().is_some_and(|run| !run.stop.is_empty());
-    let ends_at = run.as_ref().filter(|_| is_open).and_then(Run::ends_at);
+    let ends_at = run.as_ref().filter(|_| is_open).and_then(DashboardRun::ends_at);
     let is_on = is_open && !has_stop;
     Ok(Live {
         href: address(board.id),
@@ -128,7 +128,7 @@ pub async fn live(context: &Context, me: &Me, standing: &Standing) -> Result<Liv
         steps: if is_down { Vec::new() } else { steps(standing) },
         start: queue.start,
         in_line: queue.place,
-        next_at: next.as_ref().and_then(Run::begin_at),
+        next_at: next.as_ref().and_then(DashboardRun::begin_at),
         woken_by: run.as_ref().and_then(|run| run.woken_by_name.clone()).unwrap_or_default(),
         cost: spot.and_then(|spot| cost::of(board, &spot.place)).unwrap_or_default(),
         job: job(board, run.as_ref().filter(|_| is_mine)),
@@ -159,7 +159,12 @@ struct Queue {
 }
 
 impl Queue {
-    async fn of(context: &Context, me: &Me, board: &Board, run: &Run) -> Result<Self, AppError> {
+    async fn of(
+        context: &Context,
+        me: &Me,
+        board: &Dashboard,
+        run: &DashboardRun,
+    ) -> Result<Self, AppError> {
         let Some(number) = run.job else { return Ok(Self::default()) };
         let found = match found::find(context, me, &board.slug, &number.to_string()).await {
             Ok(found) => found,
@@ -191,7 +196,7 @@ impl Wake {
         is_down: bool,
     ) -> Result<Self, AppError> {
         let board = &standing.board;
-        if me.may(Action::WakeBoard(whose(board))).is_err() || standing.is_open() {
+        if me.may(Permission::StartSharedDashboard(whose(board))).is_err() || standing.is_open() {
             return Ok(Self::default());
         }
         let owner = &board.owner_name;
@@ -201,7 +206,7 @@ impl Wake {
         }
         let since = context.app.clock.now().plus(-DAY);
         let mut db = context.app.store.read().await?;
-        let used = store::boards::runs::count_wakes(&mut db, board.id, since).await?;
+        let used = store::dashboards::runs::count_wakes(&mut db, board.id, since).await?;
         let time = sizes::minutes(u32::try_from(board.wake_minutes).unwrap_or(0));
         let left = board.wakes_per_day - used;
         if left <= 0 {
@@ -230,13 +235,13 @@ fn times(count: i64) -> String {
 }
 
 /// The page of its job.
-fn job(board: &Board, run: Option<&Run>) -> String {
+fn job(board: &Dashboard, run: Option<&DashboardRun>) -> String {
     let number = run.and_then(|run| run.job);
     number.map(|number| format!("/jobs/{}/{number}", board.slug)).unwrap_or_default()
 }
 
 /// The form that makes another one like it.
-fn another(board: &Board) -> String {
+fn another(board: &Dashboard) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("cluster", &board.slug).append_pair("kind", &board.kind);
     for place in board.places() {

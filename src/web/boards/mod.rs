@@ -14,35 +14,35 @@ mod where_to;
 
 use super::extract::{Context, Me};
 use super::flash::{self, Flash};
-use crate::auth::{Action, AuthError};
+use crate::auth::{AuthError, Permission};
 use crate::boards::{Kind, NotDone, Standing, whose};
-use crate::domain::BoardId;
+use crate::domain::DashboardId;
 use crate::error::AppError;
 use crate::explain::sizes;
-use crate::store::boards::Board;
+use crate::store::dashboards::Dashboard;
 
 /// How long one can ask for, in minutes.
 const MINUTES: [u32; 6] = [30, 60, 120, 240, 480, 720];
 
 /// A dashboard's page.
-pub fn address(id: BoardId) -> String {
+pub fn address(id: DashboardId) -> String {
     format!("/boards/{id}")
 }
 
 /// A dashboard that someone may see. Those of others are not there, like those that never were.
-async fn find(context: &Context, me: &Me, id: BoardId) -> Result<Standing, AppError> {
-    context.app.boards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
+async fn find(context: &Context, me: &Me, id: DashboardId) -> Result<Standing, AppError> {
+    context.app.dashboards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
 }
 
 /// One that they may manage.
-async fn own(context: &Context, me: &Me, id: BoardId) -> Result<Standing, AppError> {
+async fn own(context: &Context, me: &Me, id: DashboardId) -> Result<Standing, AppError> {
     let standing = find(context, me, id).await?;
-    me.may(Action::ManageBoard(whose(&standing.board)))?;
+    me.may(Permission::ManageDashboard(whose(&standing.board)))?;
     Ok(standing)
 }
 
 /// What kind of dashboard it is, as people call it.
-fn kind_title(board: &Board) -> &'static str {
+fn kind_title(board: &Dashboard) -> &'static str {
     board.kind.parse().map_or("Dashboard", Kind::title)
 }
 

@@ -12,7 +12,7 @@ use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::super::{Answer, assets};
 use super::where_to::{self, Ground, NotHere};
 use super::{address, cost, fault, minute_choices};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards::wish::MOST_PLACES;
 use crate::boards::{Kind, NotDone, Wish};
 use crate::error::AppError;
@@ -101,14 +101,14 @@ impl Asked {
 
 /// The form. Links may bring along what it begins with; nothing happens by itself.
 pub async fn get(context: Context, me: Me, Query(fields): Query<Fields>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let asked = Asked { nonce: nonce()?, is_add: false, ..Asked::read(fields) };
     show(&page(&context, &me, asked, Problems::default()).await?)
 }
 
 /// Makes it and goes to its page; or shows the form again.
 pub async fn post(context: Context, me: Me, Form(fields): Form<Fields>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let asked = Asked::read(fields);
     if asked.is_look {
         return show(&page(&context, &me, asked, Problems::default()).await?);
@@ -133,7 +133,7 @@ pub async fn post(context: Context, me: Me, Form(fields): Form<Fields>) -> Answe
         form: asked.nonce.clone(),
     };
     if problems.is_empty() {
-        match context.app.boards.open(&me.actor(&context), &wish).await {
+        match context.app.dashboards.open(&me.actor(&context), &wish).await {
             Ok(id) => return Ok(see_other(&address(id))),
             Err(error) => problem(error, &mut problems)?,
         }
@@ -158,7 +158,7 @@ fn problem(error: NotDone, problems: &mut Problems) -> Result<(), AppError> {
 fn full(places: &[String], ground: &Ground) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for place in places {
-        let path = ground.names.full(place).unwrap_or_else(|| place.clone());
+        let path = ground.names.expand(place).unwrap_or_else(|| place.clone());
         let path = match path.trim_end_matches('/') {
             "" => path,
             bare => bare.to_owned(),
@@ -233,7 +233,7 @@ async fn page(
     let recent = &page.recent;
     page.inputs.retain(|input| !recent.iter().any(|(path, _)| path == input));
     page.inputs.iter_mut().for_each(|input| {
-        *input = names.short(&input.chars().take(LONGEST_SHOWN).collect::<String>());
+        *input = names.abbreviate(&input.chars().take(LONGEST_SHOWN).collect::<String>());
     });
     if page.inputs.is_empty() || page.asked.is_add {
         page.inputs.push(String::new());

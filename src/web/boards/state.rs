@@ -2,7 +2,7 @@
 
 use crate::boards::Standing;
 use crate::explain::{sbatch, sizes};
-use crate::store::boards::runs::{Run, State};
+use crate::store::dashboards::runs::{DashboardRun, DashboardRunState};
 
 /// How far a dashboard is, as its page tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,15 +79,15 @@ pub struct Look<'a> {
 pub fn phase(standing: &Standing) -> Phase {
     let Some(run) = &standing.run else { return Phase::Never };
     match run.state {
-        State::Over => Phase::Over,
+        DashboardRunState::Over => Phase::Over,
         _ if !run.stop.is_empty() => Phase::Stopping,
         _ if standing.is_live => Phase::Ready,
-        State::Asked => Phase::Asked,
-        State::Waiting => Phase::Waiting,
+        DashboardRunState::Asked => Phase::Asked,
+        DashboardRunState::Waiting => Phase::Waiting,
         // The job tells this last before it is ready.
-        State::Starting if run.message.starts_with("Starting") => Phase::Starting,
-        State::Starting => Phase::Preparing,
-        State::Ready => Phase::Reaching,
+        DashboardRunState::Starting if run.message.starts_with("Starting") => Phase::Starting,
+        DashboardRunState::Starting => Phase::Preparing,
+        DashboardRunState::Ready => Phase::Reaching,
     }
 }
 
@@ -209,7 +209,7 @@ fn away(standing: &Standing, phase: Phase, is_owner: bool) -> String {
 }
 
 /// How it ended, and what to do.
-fn ended(standing: &Standing, run: &Run, look: Look<'_>) -> Words {
+fn ended(standing: &Standing, run: &DashboardRun, look: Look<'_>) -> Words {
     let board = &standing.board;
     let was_ready = run.ready_at().is_some();
     let minutes = sizes::minutes(u32::try_from(run.minutes).unwrap_or(0));

@@ -13,7 +13,7 @@ use super::super::visitor::visitor;
 use super::look::{self, Words};
 use super::{Thing, check, cookie, is_word};
 use crate::app::{App, AppState};
-use crate::auth::shares::{Entered, Shut};
+use crate::auth::guest_links::{OpenGuestLinkError, ViewingSession};
 use crate::auth::{AuthError, Visitor};
 use crate::boards::NoEntry;
 
@@ -26,7 +26,7 @@ pub async fn by_ticket(
     if !is_word(&ticket) {
         return look::say(&app, StatusCode::GONE, &OLD_TICKET);
     }
-    match app.boards.enter(&ticket, &visit(&app, &parts)).await {
+    match app.dashboards.enter(&ticket, &visit(&app, &parts)).await {
         Ok(Some(entered)) => lead_in(&app, Thing::Dashboard, &entered),
         Ok(None) => look::say(&app, StatusCode::GONE, &OLD_TICKET),
         Err(error) => trouble(&app, &error),
@@ -40,18 +40,22 @@ pub async fn by_link(
     parts: Parts,
 ) -> Response {
     // Of another length it is none of ours, and costs a try like any other guess.
-    let opened = app.boards.visit(&token, &visit(&app, &parts)).await;
+    let opened = app.dashboards.visit(&token, &visit(&app, &parts)).await;
     opened_link(&app, Thing::Dashboard, opened)
 }
 
 /// The answer to whoever opens a link, to whatever it leads.
-pub fn opened_link(app: &App, thing: Thing, opened: Result<Entered, Shut>) -> Response {
+pub fn opened_link(
+    app: &App,
+    thing: Thing,
+    opened: Result<ViewingSession, OpenGuestLinkError>,
+) -> Response {
     match opened {
         Ok(entered) => lead_in(app, thing, &entered),
-        Err(Shut::Unknown) => look::say(app, StatusCode::NOT_FOUND, &NO_LINK),
-        Err(Shut::Revoked) => look::say(app, StatusCode::GONE, &TAKEN_BACK),
-        Err(Shut::Expired(at)) => look::expired(app, thing, at),
-        Err(Shut::Auth(error)) => trouble(app, &error),
+        Err(OpenGuestLinkError::Unknown) => look::say(app, StatusCode::NOT_FOUND, &NO_LINK),
+        Err(OpenGuestLinkError::Revoked) => look::say(app, StatusCode::GONE, &TAKEN_BACK),
+        Err(OpenGuestLinkError::Expired(at)) => look::expired(app, thing, at),
+        Err(OpenGuestLinkError::Auth(error)) => trouble(app, &error),
     }
 }
 
@@ -74,7 +78,7 @@ pub async fn unlock(
         Ok(_) => return see_other(&to),
         Err(error) => return look::no_entry(&app, &error),
     };
-    let tried = app.boards.unlock(&pass, &form.passphrase, &visit(&app, &parts)).await;
+    let tried = app.dashboards.unlock(&pass, &form.passphrase, &visit(&app, &parts)).await;
     unlocked(&app, &to, tried, |problem| look::locked_board(&pass, problem))
 }
 
@@ -116,12 +120,12 @@ pub fn visit(app: &App, parts: &Parts) -> Visitor {
     visitor(parts, &app.config.proxy.trusted)
 }
 
-fn lead_in(app: &App, thing: Thing, entered: &Entered) -> Response {
+fn lead_in(app: &App, thing: Thing, entered: &ViewingSession) -> Response {
     let mut headers = HeaderMap::new();
     if let Ok(value) = cookie(app, thing, entered).to_string().parse() {
         headers.insert(header::SET_COOKIE, value);
     }
-    (headers, see_other(&format!("{}/", thing.base(&entered.word)))).into_response()
+    (headers, see_other(&format!("{}/", thing.base(&entered.path_token)))).into_response()
 }
 
 pub fn see_other(to: &str) -> Response {

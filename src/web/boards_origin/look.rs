@@ -14,7 +14,7 @@ use super::{Thing, base, check};
 use crate::app::{App, AppState};
 use crate::boards::{Kind, NoEntry, Pass, Standing, Who};
 use crate::clock::UnixTime;
-use crate::store::boards::runs::{Run as RunRow, State as Run};
+use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
 
 /// A sentence and what to do.
 pub struct Words {
@@ -124,7 +124,7 @@ pub async fn get(
         Err(NoEntry::Locked(pass)) => return locked_board(&pass, ""),
         Err(error) => return no_entry(&app, &error),
     };
-    let Ok(standing) = app.boards.seen_by(&pass).await else {
+    let Ok(standing) = app.dashboards.seen_by(&pass).await else {
         return say(&app, StatusCode::SERVICE_UNAVAILABLE, &BUSY);
     };
     let resting = (!standing.is_live).then(|| resting(&standing));
@@ -160,7 +160,7 @@ pub async fn bar(
     let Ok(pass) = check(&app, &word, &headers).await else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    match app.boards.seen_by(&pass).await {
+    match app.dashboards.seen_by(&pass).await {
         Ok(standing) => Json(News {
             key: key(&standing),
             ends: ends(&standing).map(|at| at.0),

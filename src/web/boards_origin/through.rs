@@ -86,11 +86,11 @@ pub async fn pass(State(app): State<AppState>, request: Request) -> Response {
             return refuse(StatusCode::FORBIDDEN, READ_ONLY);
         }
     }
-    let Some(live) = app.boards.live(pass.board.id) else {
+    let Some(live) = app.dashboards.live(pass.board.id) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_RUNNING);
     };
-    app.boards.touch(live.run);
-    let guard = app.boards.stream(&pass);
+    app.dashboards.touch(live.run);
+    let guard = app.dashboards.stream(&pass);
     // Readers leave places free for its owner, and each of them for the others.
     let places = if is_reader { live.room_for_reader(&guard).await } else { Some(Vec::new()) };
     let Some(places) = places else { return failed(ProxyError::Busy) };

@@ -12,9 +12,9 @@ use super::super::form::Problems;
 use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::description::SettingsForm;
 use super::{address, find, host_keys};
-use crate::auth::Action;
-use crate::cluster::Known;
-use crate::cluster::administration::{Refused, hosts};
+use crate::auth::Permission;
+use crate::cluster::ClusterProfile;
+use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
 
@@ -57,7 +57,7 @@ struct Gone {
 pub(super) struct SettingsPage {
     pub page: Page,
     /// The cluster, if it is there already.
-    pub known: Option<Known>,
+    pub known: Option<ClusterProfile>,
     pub form: SettingsForm,
     /// What is not certain in the preset.
     pub uncertain: Vec<sites::UncertainField>,
@@ -68,11 +68,11 @@ pub(super) struct SettingsPage {
 
 /// The list of presets, or the form of the chosen one.
 pub async fn new(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let Some(name) = choice.preset else {
         return show(&new_page(&context, &me, String::new(), Problems::default()));
     };
-    let own = context.app.presets.iter().find(|site| site.name.as_str() == name).cloned();
+    let own = context.app.site_presets.iter().find(|site| site.name.as_str() == name).cloned();
     let site = own.or_else(|| match sites::find_site(&name) {
         SiteLookup::Site(site) => Some(site.clone()),
         _ => None,
@@ -84,7 +84,7 @@ pub async fn new(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
 
 /// Takes the filled-in form of a new cluster and asks its hosts for their keys.
 pub async fn check(context: Context, me: Me, Form(form): Form<SettingsForm>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     match form.read() {
         Ok(site) => host_keys::ask_new(&context, &me, &site).await,
         Err(problems) => show_with(PROBLEMS, &settings_page(&context, &me, None, form, problems)),
@@ -93,7 +93,7 @@ pub async fn check(context: Context, me: Me, Form(form): Form<SettingsForm>) -> 
 
 /// The form again, for someone who has seen that the hosts do not answer.
 pub async fn edit(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     match Site::from_toml(&form.file) {
         Ok(site) => {
             let form = SettingsForm::of(&site);
@@ -107,7 +107,7 @@ pub async fn edit(context: Context, me: Me, Form(form): Form<FileForm>) -> Answe
 
 /// Takes a description from a file and asks its hosts for their keys.
 pub async fn import(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let read = Site::from_toml(&form.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
     match read {
         Ok(site) => host_keys::ask_new(&context, &me, &site).await,
@@ -119,7 +119,7 @@ pub async fn import(context: Context, me: Me, Form(form): Form<FileForm>) -> Ans
 
 /// The settings of a cluster.
 pub async fn settings(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     let form = SettingsForm::of(&known.site);
     show(&settings_page(&context, &me, Some(known), form, Problems::default()))
@@ -132,7 +132,7 @@ pub async fn change(
     Path(slug): Path<String>,
     Form(mut form): Form<SettingsForm>,
 ) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     // The short name is part of every address and stays.
     form.name.clone_from(&known.row.slug);
@@ -152,7 +152,7 @@ pub async fn change_file(
     Path(slug): Path<String>,
     Form(file): Form<FileForm>,
 ) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     let read = Site::from_toml(&file.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
     match read {
@@ -170,14 +170,17 @@ pub async fn change_file(
     }
 }
 
-async fn save(context: Context, me: &Me, known: Known, site: Site) -> Answer {
+async fn save(context: Context, me: &Me, known: ClusterProfile, site: Site) -> Answer {
     let places = |site: &Site| {
-        hosts(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>()
+        hosts_to_pin(site)
+            .into_iter()
+            .map(|(hop, host, port, _)| (hop, host, port))
+            .collect::<Vec<_>>()
     };
     if places(&site) != places(&known.site) {
         return host_keys::ask_changed(&context, me, &known, &site).await;
     }
-    match context.app.lines.change_cluster(&me.actor(&context), &known, &site, None).await {
+    match context.app.connections.update_cluster(&me.actor(&context), &known, &site, None).await {
         Ok(()) => Ok(flash::redirect(context, &address(&known.row.slug), Flash::ClusterChanged)),
         Err(error) => {
             let problems = problems(error)?;
@@ -189,34 +192,34 @@ async fn save(context: Context, me: &Me, known: Known, site: Site) -> Answer {
 
 /// Takes a cluster out of use.
 pub async fn retire(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
-    context.app.lines.set_retired(&me.actor(&context), &known, true).await.map_err(fault)?;
+    context.app.connections.set_retired(&me.actor(&context), &known, true).await.map_err(fault)?;
     Ok(flash::redirect(context, &format!("{}/settings", address(&slug)), Flash::ClusterRetired))
 }
 
 /// Takes a cluster back into use.
 pub async fn restore(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
-    context.app.lines.set_retired(&me.actor(&context), &known, false).await.map_err(fault)?;
+    context.app.connections.set_retired(&me.actor(&context), &known, false).await.map_err(fault)?;
     Ok(flash::redirect(context, &address(&slug), Flash::ClusterRestored))
 }
 
 /// Forgets a cluster that is out of use.
 pub async fn remove(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
-    if known.row.retired().is_none() {
+    if known.row.retired_at().is_none() {
         return Err(AppError::NotFound);
     }
-    context.app.lines.remove_cluster(&me.actor(&context), &known).await.map_err(fault)?;
+    context.app.connections.remove_cluster(&me.actor(&context), &known).await.map_err(fault)?;
     Ok(flash::redirect(context, "/clusters", Flash::ClusterRemoved))
 }
 
 /// The description as a file.
 pub async fn export(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     let text = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     let name = format!("attachment; filename=\"{}.toml\"", known.row.slug);
@@ -231,25 +234,25 @@ pub async fn export(context: Context, me: Me, Path(slug): Path<String>) -> Answe
 }
 
 /// What was wrong, next to its field; anything else is an error page.
-pub(super) fn problems(error: Refused) -> Result<Problems, AppError> {
+pub(super) fn problems(error: ClusterChangeError) -> Result<Problems, AppError> {
     Ok(match error {
-        Refused::Taken => Problems::one("name", error),
-        Refused::Title(_) => Problems::one("title", error),
-        Refused::Site(_) | Refused::NoHostKey => Problems::one("host", error),
+        ClusterChangeError::SlugTaken => Problems::one("name", error),
+        ClusterChangeError::Title(_) => Problems::one("title", error),
+        ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => Problems::one("host", error),
         other => return Err(fault(other)),
     })
 }
 
-pub(super) fn fault(error: Refused) -> AppError {
+pub(super) fn fault(error: ClusterChangeError) -> AppError {
     match error {
-        Refused::Auth(error) => error.into(),
-        Refused::Store(error) => error.into(),
+        ClusterChangeError::Auth(error) => error.into(),
+        ClusterChangeError::Store(error) => error.into(),
         other => AppError::Internal(other.to_string()),
     }
 }
 
 fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> NewPage {
-    let mut presets = context.app.presets.clone();
+    let mut presets = context.app.site_presets.clone();
     // The demo comes after what a real portal needs.
     let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
     presets.sort_by(|a, b| (place(a), &a.title).cmp(&(place(b), &b.title)));
@@ -293,7 +296,7 @@ const fn centre(family: SiteFamily) -> &'static str {
 pub(super) fn settings_page(
     context: &Context,
     me: &Me,
-    known: Option<Known>,
+    known: Option<ClusterProfile>,
     form: SettingsForm,
     problems: Problems,
 ) -> SettingsPage {

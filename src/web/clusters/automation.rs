@@ -12,10 +12,10 @@ use super::super::extract::{Context, Me, Path, Query};
 use super::super::flash::{self, Flash};
 use super::super::page::{Page, Section, show};
 use super::{connect, find, key};
-use crate::auth::Action;
-use crate::cluster::wrapper;
-use crate::cluster::{Known, Learnt, Status};
-use crate::domain::LineRole;
+use crate::auth::Permission;
+use crate::cluster::automation_wrapper;
+use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::sites::automation;
 use crate::ssh::login::LoginAttendance;
@@ -36,7 +36,7 @@ pub struct Wishes {
 #[template(path = "clusters/automation.html")]
 struct AutomationPage {
     page: Page,
-    known: Known,
+    known: ClusterProfile,
     robot: crate::sites::SiteAutomation,
     user: String,
     key: Option<SshKey>,
@@ -57,7 +57,7 @@ enum Test {
     /// It goes on.
     Running,
     /// It works; what was learnt there.
-    Works(Box<Learnt>),
+    Works(Box<DiscoveredFacts>),
     /// It does not, one sentence each.
     Fails(Vec<String>),
 }
@@ -97,17 +97,20 @@ pub async fn get(
     Path(slug): Path<String>,
     Query(wishes): Query<Wishes>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     let robot = known.site.automation.clone().ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let robot_key = key(me.0.person.id, &known, LineRole::Robot);
-    let line = store::lines::get(&mut db, robot_key).await?;
-    let login = store::lines::get(&mut db, key(me.0.person.id, &known, LineRole::Login)).await?;
-    let keys = store::keys::of_person(&mut db, me.0.person.id).await?;
+    let robot_key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    let line = store::connections::get(&mut db, robot_key).await?;
+    let login =
+        store::connections::get(&mut db, key(me.0.person.id, &known, ConnectionRole::Login))
+            .await?;
+    let keys = store::keys::list_for_person(&mut db, me.0.person.id).await?;
     drop(db);
-    let own = keys.into_iter().find(|key| key.role() == LineRole::Robot);
-    let seen = login.as_ref().and_then(|line| serde_json::from_str::<Learnt>(&line.learnt).ok());
+    let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
+    let seen =
+        login.as_ref().and_then(|line| serde_json::from_str::<DiscoveredFacts>(&line.learnt).ok());
     let address = wishes.address.unwrap_or_else(|| {
         seen.as_ref()
             .and_then(|learnt| learnt.our_address)
@@ -136,10 +139,11 @@ pub async fn get(
             command: &command,
         },
     );
-    let test = match (context.app.lines.status(robot_key), &line) {
-        (Status::Opening(_), _) => Test::Running,
-        (Status::Up(_), Some(line)) => {
-            let mut learnt: Box<Learnt> = serde_json::from_str(&line.learnt).unwrap_or_default();
+    let test = match (context.app.connections.status(robot_key), &line) {
+        (ConnectionStatus::Connecting(_), _) => Test::Running,
+        (ConnectionStatus::Up(_), Some(line)) => {
+            let mut learnt: Box<DiscoveredFacts> =
+                serde_json::from_str(&line.learnt).unwrap_or_default();
             learnt.missing = each_once(&learnt.missing);
             Test::Works(learnt)
         }
@@ -150,9 +154,11 @@ pub async fn get(
     };
     show(&AutomationPage {
         page: Page::for_person(&context, &me.0, "Unattended work", Section::Clusters),
-        has_host_key: !known.keys_of(crate::cluster::known::hops::ROBOT).is_empty(),
+        has_host_key: !known
+            .host_keys(crate::cluster::cluster_profile::hops::AUTOMATION)
+            .is_empty(),
         test,
-        is_admin: me.may(Action::ManageClusters).is_ok(),
+        is_admin: me.may(Permission::ManageClusters).is_ok(),
         key: own,
         line: key_line,
         request: request.unwrap_or_default(),
@@ -172,11 +178,12 @@ fn each_once(sentences: &[String]) -> Vec<String> {
 
 /// Puts our forced command into the person's home folder, over their ordinary connection.
 pub async fn install(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let line = context.app.lines.line(key(me.0.person.id, &known, LineRole::Login));
+    let line =
+        context.app.connections.connection(key(me.0.person.id, &known, ConnectionRole::Login));
     let done = match line {
-        Ok(line) => wrapper::install(&line).await.unwrap_or(false),
+        Ok(line) => automation_wrapper::install(&line).await.unwrap_or(false),
         Err(_) => false,
     };
     let flash = if done { Flash::WrapperInstalled } else { Flash::WrapperNotInstalled };
@@ -185,11 +192,16 @@ pub async fn install(context: Context, me: Me, Path(slug): Path<String>) -> Answ
 
 /// Tries it. Nobody is asked anything: a question means that it does not work.
 pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     let page = format!("/clusters/{slug}/automation");
-    let key = key(me.0.person.id, &known, LineRole::Robot);
-    match context.app.lines.connect(key, me.actor(&context), LoginAttendance::Unattended).await {
+    let key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    match context
+        .app
+        .connections
+        .connect(key, me.actor(&context), LoginAttendance::Unattended)
+        .await
+    {
         Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
         Err(error) => connect::refusal(context, &page, error),
     }
@@ -197,16 +209,16 @@ pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer 
 
 /// Closes the connection to the automation host.
 pub async fn disconnect(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Robot);
-    context.app.lines.disconnect(key, &me.actor(&context), &slug).await?;
+    let key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
     Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), Flash::Disconnected))
 }
 
 /// Our forced command, to be read and installed.
 pub async fn wrapper(me: Me) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"portolan-commands\""),

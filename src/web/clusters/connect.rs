@@ -8,10 +8,10 @@ use super::super::Answer;
 use super::super::extract::{Context, Form, Me, Path, Query};
 use super::super::flash::{self, Flash};
 use super::{address, find, key, way_in};
-use crate::auth::Action;
-use crate::auth::activity::{About, Event, record};
-use crate::cluster::{Known, NotBegun, Purpose, Status};
-use crate::domain::{LineRole, RemoteUser};
+use crate::auth::Permission;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError, ConnectionStatus};
+use crate::domain::{ConnectionRole, RemoteUser};
 use crate::error::AppError;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
@@ -53,7 +53,7 @@ pub async fn panel(
     Path(slug): Path<String>,
     Query(seen): Query<Seen>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     way_in::changes(&context, &me, &known, seen.seen.as_deref()).await
 }
@@ -65,7 +65,7 @@ pub async fn user(
     Path(slug): Path<String>,
     Form(form): Form<UserForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
@@ -76,20 +76,24 @@ pub async fn user(
     let app = &context.app;
     let mut tx = app.store.write().await?;
     let mut renamed = Vec::new();
-    for role in [LineRole::Login, LineRole::Robot] {
+    for role in [ConnectionRole::Login, ConnectionRole::Automation] {
         let key = key(me.0.person.id, &known, role);
-        let before = store::lines::get(&mut tx, key).await?;
-        store::lines::put(&mut tx, key, &user, app.clock.now()).await?;
+        let before = store::connections::get(&mut tx, key).await?;
+        store::connections::save_user(&mut tx, key, &user, app.clock.now()).await?;
         if before.is_some_and(|before| before.remote_user != user.as_str()) {
             renamed.push(key);
         }
     }
-    let about = About { subject: &known.row.slug, detail: user.as_str(), ..About::default() };
-    record(&mut tx, &me.actor(&context), Event::UserNamed, about, app.clock.now()).await?;
+    let about = ActivityDetails {
+        subject: &known.row.slug,
+        detail: user.as_str(),
+        ..ActivityDetails::default()
+    };
+    record(&mut tx, &me.actor(&context), ActivityEvent::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
     // After the commit: a try that begins now reads the new name.
     for key in renamed {
-        app.lines.close_line(key).await;
+        app.connections.close_connection(key).await;
     }
     Ok(flash::see_other(&address(&slug)))
 }
@@ -101,10 +105,11 @@ pub async fn connect(
     Path(slug): Path<String>,
     Form(seen): Form<Seen>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Login);
-    let begun = context.app.lines.connect(key, me.actor(&context), LoginAttendance::Attended).await;
+    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    let begun =
+        context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
     after(context, &me, &known, begun, seen.seen).await
 }
 
@@ -115,10 +120,10 @@ pub async fn test_key(
     Path(slug): Path<String>,
     Form(seen): Form<Seen>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Login);
-    let begun = context.app.lines.test_new_key(key, me.actor(&context)).await;
+    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    let begun = context.app.connections.test_new_key(key, me.actor(&context)).await;
     after(context, &me, &known, begun, seen.seen).await
 }
 
@@ -129,13 +134,13 @@ pub async fn answer(
     Path(slug): Path<String>,
     Form(form): Form<AnswerForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Login);
+    let key = key(me.0.person.id, &known, ConnectionRole::Login);
     let attempt = match purpose(&form.purpose) {
-        Purpose::TestNewKey => context.app.lines.test_of(key),
-        Purpose::Connect => match context.app.lines.status(key) {
-            Status::Opening(attempt) => Some(attempt),
+        ConnectPurpose::TestNewKey => context.app.connections.running_key_test(key),
+        ConnectPurpose::Connect => match context.app.connections.status(key) {
+            ConnectionStatus::Connecting(attempt) => Some(attempt),
             _ => None,
         },
     };
@@ -153,35 +158,35 @@ pub async fn give_up(
     Path(slug): Path<String>,
     Form(form): Form<PurposeForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Login);
+    let key = key(me.0.person.id, &known, ConnectionRole::Login);
     let purpose = purpose(&form.purpose);
-    context.app.lines.give_up(key, purpose).await;
+    context.app.connections.cancel_attempt(key, purpose).await;
     // A test that was given up has shown nothing about the key.
-    let seen = form.seen.filter(|_| purpose == Purpose::Connect);
+    let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
     panel_or_page(&context, &me, &known, seen).await
 }
 
 /// Closes the connection.
 pub async fn disconnect(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, LineRole::Login);
-    context.app.lines.disconnect(key, &me.actor(&context), &slug).await?;
+    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
     Ok(flash::redirect(context, &address(&slug), Flash::Disconnected))
 }
 
-fn purpose(word: &str) -> Purpose {
-    if word == "test" { Purpose::TestNewKey } else { Purpose::Connect }
+fn purpose(word: &str) -> ConnectPurpose {
+    if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
 }
 
 /// What follows a try that was begun, or was not.
 async fn after(
     context: Context,
     me: &Me,
-    known: &Known,
-    begun: Result<(), NotBegun>,
+    known: &ClusterProfile,
+    begun: Result<(), ConnectStartError>,
     seen: Option<String>,
 ) -> Answer {
     match begun {
@@ -191,19 +196,28 @@ async fn after(
 }
 
 /// Why a try was not begun, on the page.
-pub(super) fn refusal(context: Context, page: &str, error: NotBegun) -> Result<Response, AppError> {
+pub(super) fn refusal(
+    context: Context,
+    page: &str,
+    error: ConnectStartError,
+) -> Result<Response, AppError> {
     let flash = match error {
-        NotBegun::NoUser => Flash::NoUserName,
-        NotBegun::NoKey => Flash::NoKey,
-        NotBegun::Closed => Flash::ClusterClosed,
-        NotBegun::TooOften => Flash::TooManyConnects,
-        NotBegun::Auth(error) => return Err(error.into()),
-        NotBegun::Store(error) => return Err(error.into()),
+        ConnectStartError::NoRemoteUser => Flash::NoUserName,
+        ConnectStartError::NoKey => Flash::NoKey,
+        ConnectStartError::ClusterClosed => Flash::ClusterClosed,
+        ConnectStartError::TooManyAttempts => Flash::TooManyConnects,
+        ConnectStartError::Auth(error) => return Err(error.into()),
+        ConnectStartError::Store(error) => return Err(error.into()),
     };
     Ok(flash::redirect(context, page, flash))
 }
 
-async fn panel_or_page(context: &Context, me: &Me, known: &Known, seen: Option<String>) -> Answer {
+async fn panel_or_page(
+    context: &Context,
+    me: &Me,
+    known: &ClusterProfile,
+    seen: Option<String>,
+) -> Answer {
     if context.is_fragment {
         return way_in::changes(context, me, known, seen.as_deref()).await;
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::form::Problems;
-use crate::domain::{HostName, Label, Slug};
+use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{
     AccountPrefix, Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName, StorageArea,
     StorageAreaKind,
@@ -74,7 +74,7 @@ impl SettingsForm {
         if let Some(name) = problems.parse::<Slug>("name", &self.name) {
             site.name = SiteName(name);
         }
-        if let Some(title) = problems.parse::<Label>("title", &self.title) {
+        if let Some(title) = problems.parse::<DisplayName>("title", &self.title) {
             title.as_str().clone_into(&mut site.title);
         }
         site.login.host = problems.parse::<HostName>("host", self.host.trim()).map(SiteHost);

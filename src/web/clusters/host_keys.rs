@@ -13,12 +13,12 @@ use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::admin::{fault, problems, settings_page};
 use super::description::SettingsForm;
 use super::{address, find};
-use crate::auth::Action;
-use crate::cluster::Known;
-use crate::cluster::administration::{Scanned, scan};
+use crate::auth::Permission;
+use crate::cluster::ClusterProfile;
+use crate::cluster::administration::{ScannedHost, scan_hosts};
 use crate::sites::{Site, SiteLink};
 use crate::ssh::host_keys::HostKey;
-use crate::store::clusters::Pin;
+use crate::store::clusters::PinnedHostKey;
 
 /// What the administrator confirms: the description and the keys that were shown to them.
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ pub struct PinForm {
 struct HostKeysPage {
     page: Page,
     /// The cluster, if it is there already.
-    known: Option<Known>,
+    known: Option<ClusterProfile>,
     title: String,
     hosts: Vec<SiteHost>,
     /// The description to be saved with the keys, as a file.
@@ -59,7 +59,7 @@ struct HostKeysPage {
 
 impl HostKeysPage {
     fn is_alarmed(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.row.alarmed().is_some())
+        self.known.as_ref().is_some_and(|known| known.row.alarm_at().is_some())
     }
 }
 
@@ -97,14 +97,19 @@ pub(super) async fn ask_new(context: &Context, me: &Me, site: &Site) -> Answer {
 }
 
 /// The page of a cluster whose hosts are others now.
-pub(super) async fn ask_changed(context: &Context, me: &Me, known: &Known, site: &Site) -> Answer {
+pub(super) async fn ask_changed(
+    context: &Context,
+    me: &Me,
+    known: &ClusterProfile,
+    site: &Site,
+) -> Answer {
     let action = format!("{}/host-keys", address(&known.row.slug));
     show(&page(context, me, Some(known), Some(site), action).await)
 }
 
 /// The page of a cluster as it is.
 pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     let action = format!("{}/host-keys", address(&slug));
     show(&page(&context, &me, Some(&known), None, action).await)
@@ -112,7 +117,7 @@ pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
 
 /// Adds a cluster with its pinned keys.
 pub async fn add(context: Context, me: Me, Form(form): Form<PinForm>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let site = match Site::from_toml(&form.site) {
         Ok(site) => site,
         Err(error) => {
@@ -123,11 +128,13 @@ pub async fn add(context: Context, me: Me, Form(form): Form<PinForm>) -> Answer 
         Ok(pins) => pins,
         Err(problems) => return again(&context, &me, None, Some(&site), form, problems).await,
     };
-    match context.app.lines.add_cluster(&me.actor(&context), &site, &pins).await {
+    match context.app.connections.add_cluster(&me.actor(&context), &site, &pins).await {
         Ok(_) => Ok(flash::redirect(context, &address(site.name.as_str()), Flash::ClusterAdded)),
-        Err(crate::cluster::administration::Refused::NoHostKey) => {
-            let problems =
-                Problems::one("by_hand", crate::cluster::administration::Refused::NoHostKey);
+        Err(crate::cluster::administration::ClusterChangeError::NoHostKey) => {
+            let problems = Problems::one(
+                "by_hand",
+                crate::cluster::administration::ClusterChangeError::NoHostKey,
+            );
             again(&context, &me, None, Some(&site), form, problems).await
         }
         Err(error) => {
@@ -147,7 +154,7 @@ pub async fn pin(
     Path(slug): Path<String>,
     Form(form): Form<PinForm>,
 ) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
     let site =
         match Some(&form.site).filter(|text| !text.is_empty()).map(|text| Site::from_toml(text)) {
@@ -164,14 +171,14 @@ pub async fn pin(
             return again(&context, &me, Some(&known), site.as_ref(), form, problems).await;
         }
     };
-    let (lines, actor) = (&context.app.lines, me.actor(&context));
+    let (lines, actor) = (&context.app.connections, me.actor(&context));
     let done = match &site {
-        Some(site) => lines.change_cluster(&actor, &known, site, Some(&pins)).await,
+        Some(site) => lines.update_cluster(&actor, &known, site, Some(&pins)).await,
         None => lines.pin_host_keys(&actor, &known, &pins).await,
     };
     match done {
         Ok(()) => Ok(flash::redirect(context, &address(&slug), Flash::HostKeysPinned)),
-        Err(error @ crate::cluster::administration::Refused::NoHostKey) => {
+        Err(error @ crate::cluster::administration::ClusterChangeError::NoHostKey) => {
             again(&context, &me, Some(&known), site.as_ref(), form, Problems::one("by_hand", error))
                 .await
         }
@@ -181,16 +188,16 @@ pub async fn pin(
 
 /// The alarm was false: nothing changes.
 pub async fn end_alarm(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::ManageClusters)?;
+    me.may(Permission::ManageClusters)?;
     let known = find(&context.app, &slug).await?;
-    context.app.lines.end_alarm(&me.actor(&context), &known).await.map_err(fault)?;
+    context.app.connections.end_alarm(&me.actor(&context), &known).await.map_err(fault)?;
     Ok(flash::redirect(context, &address(&slug), Flash::AlarmEnded))
 }
 
 async fn again(
     context: &Context,
     me: &Me,
-    known: Option<&Known>,
+    known: Option<&ClusterProfile>,
     site: Option<&Site>,
     form: PinForm,
     problems: Problems,
@@ -206,7 +213,7 @@ async fn again(
 }
 
 /// The keys to pin. Those on the page count only if the administrator says that they compared them.
-fn pins(form: &PinForm) -> Result<Vec<Pin>, Problems> {
+fn pins(form: &PinForm) -> Result<Vec<PinnedHostKey>, Problems> {
     if !form.compared {
         return Err(Problems::one(
             "compared",
@@ -237,20 +244,20 @@ fn pins(form: &PinForm) -> Result<Vec<Pin>, Problems> {
 async fn page(
     context: &Context,
     me: &Me,
-    known: Option<&Known>,
+    known: Option<&ClusterProfile>,
     site: Option<&Site>,
     action: String,
 ) -> HostKeysPage {
     let described = site.or_else(|| known.map(|known| &known.site));
     let scanned = match described {
-        Some(site) => scan(site).await,
+        Some(site) => scan_hosts(site).await,
         None => Vec::new(),
     };
     let mut keys = String::new();
     for host in &scanned {
         for key in host.shown.iter().flatten() {
             // Where some are published, only those are worth believing.
-            if !host.is_as_published() || host.is_published(key) {
+            if !host.has_published_key() || host.is_published(key) {
                 let _ = writeln!(keys, "{} {}", host.hop, key.to_line());
             }
         }
@@ -259,7 +266,7 @@ async fn page(
         page: Page::for_person(context, &me.0, "Host keys", Section::Clusters),
         title: described.map(|site| site.title.clone()).unwrap_or_default(),
         hosts: scanned.iter().map(|host| shown(host, known)).collect(),
-        differs: scanned.iter().any(Scanned::differs),
+        differs: scanned.iter().any(ScannedHost::is_mismatch),
         docs: described.and_then(|site| site.docs.clone()),
         site: site.and_then(|site| site.to_toml().ok()).unwrap_or_default(),
         known: known.cloned(),
@@ -270,8 +277,8 @@ async fn page(
     }
 }
 
-fn shown(host: &Scanned, known: Option<&Known>) -> SiteHost {
-    let pins = known.map(|known| known.keys_of(host.hop)).unwrap_or_default();
+fn shown(host: &ScannedHost, known: Option<&ClusterProfile>) -> SiteHost {
+    let pins = known.map(|known| known.host_keys(host.hop)).unwrap_or_default();
     let shown = host.shown.as_deref().unwrap_or_default();
     SiteHost {
         what: match host.hop {
@@ -283,7 +290,7 @@ fn shown(host: &Scanned, known: Option<&Known>) -> SiteHost {
         port: host.port,
         problem: host.shown.as_ref().err().map(ToString::to_string).unwrap_or_default(),
         published: host.published.clone(),
-        as_published: host.is_as_published(),
+        as_published: host.has_published_key(),
         missed: pins.iter().filter(|pin| !shown.contains(pin)).map(HostKey::fingerprint).collect(),
         keys: shown
             .iter()

@@ -6,14 +6,14 @@ use super::super::Answer;
 use super::super::extract::{Context, Me};
 use super::super::page::{Page, Section, show};
 use super::panel::idle_words;
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::Status;
-use crate::domain::LineRole;
+use crate::cluster::ConnectionStatus;
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::store;
 use crate::store::clusters::Cluster;
-use crate::store::lines::{Line, LineKey};
+use crate::store::connections::{ConnectionKey, ConnectionRow};
 
 #[derive(Template)]
 #[template(path = "clusters/list.html")]
@@ -60,41 +60,41 @@ enum Offer {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (rows, retired) = rows(&context, &me).await?;
     if context.is_fragment {
         return show(&Rows { rows });
     }
     let page = Page::for_person(&context, &me.0, "Clusters", Section::Clusters);
-    show(&ListPage { page, rows, retired, is_admin: me.may(Action::ManageClusters).is_ok() })
+    show(&ListPage { page, rows, retired, is_admin: me.may(Permission::ManageClusters).is_ok() })
 }
 
 /// Every cluster in use with one's connection, and those out of use.
 async fn rows(context: &Context, me: &Me) -> Result<(Vec<Row>, Vec<Cluster>), AppError> {
     let person = me.0.person.id;
     let mut db = context.app.store.read().await?;
-    let lines = store::lines::of_person(&mut db, person).await?;
+    let lines = store::connections::list_for_person(&mut db, person).await?;
     let (retired, used): (Vec<_>, Vec<_>) = store::clusters::list(&mut db)
         .await?
         .into_iter()
-        .partition(|cluster| cluster.retired().is_some());
+        .partition(|cluster| cluster.retired_at().is_some());
     let rows = used
         .into_iter()
         .map(|cluster| {
-            let key = |role| LineKey { person, cluster: cluster.id, role };
+            let key = |role| ConnectionKey { person, cluster: cluster.id, role };
             let line = |role| lines.iter().find(|line| line.key() == key(role));
-            let robot = match context.app.lines.status(key(LineRole::Robot)) {
-                Status::Up(_) => Some("Automation host connected"),
+            let robot = match context.app.connections.status(key(ConnectionRole::Automation)) {
+                ConnectionStatus::Up(_) => Some("Automation host connected"),
                 _ => None,
             };
-            let status = context.app.lines.status(key(LineRole::Login));
-            Row { robot, ..row(status, line(LineRole::Login), cluster) }
+            let status = context.app.connections.status(key(ConnectionRole::Login));
+            Row { robot, ..row(status, line(ConnectionRole::Login), cluster) }
         })
         .collect();
     Ok((rows, retired))
 }
 
-fn row(status: Status, line: Option<&Line>, cluster: Cluster) -> Row {
+fn row(status: ConnectionStatus, line: Option<&ConnectionRow>, cluster: Cluster) -> Row {
     let problem = line
         .map(|line| line.problem.lines().next().unwrap_or_default().to_owned())
         .unwrap_or_default();
@@ -110,13 +110,13 @@ fn row(status: Status, line: Option<&Line>, cluster: Cluster) -> Row {
         robot: None,
         cluster,
     };
-    if empty.cluster.alarmed().is_some() {
+    if empty.cluster.alarm_at().is_some() {
         let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
         let offer = Offer::Go("Read more", false);
         return Row { kind: "failed", label: "Stopped", problem, offer, ..empty };
     }
     match (status, line) {
-        (Status::Up(up), _) => Row {
+        (ConnectionStatus::Up(up), _) => Row {
             kind: "ok",
             label: "Connected",
             since: Some(up.since),
@@ -126,18 +126,18 @@ fn row(status: Status, line: Option<&Line>, cluster: Cluster) -> Row {
             offer: Offer::Disconnect,
             ..empty
         },
-        (Status::Opening(_), _) => Row {
+        (ConnectionStatus::Connecting(_), _) => Row {
             kind: "waiting",
             label: "Connecting",
             problem: String::new(),
             offer: Offer::Go("Go on", true),
             ..empty
         },
-        (Status::Down, None) => empty,
-        (Status::Down, Some(line)) if line.connected_at().is_some() => {
+        (ConnectionStatus::Down, None) => empty,
+        (ConnectionStatus::Down, Some(line)) if line.connected_at().is_some() => {
             Row { label: "Not connected", offer: Offer::Reconnect, ..empty }
         }
-        (Status::Down, Some(_)) => {
+        (ConnectionStatus::Down, Some(_)) => {
             Row { label: "Not connected", offer: Offer::Go("Go on", true), ..empty }
         }
     }

@@ -1,10 +1,10 @@
 //! Clusters as people see them: the list with one's connections, the way in, connecting, and what was learnt.
 
 use crate::app::AppState;
-use crate::cluster::Known;
-use crate::domain::{LineRole, PersonId};
+use crate::cluster::ClusterProfile;
+use crate::domain::{ConnectionRole, PersonId};
 use crate::error::AppError;
-use crate::store::lines::LineKey;
+use crate::store::connections::ConnectionKey;
 
 pub mod admin;
 pub mod automation;
@@ -17,14 +17,18 @@ mod way;
 pub mod way_in;
 
 /// The cluster with this short name.
-pub(super) async fn find(app: &AppState, slug: &str) -> Result<Known, AppError> {
+pub(super) async fn find(app: &AppState, slug: &str) -> Result<ClusterProfile, AppError> {
     let mut db = app.store.read().await?;
-    Known::by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
+    ClusterProfile::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
 }
 
 /// A person's line to a cluster.
-pub(super) const fn key(person: PersonId, known: &Known, role: LineRole) -> LineKey {
-    LineKey { person, cluster: known.row.id, role }
+pub(super) const fn key(
+    person: PersonId,
+    known: &ClusterProfile,
+    role: ConnectionRole,
+) -> ConnectionKey {
+    ConnectionKey { person, cluster: known.row.id, role }
 }
 
 /// The address of a cluster's page.

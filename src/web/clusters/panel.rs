@@ -6,7 +6,10 @@ use super::super::Answer;
 use super::super::page::show;
 use super::way::{Next, Way};
 use crate::clock::UnixTime;
-use crate::cluster::{Attempt, Known, Progress, Purpose, Status, UpStatus};
+use crate::cluster::{
+    ClusterProfile, ConnectAttempt, ConnectProgress, ConnectPurpose, ConnectionStatus,
+    OpenConnectionStatus,
+};
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
 
@@ -98,12 +101,12 @@ pub struct Up {
     /// Time since the last use, in words.
     pub idle: String,
     /// Its figures.
-    pub status: UpStatus,
+    pub status: OpenConnectionStatus,
 }
 
 impl Panel {
     /// The panel of someone's way to a cluster.
-    pub fn of(known: &Known, way: &Way) -> Self {
+    pub fn of(known: &ClusterProfile, way: &Way) -> Self {
         let next = way.next(known);
         let state = match &way.test {
             Some(test) => PanelState::Opening(Box::new(opening(test, known))),
@@ -116,7 +119,7 @@ impl Panel {
             mark: format!("{}.{}", next.word(), mark(&state)),
             next,
             is_moving: matches!(state, PanelState::Opening(_)),
-            stands: matches!(way.status, Status::Up(_)),
+            stands: matches!(way.status, ConnectionStatus::Up(_)),
             state,
         }
     }
@@ -141,27 +144,29 @@ impl Panel {
     }
 }
 
-fn state(known: &Known, way: &Way) -> PanelState {
-    if known.row.alarmed().is_some() {
+fn state(known: &ClusterProfile, way: &Way) -> PanelState {
+    if known.row.alarm_at().is_some() {
         return PanelState::Alarm;
     }
     let line = way.line.as_ref();
     match (&way.status, line) {
-        (Status::Opening(attempt), _) => PanelState::Opening(Box::new(opening(attempt, known))),
-        (Status::Up(status), _) => PanelState::Up(Box::new(Up {
+        (ConnectionStatus::Connecting(attempt), _) => {
+            PanelState::Opening(Box::new(opening(attempt, known)))
+        }
+        (ConnectionStatus::Up(status), _) => PanelState::Up(Box::new(Up {
             user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
             since: status.since,
             idle: idle_words(status.figures.idle.as_secs()),
             status: status.clone(),
         })),
-        (Status::Down, _) if known.row.retired().is_some() => {
+        (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
             PanelState::NotReady("Nobody can connect to it.")
         }
-        (Status::Down, None) => PanelState::NotReady("First enter your user name above."),
-        (Status::Down, Some(_)) if !way.is_keyed(known) => {
+        (ConnectionStatus::Down, None) => PanelState::NotReady("First enter your user name above."),
+        (ConnectionStatus::Down, Some(_)) if !way.is_keyed(known) => {
             PanelState::NotReady("First create or import your key above.")
         }
-        (Status::Down, Some(line)) => {
+        (ConnectionStatus::Down, Some(line)) => {
             let (problem, said) = line.problem.split_once("\n\n").unwrap_or((&line.problem, ""));
             PanelState::Down {
                 problem: problem.to_owned(),
@@ -187,35 +192,37 @@ fn needs(way: &[AuthFactor]) -> &'static str {
     }
 }
 
-fn opening(attempt: &Attempt, known: &Known) -> Opening {
+fn opening(attempt: &ConnectAttempt, known: &ClusterProfile) -> Opening {
     let step = match attempt.progress() {
-        Progress::Waiting => {
+        ConnectProgress::Queued => {
             Step::Busy("Waiting for your turn", "Others are signing in at the same host right now.")
         }
-        Progress::Reaching => Step::Busy("Reaching the cluster", "This takes a few seconds."),
-        Progress::Checking { push: true } => Step::Busy(
+        ConnectProgress::Connecting => {
+            Step::Busy("Reaching the cluster", "This takes a few seconds.")
+        }
+        ConnectProgress::CheckingAnswer { push: true } => Step::Busy(
             "Check your phone",
             "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
         ),
-        Progress::Checking { push: false } => {
+        ConnectProgress::CheckingAnswer { push: false } => {
             Step::Busy("The cluster checks your answer", "This takes a few seconds.")
         }
-        Progress::Learning => Step::Busy(
+        ConnectProgress::Discovering => Step::Busy(
             "Connected. Looking around",
             "The portal asks which accounts, folders and machines you have there.",
         ),
-        Progress::Over => Step::Busy("One moment", "This page goes on by itself."),
-        Progress::Asked { number, prompt, notices, again } => {
+        ConnectProgress::Finished => Step::Busy("One moment", "This page goes on by itself."),
+        ConnectProgress::Prompted { number, prompt, notices, again } => {
             let asker = asker(&prompt, known);
             Step::Asked { number, prompt, notices, again, asker }
         }
     };
-    let purpose = if attempt.purpose == Purpose::Connect { "connect" } else { "test" };
+    let purpose = if attempt.purpose == ConnectPurpose::Connect { "connect" } else { "test" };
     Opening { purpose, step }
 }
 
 /// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
-fn asker(prompt: &LoginPrompt, known: &Known) -> String {
+fn asker(prompt: &LoginPrompt, known: &ClusterProfile) -> String {
     let jump = known.site.login.jump.as_ref().map(|jump| jump.host.as_str());
     match (jump, &prompt.hop) {
         (Some(jump), Some(hop)) if hop.contains(jump) => {

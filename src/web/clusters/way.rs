@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use super::super::extract::{Context, Me};
 use super::key;
-use crate::cluster::{Attempt, Known, Status};
-use crate::domain::LineRole;
+use crate::cluster::{ClusterProfile, ConnectAttempt, ConnectionStatus};
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::ssh::LoginError;
 use crate::store;
+use crate::store::connections::ConnectionRow;
 use crate::store::keys::SshKey;
-use crate::store::lines::Line;
 
 /// One person's way to a cluster.
 pub struct Way {
     /// What is noted of it.
-    pub line: Option<Line>,
+    pub line: Option<ConnectionRow>,
     /// The key in use.
     pub key: Option<SshKey>,
     /// A new key that waits to be proven.
     pub next_key: Option<SshKey>,
     /// The connection.
-    pub status: Status,
+    pub status: ConnectionStatus,
     /// The test of the new key that goes on, if any.
-    pub test: Option<Arc<Attempt>>,
+    pub test: Option<Arc<ConnectAttempt>>,
 }
 
 /// What the person does next; the page is arranged around it.
@@ -71,25 +71,25 @@ impl Next {
 
 impl Way {
     /// Reads it; nothing is asked of the cluster.
-    pub async fn of(context: &Context, me: &Me, known: &Known) -> Result<Self, AppError> {
-        let key = key(me.0.person.id, known, LineRole::Login);
+    pub async fn of(context: &Context, me: &Me, known: &ClusterProfile) -> Result<Self, AppError> {
+        let key = key(me.0.person.id, known, ConnectionRole::Login);
         let mut db = context.app.store.read().await?;
-        let line = store::lines::get(&mut db, key).await?;
-        let mut keys = store::keys::of_person(&mut db, key.person).await?;
+        let line = store::connections::get(&mut db, key).await?;
+        let mut keys = store::keys::list_for_person(&mut db, key.person).await?;
         drop(db);
-        keys.retain(|key| key.role() == LineRole::Login);
+        keys.retain(|key| key.role() == ConnectionRole::Login);
         let (next, current): (Vec<_>, Vec<_>) = keys.into_iter().partition(SshKey::is_next);
         Ok(Self {
             line,
             key: current.into_iter().next(),
             next_key: next.into_iter().next(),
-            status: context.app.lines.status(key),
-            test: context.app.lines.test_of(key),
+            status: context.app.connections.status(key),
+            test: context.app.connections.running_key_test(key),
         })
     }
 
     /// Whether the person has the key that this cluster wants, if it wants one.
-    pub const fn is_keyed(&self, known: &Known) -> bool {
+    pub const fn is_keyed(&self, known: &ClusterProfile) -> bool {
         self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens
     }
 
@@ -99,15 +99,15 @@ impl Way {
     }
 
     /// What the person does next.
-    pub fn next(&self, known: &Known) -> Next {
-        if known.row.alarmed().is_some() || known.row.retired().is_some() {
+    pub fn next(&self, known: &ClusterProfile) -> Next {
+        if known.row.alarm_at().is_some() || known.row.retired_at().is_some() {
             return Next::Closed;
         }
         let Some(line) = &self.line else { return Next::Name };
         match self.status {
-            Status::Up(_) => return Next::Nothing,
-            Status::Opening(_) => return Next::Connect,
-            Status::Down => {}
+            ConnectionStatus::Up(_) => return Next::Nothing,
+            ConnectionStatus::Connecting(_) => return Next::Connect,
+            ConnectionStatus::Down => {}
         }
         if !self.is_keyed(known) {
             return Next::Key;

@@ -9,13 +9,13 @@ use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::find;
 use super::panel::{Panel, PanelState, Step};
 use super::way::{Next, Way};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::{Known, Learnt};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
 use crate::error::AppError;
 use crate::store;
+use crate::store::connections::SshKeyUse;
 use crate::store::keys::SshKey;
-use crate::store::lines::Use;
 
 /// So many of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;
@@ -24,7 +24,7 @@ const MOST_AT_FIRST: usize = 12;
 #[template(path = "clusters/cluster.html", blocks = ["place"])]
 struct ClusterPage {
     page: Page,
-    known: Known,
+    known: ClusterProfile,
     panel: Panel,
     user: String,
     user_problem: String,
@@ -32,12 +32,12 @@ struct ClusterPage {
     /// A new key that waits to be proven.
     next_key: Option<SshKey>,
     /// Where the new key has opened a connection.
-    next_uses: Vec<Use>,
+    next_uses: Vec<SshKeyUse>,
     /// Whether a test of the new key has just ended here.
     is_tested: bool,
     /// Whether it was connected before.
     was_connected: bool,
-    learnt: Option<(Learnt, UnixTime)>,
+    learnt: Option<(DiscoveredFacts, UnixTime)>,
     is_admin: bool,
 }
 
@@ -50,7 +50,7 @@ impl ClusterPage {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let known = find(&context.app, &slug).await?;
     let way = Way::of(&context, &me, &known).await?;
     show(&page(&context, &me, known, way).await?)
@@ -61,7 +61,7 @@ pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
 pub(super) async fn changes(
     context: &Context,
     me: &Me,
-    known: &Known,
+    known: &ClusterProfile,
     seen: Option<&str>,
 ) -> Answer {
     use axum::response::IntoResponse as _;
@@ -90,7 +90,7 @@ pub(super) async fn changes(
 pub(super) async fn with_problem(
     context: &Context,
     me: &Me,
-    known: &Known,
+    known: &ClusterProfile,
     user: &str,
     problem: &str,
 ) -> Answer {
@@ -101,11 +101,16 @@ pub(super) async fn with_problem(
     show_with(PROBLEMS, &page)
 }
 
-async fn page(context: &Context, me: &Me, known: Known, way: Way) -> Result<ClusterPage, AppError> {
+async fn page(
+    context: &Context,
+    me: &Me,
+    known: ClusterProfile,
+    way: Way,
+) -> Result<ClusterPage, AppError> {
     let next_uses = match &way.next_key {
         Some(next) => {
             let mut db = context.app.store.read().await?;
-            store::lines::uses(&mut db, next.id).await?
+            store::connections::list_key_uses(&mut db, next.id).await?
         }
         None => Vec::new(),
     };
@@ -123,7 +128,7 @@ async fn page(context: &Context, me: &Me, known: Known, way: Way) -> Result<Clus
         next_uses,
         is_tested: false,
         learnt,
-        is_admin: me.may(Action::ManageClusters).is_ok(),
+        is_admin: me.may(Permission::ManageClusters).is_ok(),
         known,
     })
 }

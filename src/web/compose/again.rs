@@ -14,11 +14,11 @@ use super::filled::Filled;
 use super::form::{Notice, Shown, begin, nonce, page};
 use super::meaning::question;
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
-use crate::jobs::submissions::{State, Submission};
+use crate::jobs::submissions::{Submission, SubmissionState};
 use crate::jobs::{QueueKey, Record};
 use crate::recipes::compose::Problem;
 use crate::recipes::question::Kind;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The form of a submission, as it was filled in; with what Slurm said, if it was refused.
 pub async fn submission(context: Context, me: Me, Path(id): Path<i64>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let one = context.app.submissions.get(me.0.person.id, SubmissionId(id)).await?;
     let one = one.ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
@@ -44,7 +44,7 @@ pub async fn submission(context: Context, me: Me, Path(id): Path<i64>) -> Answer
     let (chosen, filled) = refilled(&context, &me, &one, &spot).await?;
     let mut shown =
         Shown { repeats: one.number.map(|number| number.to_string()), ..Shown::default() };
-    if one.state == State::Refused {
+    if one.state == SubmissionState::Refused {
         refused(&one, &chosen, &mut shown);
     }
     show(&page(&context, &me, &spot, &chosen, &filled, shown).await?)
@@ -65,13 +65,13 @@ pub async fn job(
     Path((slug, id)): Path<(String, String)>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     let key = found.key(&me);
     let spot = place::one(&context, &me, &slug).await?;
     let number = i64::try_from(found.id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let known = store::submissions::of_job(&mut db, key.person, key.cluster, number).await?;
+    let known = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
     drop(db);
     let known = known.filter(|_| found.is_own);
     let (chosen, mut filled) = if let Some(one) = known {
@@ -110,12 +110,12 @@ pub async fn job(
 /// The script of a job. Mostly the job's page has read it already; otherwise the cluster is asked, as the person wants
 /// just this. The accounting tells of a job a moment after its end.
 async fn script_of(context: &Context, key: QueueKey, record: &Record) -> Result<String, AppError> {
-    let mut paper = context.app.papers.known(key, record).await?.paper;
+    let mut paper = context.app.job_details.known(key, record).await?.paper;
     for _ in 0..TRIES {
         if !paper.script.trim().is_empty() {
             break;
         }
-        let sheet = context.app.papers.look(key, record).await?;
+        let sheet = context.app.job_details.look(key, record).await?;
         if sheet.trouble.is_some() {
             break;
         }

@@ -7,7 +7,7 @@ use super::super::Answer;
 use super::super::extract::{Context, Me, Query};
 use super::super::page::{Page, Section, show};
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::recipes::fits::why_not;
 use crate::recipes::recipe::{Recipe, Shelf};
@@ -49,7 +49,7 @@ pub struct Ask {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Query(ask): Query<Ask>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spots = place::all(&context, &me).await?;
     let wanted = spots.iter().find(|spot| spot.cluster.slug == ask.cluster);
     let spot = wanted.or(spots.first()).cloned();
@@ -57,7 +57,7 @@ pub async fn get(context: Context, me: Me, Query(ask): Query<Ask>) -> Answer {
     let (mut groups, mut own) = (Vec::new(), Vec::new());
     if let Some(spot) = &spot {
         (groups, own) = kept(&context, &me, spot).await?;
-        let book = context.app.recipes.book();
+        let book = context.app.recipe_files.catalog();
         for recipe in &book.recipes {
             let card = card(recipe, &recipe.name, spot);
             match (card.why_not.is_empty(), recipe.shelf) {
@@ -74,14 +74,14 @@ pub async fn get(context: Context, me: Me, Query(ask): Query<Ask>) -> Answer {
 /// Recipes that people keep: those of the person's groups, and their own.
 async fn kept(context: &Context, me: &Me, spot: &Spot) -> Result<(Vec<Card>, Vec<Card>), AppError> {
     let (mut groups, mut own) = (Vec::new(), Vec::new());
-    let book = context.app.recipes.book();
-    for one in context.app.kitchen.list(&me.0.viewer).await? {
+    let book = context.app.recipe_files.catalog();
+    for one in context.app.saved_recipes.list(&me.0.viewer).await? {
         let is_mine = one.owner() == Some(me.0.person.id);
         let belongs = one.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
         if !is_mine && !belongs {
             continue;
         }
-        let found = context.app.kitchen.get(&me.0.viewer, one.id, None).await?;
+        let found = context.app.saved_recipes.get(&me.0.viewer, one.id, None).await?;
         let Some((_, version)) = found else { continue };
         let mut card = match Recipe::read(&version.text, &book.blocks) {
             Ok(recipe) => card(&recipe, &format!("r{}", one.id), spot),

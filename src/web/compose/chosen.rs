@@ -31,7 +31,7 @@ pub async fn find(context: &Context, me: &Me, address: &str) -> Result<Chosen, A
     if let Some((id, version)) = kept_address(address) {
         return kept(context, me, id, version).await;
     }
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let recipe = book.recipe(address).cloned().ok_or(AppError::NotFound)?;
     Ok(shipped(&book, recipe))
 }
@@ -60,7 +60,7 @@ pub async fn of_submission(
     };
     match found {
         Ok(chosen) => Ok(Some(chosen)),
-        Err(AppError::NotFound | AppError::Recipe(_)) => Ok(None),
+        Err(AppError::NotFound | AppError::BrokenRecipe(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -72,11 +72,11 @@ async fn kept(
     id: RecipeId,
     version: Option<i64>,
 ) -> Result<Chosen, AppError> {
-    let found = context.app.kitchen.get(&me.0.viewer, id, version).await?;
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, version).await?;
     let (kept, version) = found.ok_or(AppError::NotFound)?;
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let recipe = Recipe::read(&version.text, &book.blocks)
-        .map_err(|error| AppError::Recipe(error.problem))?;
+        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
     let is_newest = version.version == kept.version && !kept.is_archived();
     let newest = format!("r{id}");
     Ok(Chosen {

@@ -11,9 +11,9 @@ use super::chosen::{self, Chosen};
 use super::filled::{Fields, Filled, Job};
 use super::meaning::taken;
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::estimate::estimate;
+use crate::cluster::estimate::estimate_starts;
 use crate::explain::alternatives::{alternatives, compare, start_words};
 use crate::explain::sbatch;
 use crate::jobs::QueueKey;
@@ -62,7 +62,7 @@ pub async fn post(
     Path((slug, address)): Path<(String, String)>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let filled = Filled::read(fields);
@@ -110,11 +110,11 @@ async fn here(
     let now = answer.asked;
     let Some(asked) = answers.next() else { return };
     match &asked {
-        test_only::Answer::Starts(start) => {
+        test_only::TestOnlyAnswer::Starts(start) => {
             answer.start = start_words(now, &asked).map(|words| (words, start.at));
         }
-        test_only::Answer::Refused(said) => answer.refused = Some(sbatch::read(said)),
-        test_only::Answer::Unclear => {
+        test_only::TestOnlyAnswer::Refused(said) => answer.refused = Some(sbatch::read(said)),
+        test_only::TestOnlyAnswer::Unclear => {
             "The scheduler gave no estimate. It may be busy; submitting still works."
                 .clone_into(&mut answer.problem);
         }
@@ -132,10 +132,10 @@ async fn ask(
     spot: &Spot,
     script: &str,
     variants: &[Vec<String>],
-) -> Result<Vec<test_only::Answer>, String> {
+) -> Result<Vec<test_only::TestOnlyAnswer>, String> {
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
-    let line = context.app.lines.line(key.line()).map_err(|error| error.to_string())?;
-    estimate(&line, script, variants).await.map_err(|error| error.to_string())
+    let line = context.app.connections.connection(key.line()).map_err(|error| error.to_string())?;
+    estimate_starts(&line, script, variants).await.map_err(|error| error.to_string())
 }
 
 /// The same on other clusters: what differs there by nature is chosen anew.

@@ -245,7 +245,7 @@ fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
 }
 
 /// A project with what it is for.
-fn account_label(account: &crate::recipes::place::Account, place: &Place) -> String {
+fn account_label(account: &crate::recipes::place::SlurmAccount, place: &Place) -> String {
     let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => " For jobs without GPUs only.",

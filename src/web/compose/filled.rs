@@ -6,7 +6,7 @@ use crate::recipes::form::{Answers, Form};
 use crate::recipes::place::Place;
 use crate::recipes::read_back;
 use crate::recipes::request::{Array, Gpus, Memory, Request};
-use crate::slurm::units::{TimeLimit, memory_mb};
+use crate::slurm::units::{TimeLimit, parse_memory_mb};
 use serde::{Deserialize, Serialize};
 
 /// The fields of the form, as pairs.
@@ -114,13 +114,13 @@ pub fn asked(script: &str) -> Request {
     for (option, value) in read_back::directives(script) {
         let text = value.clone().unwrap_or_default();
         let number = text.parse::<u32>().ok();
-        let mb = memory_mb(&text);
+        let mb = parse_memory_mb(&text);
         match option.as_str() {
             "--job-name" => request.name = value,
             "--account" => request.account = value,
             "--partition" => request.partition = value,
             "--qos" => request.qos = value,
-            "--time" => request.minutes = TimeLimit::read(&text).minutes(),
+            "--time" => request.minutes = TimeLimit::parse(&text).minutes(),
             "--nodes" => request.nodes = number,
             "--ntasks" => request.tasks = number,
             "--ntasks-per-node" => request.tasks_per_node = number,

@@ -12,7 +12,7 @@ use super::fields::{Control, Part, parts};
 use super::filled::{Filled, Job, Own};
 use super::panel::{Panel, Todo, panel, todo, told};
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::entropy;
 use crate::error::AppError;
 use crate::jobs::QueueKey;
@@ -87,7 +87,7 @@ pub async fn get(
     Path((slug, address)): Path<(String, String)>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let mut filled = begin(&chosen, &spot)?;
@@ -119,7 +119,7 @@ async fn usual_account(
         return Ok(());
     };
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
-    let picture = context.app.queues.picture(key).await?;
+    let picture = context.app.queue_monitor.picture(key).await?;
     let last = picture.records.values().max_by_key(|record| record.job.submitted);
     let accounts = &spot.place.accounts;
     let used = last.and_then(|record| {
@@ -135,7 +135,7 @@ async fn usual_account(
 /// The word by which a form that is sent twice is noticed.
 pub fn nonce() -> Result<String, AppError> {
     let bytes: [u8; 16] =
-        entropy::bytes().map_err(|error| AppError::Internal(error.to_string()))?;
+        entropy::random_bytes().map_err(|error| AppError::Internal(error.to_string()))?;
     Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
@@ -218,7 +218,7 @@ pub async fn page(
 /// Jobs that run or wait, the newest first.
 async fn recent(context: &Context, me: &Me, spot: &Spot) -> Result<Vec<(u64, String)>, AppError> {
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
-    let picture = context.app.queues.picture(key).await?;
+    let picture = context.app.queue_monitor.picture(key).await?;
     let open = picture.records.values().filter(|record| !record.is_over);
     let mut jobs: Vec<(u64, String)> =
         open.map(|record| (record.job.id.number, record.job.name.clone())).collect();

@@ -10,7 +10,7 @@ use super::chosen::{self, Chosen};
 use super::filled::{Fields, Filled, Job};
 use super::meaning::{Meaning, meaning};
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::QueueKey;
 use crate::recipes::compose::Problem;
@@ -83,7 +83,7 @@ pub async fn preview(
     Path((slug, address)): Path<(String, String)>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let filled = Filled::read(fields);
@@ -95,7 +95,7 @@ pub async fn preview(
 /// What the site last told of what projects have left.
 pub async fn told(context: &Context, me: &Me, spot: &Spot) -> Result<Option<CostReport>, AppError> {
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
-    Ok(context.app.queues.picture(key).await?.standing.cost.clone())
+    Ok(context.app.queue_monitor.picture(key).await?.standing.cost.clone())
 }
 
 /// The panel of a form as it is.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::extract::{Context, Me};
-use crate::cluster::learnt::FolderKind;
-use crate::cluster::{Known, Learnt, Status};
-use crate::domain::{LineRole, PersonId};
+use crate::cluster::discovered_facts::FolderKind;
+use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
+use crate::domain::{ConnectionRole, PersonId};
 use crate::error::AppError;
 use crate::jobs::QueueKey;
 use crate::recipes::place::{Gpu, Place};
@@ -28,7 +28,7 @@ pub struct Spot {
 }
 
 /// What is noted of someone's clusters, until anything is written.
-pub type Spots = store::Cache<PersonId, Vec<Noted>>;
+pub type Spots = store::StoreCache<PersonId, Vec<Noted>>;
 
 /// What is noted of a cluster.
 pub struct Noted {
@@ -41,13 +41,16 @@ pub struct Noted {
 pub async fn all(context: &Context, me: &Me) -> Result<Vec<Spot>, AppError> {
     let person = me.0.person.id;
     let app = &context.app;
-    let noted = app.spots.get(&app.store, &person, async || read(&app.store, person).await).await?;
+    let noted = app
+        .compose_targets
+        .get_or_load(&app.store, &person, async || read(&app.store, person).await)
+        .await?;
     let spot = |one: &Noted| {
-        let status = app.lines.status(QueueKey { person, cluster: one.cluster.id }.line());
+        let status = app.connections.status(QueueKey { person, cluster: one.cluster.id }.line());
         Spot {
             cluster: one.cluster.clone(),
             place: one.place.clone(),
-            is_up: matches!(status, Status::Up(_)),
+            is_up: matches!(status, ConnectionStatus::Up(_)),
             is_known: one.is_known,
         }
     };
@@ -59,17 +62,17 @@ pub async fn all(context: &Context, me: &Me) -> Result<Vec<Spot>, AppError> {
 async fn read(store: &Store, person: PersonId) -> Result<Vec<Noted>, store::StoreError> {
     let mut db = store.read().await?;
     let mut found = Vec::new();
-    for line in store::lines::of_person(&mut db, person).await? {
+    for line in store::connections::list_for_person(&mut db, person).await? {
         let key = line.key();
-        if key.role != LineRole::Login {
+        if key.role != ConnectionRole::Login {
             continue;
         }
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
-        if row.retired().is_some() {
+        if row.retired_at().is_some() {
             continue;
         }
-        let known = Known::of(&mut db, row.clone()).await?;
-        let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let known = ClusterProfile::load(&mut db, row.clone()).await?;
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
         found.push(Noted {
             cluster: Arc::new(row),
             is_known: learnt.home.is_some() || !learnt.partitions.is_empty(),
@@ -85,7 +88,7 @@ pub async fn one(context: &Context, me: &Me, slug: &str) -> Result<Spot, AppErro
     found.into_iter().find(|spot| spot.cluster.slug == slug).ok_or(AppError::NotFound)
 }
 
-fn place(site: Site, learnt: Learnt) -> Place {
+fn place(site: Site, learnt: DiscoveredFacts) -> Place {
     let gpus = gpus(&site, &learnt);
     // One more than the highest number that a task may have; ours begin with 0.
     let max_array = match (site.jobs.max_array, learnt.max_array_size) {
@@ -105,7 +108,7 @@ fn place(site: Site, learnt: Learnt) -> Place {
 }
 
 /// What the variables of paths stand for.
-fn folders(learnt: &Learnt) -> BTreeMap<String, String> {
+fn folders(learnt: &DiscoveredFacts) -> BTreeMap<String, String> {
     let mut folders = BTreeMap::new();
     folders.extend(learnt.home.clone().map(|home| ("HOME".to_owned(), home)));
     folders.extend(learnt.user.clone().map(|user| ("USER".to_owned(), user)));
@@ -115,14 +118,14 @@ fn folders(learnt: &Learnt) -> BTreeMap<String, String> {
         ("USERWORK", FolderKind::Work),
     ] {
         let path =
-            learnt.folders_for(kind).find(|folder| folder.writable).map(|one| one.path.clone());
+            learnt.folders_of_kind(kind).find(|folder| folder.writable).map(|one| one.path.clone());
         folders.extend(path.map(|path| (name.to_owned(), path)));
     }
     folders
 }
 
 /// The GPUs that this cluster really has, by the names that people know, then the parts of them that the site names.
-fn gpus(site: &Site, learnt: &Learnt) -> Vec<Gpu> {
+fn gpus(site: &Site, learnt: &DiscoveredFacts) -> Vec<Gpu> {
     let of_site = |gpu: &crate::sites::SiteGpu| Gpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),

@@ -8,7 +8,7 @@ use super::chosen::{self, Chosen};
 use super::filled::{Fields, Filled, Job, Own};
 use super::form::{Notice, Shown, page};
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::recipes::question::Kind;
 use crate::recipes::read_back;
 use crate::recipes::request::Sets;
@@ -20,7 +20,7 @@ pub async fn post(
     Path((slug, address)): Path<(String, String)>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let mut filled = Filled::read(fields);

@@ -10,7 +10,7 @@ use super::chosen::{self, Chosen};
 use super::filled::Filled;
 use super::meaning::taken;
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::explain::right_size::right_size;
 use crate::jobs::QueueKey;
@@ -53,14 +53,17 @@ pub async fn get(
     Path((slug, address)): Path<(String, String)>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let key = QueueKey { person: me.0.person.id, cluster: spot.cluster.id };
     let (answers, mut numbers) = earlier(&context, key, &chosen, &spot, ask.job).await?;
     numbers.truncate(MOST_RUNS);
-    let runs =
-        if numbers.is_empty() { Vec::new() } else { context.app.past.runs(key, &numbers).await? };
+    let runs = if numbers.is_empty() {
+        Vec::new()
+    } else {
+        context.app.past_runs.runs(key, &numbers).await?
+    };
     let request = compose(&chosen.form, &answers, &spot.place).request;
     let found = right_size(&runs, &request, spot.place.site.jobs.whole_node);
     let mut changes = Vec::new();
@@ -86,12 +89,17 @@ async fn earlier(
     job: Option<u64>,
 ) -> Result<(Answers, Vec<u64>), AppError> {
     let mut db = context.app.store.read().await?;
-    let all =
-        store::submissions::of_recipe(&mut db, key.person, key.cluster, &chosen.address, LOOKED_AT)
-            .await?;
+    let all = store::submissions::list_by_recipe(
+        &mut db,
+        key.person,
+        key.cluster,
+        &chosen.address,
+        LOOKED_AT,
+    )
+    .await?;
     let repeated = match job.and_then(|job| i64::try_from(job).ok()) {
         Some(number) => {
-            store::submissions::of_job(&mut db, key.person, key.cluster, number).await?
+            store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?
         }
         None => None,
     };

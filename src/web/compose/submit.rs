@@ -11,9 +11,9 @@ use super::chosen::{self, Chosen};
 use super::filled::{Fields, Filled, Job, folders};
 use super::form::{Notice, Shown, wrong};
 use super::place::{self, Spot};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
-use crate::jobs::submissions::{NotTaken, Order, State};
+use crate::jobs::submissions::{NotTaken, Order, SubmissionState};
 use crate::recipes::read_back;
 
 /// So long the browser waits for the cluster; then a page tells how far it got.
@@ -26,7 +26,7 @@ pub async fn post(
     Path((slug, address)): Path<(String, String)>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &address).await?;
     let filled = Filled::read(fields);
@@ -56,7 +56,7 @@ pub async fn post(
         }
     };
     let now = context.app.submissions.wait(id, PATIENCE).await?;
-    let refused = now.is_some_and(|one| one.state == State::Refused);
+    let refused = now.is_some_and(|one| one.state == SubmissionState::Refused);
     // A refusal is shown where it can be mended.
     let to =
         if refused { format!("/compose/again/{}", id.0) } else { format!("/submissions/{}", id.0) };

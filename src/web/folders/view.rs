@@ -1,9 +1,12 @@
 //! A folder as the dialog and the page show it.
 
 use super::super::jobs::output::bytes;
-use crate::cluster::Learnt;
-use crate::cluster::folders::{Entry, Kind, Listing, MOST_NAMES, Names, Problem, join, parent};
-use crate::cluster::learnt::{Folder, FolderKind};
+use crate::cluster::DiscoveredFacts;
+use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
+use crate::cluster::folders::{
+    FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES, PathVariables,
+    join_path, parent_path,
+};
 use crate::store::clusters::Cluster;
 
 /// A field's name is a word; whatever is longer is not one of ours.
@@ -43,18 +46,18 @@ impl Pick {
 /// What was found.
 pub struct Shown {
     path: String,
-    listing: Result<Listing, Problem>,
+    listing: Result<FolderListing, FolderError>,
 }
 
 impl Shown {
     /// A folder.
-    pub fn of(listing: Listing) -> Self {
+    pub fn of(listing: FolderListing) -> Self {
         Self { path: listing.path.clone(), listing: Ok(listing) }
     }
 
     /// Nothing, and why.
-    pub fn not(path: &str, problem: Problem) -> Self {
-        let path = path.chars().filter(|c| !crate::domain::is_trick(*c)).collect();
+    pub fn not(path: &str, problem: FolderError) -> Self {
+        let path = path.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).collect();
         Self { path, listing: Err(problem) }
     }
 }
@@ -86,7 +89,7 @@ pub struct View {
     /// Whether there is more.
     pub is_cut: bool,
     /// Why there is nothing to see.
-    pub trouble: Option<Problem>,
+    pub trouble: Option<FolderError>,
     /// The name of a folder that was not made.
     pub new_name: String,
     /// Why it was not made.
@@ -106,7 +109,7 @@ pub struct Step {
 /// One name.
 pub struct Row {
     /// What the cluster says of it.
-    pub entry: Entry,
+    pub entry: FolderEntry,
     /// Where it leads, if it is a folder that can be opened.
     pub href: String,
     /// What is put into the form if it is chosen; empty if it cannot be.
@@ -117,21 +120,25 @@ impl Row {
     /// Its picture.
     pub const fn icon(&self) -> &'static str {
         match self.entry.kind {
-            Kind::Folder => "folder",
-            Kind::File => "file",
-            Kind::Other => "neutral",
+            FolderEntryKind::Folder => "folder",
+            FolderEntryKind::File => "file",
+            FolderEntryKind::Other => "neutral",
         }
     }
 
     /// How long a file is, in words.
     pub fn size(&self) -> String {
-        if self.entry.kind == Kind::File { bytes(self.entry.size) } else { String::new() }
+        if self.entry.kind == FolderEntryKind::File {
+            bytes(self.entry.size)
+        } else {
+            String::new()
+        }
     }
 
     /// Why it can be neither opened nor chosen; empty if it can.
     pub fn why_not(&self) -> &'static str {
         match self.entry.kind {
-            Kind::Other => "Not a file",
+            FolderEntryKind::Other => "Not a file",
             _ if !self.entry.is_choosable => "Unusable name",
             _ => "",
         }
@@ -140,7 +147,7 @@ impl Row {
     /// What that means.
     pub fn hint(&self) -> &'static str {
         match self.entry.kind {
-            Kind::Other => "A device, a pipe, or a link that leads nowhere.",
+            FolderEntryKind::Other => "A device, a pipe, or a link that leads nowhere.",
             _ => {
                 "Its name holds characters that cannot be seen or typed. Give it another name first."
             }
@@ -155,8 +162,8 @@ impl View {
         pick: Pick,
         field: &str,
         in_dialog: bool,
-        learnt: &Learnt,
-        names: &Names,
+        learnt: &DiscoveredFacts,
+        names: &PathVariables,
         shown: Shown,
     ) -> Self {
         let field: String = field.chars().take(LONGEST_FIELD).collect();
@@ -175,14 +182,14 @@ impl View {
             Ok(listing) => (listing.entries, listing.is_cut, None),
             Err(problem) => (Vec::new(), false, Some(problem)),
         };
-        let row = |entry: Entry| {
-            let whole = join(&path, &entry.name);
-            let opens = entry.is_choosable && entry.kind == Kind::Folder;
-            let is_wanted = pick != Pick::Folder && entry.kind == Kind::File;
+        let row = |entry: FolderEntry| {
+            let whole = join_path(&path, &entry.name);
+            let opens = entry.is_choosable && entry.kind == FolderEntryKind::Folder;
+            let is_wanted = pick != Pick::Folder && entry.kind == FolderEntryKind::File;
             let is_picked = entry.is_choosable && is_wanted;
             Row {
                 href: if opens { address(&whole) } else { String::new() },
-                value: if is_picked { names.short(&whole) } else { String::new() },
+                value: if is_picked { names.abbreviate(&whole) } else { String::new() },
                 entry,
             }
         };
@@ -190,8 +197,8 @@ impl View {
             slug: cluster.slug.clone(),
             title: cluster.title.clone(),
             crumbs: crumbs(&path, &starts, &address),
-            up: parent(&path).map(|around| address(&around)).unwrap_or_default(),
-            short: names.short(&path),
+            up: parent_path(&path).map(|around| address(&around)).unwrap_or_default(),
+            short: names.abbreviate(&path),
             rows: entries.into_iter().map(row).collect(),
             starts,
             pick,
@@ -217,7 +224,7 @@ impl View {
 
     /// Whether connecting would help.
     pub fn is_disconnected(&self) -> bool {
-        self.trouble == Some(Problem::NotConnected)
+        self.trouble == Some(FolderError::NotConnected)
     }
 
     /// Said aloud when the folder changes.
@@ -233,7 +240,7 @@ impl View {
 
     /// How many names are shown of those that there are.
     pub fn most(&self) -> usize {
-        self.rows.len().min(MOST_NAMES)
+        self.rows.len().min(MAX_ENTRIES)
     }
 
     /// This folder once more.
@@ -252,7 +259,7 @@ pub fn href(slug: &str, path: &str, pick: Pick, field: &str) -> String {
     format!("/clusters/{slug}/folders?{}", query.finish())
 }
 
-fn label(folder: &Folder) -> String {
+fn label(folder: &DiscoveredFolder) -> String {
     match &folder.group {
         Some(group) if folder.label == FolderKind::Project => group.clone(),
         _ => folder.label.title().to_owned(),
@@ -279,7 +286,7 @@ fn crumbs(path: &str, starts: &[Step], address: &dyn Fn(&str) -> String) -> Vec<
     let mut steps = vec![Step { label, href: address(first), path: first.to_owned() }];
     let rest = path.get(so_far.len()..).unwrap_or_default().to_owned();
     for part in rest.split('/').filter(|part| !part.is_empty()) {
-        so_far = join(&so_far, part);
+        so_far = join_path(&so_far, part);
         steps.push(Step { label: part.to_owned(), href: address(&so_far), path: so_far.clone() });
     }
     if let Some(last) = steps.last_mut() {

@@ -6,13 +6,13 @@ use super::super::jobs::list::frame;
 use super::super::jobs::queues::Place;
 use super::super::jobs::row::Row;
 use crate::clock::UnixTime;
-use crate::domain::NoticeId;
+use crate::domain::NotificationId;
 use crate::explain::sizes;
 use crate::jobs::entry::Counts;
 use crate::jobs::tidings::{self, Sums, Tiding};
 use crate::jobs::{Entry, Record};
-use crate::slurm::job::Stage;
-use crate::store::notices::Notice;
+use crate::slurm::job::JobStage;
+use crate::store::notifications::Notification;
 
 /// Jobs that are shown; the rest is on the page of jobs.
 const MOST_ROWS: usize = 5;
@@ -72,7 +72,7 @@ impl Now {
         for place in places {
             for entry in place.picture.entries() {
                 counts.add_all(entry.counts);
-                if entry.stage() != Stage::Ended {
+                if entry.stage() != JobStage::Ended {
                     stuck += u64::from(entry.is_stuck);
                     // The list is in order: no more than these can be shown.
                     if open.iter().filter(|(of, _)| std::ptr::eq(*of, place)).count() < MOST_ROWS {
@@ -91,7 +91,7 @@ impl Now {
             .map(|(place, entry)| frame(place, now, "").row(entry))
             .collect();
         let entries = places.iter().flat_map(|place| place.picture.entries());
-        let all = entries.filter(|entry| entry.stage() != Stage::Ended).count();
+        let all = entries.filter(|entry| entry.stage() != JobStage::Ended).count();
         let more = u64::try_from(all.saturating_sub(rows.len())).unwrap_or(0);
         let mut sums = Sums::default();
         for end in &ends {
@@ -146,15 +146,15 @@ fn end<'a>(place: &'a Place, entry: &'a Entry, from: UnixTime) -> Option<End<'a>
 impl End<'_> {
     fn words(&self) -> Tiding {
         let job = &self.first.job;
-        let first = Notice {
-            id: NoticeId(0),
+        let first = Notification {
+            id: NotificationId(0),
             kind: "ended".to_owned(),
             at: self.at,
             is_read: false,
             number: i64::try_from(job.id.number).unwrap_or(0),
             task: job.id.task.map_or(-1, i64::from),
             name: job.name.clone(),
-            state: job.state.word().to_owned(),
+            state: job.state.slurm_name().to_owned(),
             slug: self.place.cluster.slug.clone(),
             cluster: self.place.cluster.title.clone(),
             board_id: None,

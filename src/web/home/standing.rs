@@ -6,7 +6,7 @@ use crate::explain::shares::{self, Shares};
 use crate::explain::sizes;
 use crate::sites::cost::AccountCost;
 use crate::sites::quota;
-use crate::slurm::shares::Share;
+use crate::slurm::fair_share::SshareRow;
 
 /// Accounts that are drawn.
 const MOST_ACCOUNTS: usize = 4;
@@ -140,7 +140,7 @@ impl Standing {
     }
 }
 
-fn share_bar(share: &Share) -> ShareBar {
+fn share_bar(share: &SshareRow) -> ShareBar {
     let words = shares::words(&Shares {
         level_fs: share.level_fs,
         norm_shares: share.norm_shares,

@@ -73,7 +73,7 @@ impl Visits {
             known
         } else {
             let mut db = app.store.read().await?;
-            let kept = store::queues::preference(&mut db, person, VISIT).await?;
+            let kept = store::queues::load_preference(&mut db, person, VISIT).await?;
             kept.as_deref().and_then(Visit::read)
         };
         let mut visit = known.unwrap_or_else(|| Visit::first(now));

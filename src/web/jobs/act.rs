@@ -7,14 +7,14 @@ use super::super::extract::{Context, Form, Me};
 use super::super::page::{Page, Section, show};
 use super::choices::own_address;
 use super::queues::{Place, places};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::explain::sizes;
 use crate::jobs::QueueKey;
-use crate::jobs::actions::{MOST_TARGETS, Target, Undone, Verb};
+use crate::jobs::actions::{JobAction, JobActionTarget, MOST_TARGETS, Undone};
 use crate::jobs::entry::stage;
-use crate::slurm::job::{JobId, Stage};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::RunCommandError;
 
 /// Most jobs that are named one by one.
@@ -23,7 +23,7 @@ const MOST_NAMED: usize = 50;
 /// A job that was chosen.
 struct Chosen {
     place: Place,
-    target: Target,
+    target: JobActionTarget,
     name: String,
     /// What the form sends for it.
     pick: String,
@@ -31,7 +31,7 @@ struct Chosen {
 
 /// What the form asks for.
 struct Asked {
-    verb: Verb,
+    verb: JobAction,
     picks: Vec<String>,
     tasks: String,
     back: String,
@@ -41,7 +41,7 @@ struct Asked {
 impl Asked {
     /// Whether someone wrote something else than numbers of tasks.
     fn has_unreadable_tasks(&self) -> bool {
-        !self.tasks.is_empty() && TaskSet::read(&self.tasks).is_none()
+        !self.tasks.is_empty() && ArrayTaskSet::parse(&self.tasks).is_none()
     }
 }
 
@@ -93,7 +93,7 @@ struct Words {
 
 /// Asks first, then does it.
 pub async fn post(context: Context, me: Me, Form(fields): Form<Vec<(String, String)>>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let asked = asked(&fields)?;
     let places = places(&context, &me).await?;
     let chosen = chosen(&asked, &places)?;
@@ -130,7 +130,7 @@ fn own_page(back: &str) -> &str {
 
 /// The jobs that are meant. One that this person cannot see is one that does not exist.
 fn chosen(asked: &Asked, places: &[Place]) -> Result<Vec<Chosen>, AppError> {
-    let tasks = TaskSet::read(&asked.tasks);
+    let tasks = ArrayTaskSet::parse(&asked.tasks);
     let mut found = Vec::new();
     for pick in &asked.picks {
         let (slug, id) = pick.split_once('/').ok_or(AppError::NotFound)?;
@@ -138,7 +138,7 @@ fn chosen(asked: &Asked, places: &[Place]) -> Result<Vec<Chosen>, AppError> {
         let place = places.iter().find(|place| place.cluster.slug == slug);
         let place = place.ok_or(AppError::NotFound)?;
         let name = name_of(place, id).ok_or(AppError::NotFound)?;
-        let target = Target { id, tasks: tasks.clone() };
+        let target = JobActionTarget { id, tasks: tasks.clone() };
         found.push(Chosen { place: place.clone(), target, name, pick: pick.clone() });
     }
     Ok(found)
@@ -177,12 +177,12 @@ fn confirm(context: &Context, me: &Me, asked: Asked, chosen: &[Chosen]) -> Answe
         let state =
             one.place.picture.records.get(&one.target.id).map_or("", |record| {
                 match stage(record) {
-                    Stage::Waiting => "waits",
-                    Stage::Running => "runs",
-                    Stage::Ended => "has ended",
+                    JobStage::Pending => "waits",
+                    JobStage::Running => "runs",
+                    JobStage::Ended => "has ended",
                 }
             });
-        let id = format!("{} on {}", one.target.words(), one.place.cluster.title);
+        let id = format!("{} on {}", one.target.slurm_id(), one.place.cluster.title);
         (one.name.clone(), id, state.to_owned())
     });
     show(&ConfirmPage {
@@ -212,11 +212,14 @@ async fn act(context: &Context, me: &Me, asked: Asked, chosen: Vec<Chosen>) -> A
     }
     for place in places {
         let here = |one: &&Chosen| one.place.cluster.id == place.cluster.id;
-        let targets: Vec<Target> =
+        let targets: Vec<JobActionTarget> =
             chosen.iter().filter(here).map(|one| one.target.clone()).collect();
         let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        let done =
-            context.app.queues.act(key, &actor, asked.verb, targets, &place.cluster.title).await;
+        let done = context
+            .app
+            .queue_monitor
+            .act(key, &actor, asked.verb, targets, &place.cluster.title)
+            .await;
         match done {
             Ok(done) => {
                 for (one, (_, result)) in chosen.iter().filter(here).zip(done.results) {
@@ -243,8 +246,8 @@ async fn act(context: &Context, me: &Me, asked: Asked, chosen: Vec<Chosen>) -> A
         is_good,
         outcomes,
         undo: match asked.verb {
-            Verb::Hold if good > 0 => ("release", "Undo: release"),
-            Verb::Release if good > 0 => ("hold", "Undo: hold again"),
+            JobAction::Hold if good > 0 => ("release", "Undo: release"),
+            JobAction::Release if good > 0 => ("hold", "Undo: hold again"),
             _ => ("", ""),
         },
         picks: chosen.into_iter().map(|one| one.pick).collect(),
@@ -262,7 +265,7 @@ fn outcome(one: &Chosen, result: Result<(), (String, String, bool)>) -> Outcome 
     };
     Outcome {
         name: one.name.clone(),
-        id: format!("{} on {}", one.target.words(), one.place.cluster.title),
+        id: format!("{} on {}", one.target.slurm_id(), one.place.cluster.title),
         href: format!("/jobs/{}/{}", one.place.cluster.slug, one.target.id),
         sentence,
         said,
@@ -293,56 +296,56 @@ fn undone_words(undone: Undone) -> Result<(String, bool), AppError> {
     }
 }
 
-fn verb(word: &str) -> Option<Verb> {
-    [Verb::Cancel, Verb::Hold, Verb::Release, Verb::Requeue, Verb::Top]
+fn verb(word: &str) -> Option<JobAction> {
+    [JobAction::Cancel, JobAction::Hold, JobAction::Release, JobAction::Requeue, JobAction::Top]
         .into_iter()
         .find(|verb| verb_word(*verb) == word)
 }
 
-const fn verb_word(verb: Verb) -> &'static str {
+const fn verb_word(verb: JobAction) -> &'static str {
     match verb {
-        Verb::Cancel => "cancel",
-        Verb::Hold => "hold",
-        Verb::Release => "release",
-        Verb::Requeue => "requeue",
-        Verb::Top => "top",
+        JobAction::Cancel => "cancel",
+        JobAction::Hold => "hold",
+        JobAction::Release => "release",
+        JobAction::Requeue => "requeue",
+        JobAction::Top => "top",
     }
 }
 
-fn words(verb: Verb, count: usize, chosen: &[Chosen]) -> Words {
+fn words(verb: JobAction, count: usize, chosen: &[Chosen]) -> Words {
     let jobs = match chosen {
-        [Chosen { name, target: Target { tasks: Some(tasks), .. }, .. }] => {
+        [Chosen { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
             format!("{} ({tasks}) of {name}", sizes::count(tasks.len(), "task"))
         }
         [one] => one.name.clone(),
         _ => sizes::count(u64::try_from(count).unwrap_or(0), "job"),
     };
     match verb {
-        Verb::Cancel => Words {
+        JobAction::Cancel => Words {
             title: format!("Cancel {jobs}?"),
             button: "Yes, cancel",
             effect: "What runs is ended at once, what waits leaves the queue. Files that were written stay. This cannot be undone; a cancelled job has to be submitted again.",
             kind: "danger",
         },
-        Verb::Hold => Words {
+        JobAction::Hold => Words {
             title: format!("Hold {jobs}?"),
             button: "Yes, hold",
             effect: "What waits stays in the queue but does not start until you release it. What runs already goes on.",
             kind: "primary",
         },
-        Verb::Release => Words {
+        JobAction::Release => Words {
             title: format!("Release {jobs}?"),
             button: "Yes, release",
             effect: "It may start again as soon as its turn comes.",
             kind: "primary",
         },
-        Verb::Requeue => Words {
+        JobAction::Requeue => Words {
             title: format!("Put {jobs} back into the queue?"),
             button: "Yes, put back",
             effect: "What runs is stopped and starts again from its beginning later, under the same number. What it has computed so far is lost unless the program saved it.",
             kind: "danger",
         },
-        Verb::Top => Words {
+        JobAction::Top => Words {
             title: format!("Move {jobs} before your other jobs?"),
             button: "Yes, move up",
             effect: "Among your own waiting jobs it comes first; your others wait longer in exchange. Jobs of other people keep their places. Many sites switch this off.",
@@ -351,14 +354,14 @@ fn words(verb: Verb, count: usize, chosen: &[Chosen]) -> Words {
     }
 }
 
-fn heading(verb: Verb, good: usize, all: usize) -> String {
+fn heading(verb: JobAction, good: usize, all: usize) -> String {
     let jobs = sizes::count(u64::try_from(good).unwrap_or(0), "job");
     let done = match verb {
-        Verb::Cancel => format!("Cancelling {jobs}"),
-        Verb::Hold => format!("{jobs} held"),
-        Verb::Release => format!("{jobs} released"),
-        Verb::Requeue => format!("{jobs} put back into the queue"),
-        Verb::Top => format!("{jobs} moved up"),
+        JobAction::Cancel => format!("Cancelling {jobs}"),
+        JobAction::Hold => format!("{jobs} held"),
+        JobAction::Release => format!("{jobs} released"),
+        JobAction::Requeue => format!("{jobs} put back into the queue"),
+        JobAction::Top => format!("{jobs} moved up"),
     };
     match good {
         0 => "Nothing was changed".to_owned(),

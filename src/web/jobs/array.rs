@@ -18,7 +18,7 @@ use crate::explain::waiting::{Kind, Why};
 use crate::jobs::Record;
 use crate::jobs::entry::{Counts, Entry, stage};
 use crate::recipes::sweep::Sweep;
-use crate::slurm::job::Stage;
+use crate::slurm::job::JobStage;
 use crate::store;
 
 /// Tasks on a page.
@@ -174,16 +174,16 @@ pub async fn sweep_of(
     let key = found.key(me);
     let number = i64::try_from(found.id.number).unwrap_or(-1);
     let mut db = context.app.store.read().await?;
-    let one = store::submissions::of_job(&mut db, key.person, key.cluster, number).await?;
+    let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
     Ok(one.and_then(|one| serde_json::from_str(&one.sweep).ok()))
 }
 
 fn fits(task: &Record, state: &str) -> bool {
     match state {
-        "waiting" => stage(task) == Stage::Waiting,
-        "running" => stage(task) == Stage::Running,
-        "ended" => stage(task) == Stage::Ended,
-        "problem" => task.job.state.is_bad_end(),
+        "waiting" => stage(task) == JobStage::Pending,
+        "running" => stage(task) == JobStage::Running,
+        "ended" => stage(task) == JobStage::Ended,
+        "problem" => task.job.state.is_failure(),
         _ => true,
     }
 }

@@ -9,7 +9,7 @@ use super::super::flash::{self, Flash, see_other};
 use super::list::COLUMNS_CHOSEN;
 use super::queues::places;
 use super::view::columns;
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::QueueKey;
 use crate::store;
@@ -27,7 +27,7 @@ pub async fn choose_columns(
     me: Me,
     Form(fields): Form<Vec<(String, String)>>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let words: Vec<&str> = fields
         .iter()
         .filter(|(name, _)| name == "column")
@@ -43,10 +43,10 @@ pub async fn choose_columns(
 
 /// Asks the clusters now, as far as that is polite.
 pub async fn refresh(context: Context, me: Me, Form(form): Form<Chosen>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     for place in places(&context, &me).await? {
         let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        context.app.queues.refresh_soon(key).await?;
+        context.app.queue_monitor.refresh_soon(key).await?;
     }
     Ok(see_other(own_address(&form.back)).into_response())
 }
@@ -59,11 +59,11 @@ pub struct Older {
 
 /// Asks a cluster for the month before what is known of one's history there.
 pub async fn older(context: Context, me: Me, Form(form): Form<Older>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let places = places(&context, &me).await?;
     let place = places.iter().find(|place| place.cluster.slug == form.cluster);
     let cluster = place.ok_or(AppError::NotFound)?.cluster.id;
-    context.app.queues.look_back(QueueKey { person: me.0.person.id, cluster });
+    context.app.queue_monitor.look_back(QueueKey { person: me.0.person.id, cluster });
     Ok(flash::redirect(context, "/jobs?view=history", Flash::OlderJobsAsked))
 }
 

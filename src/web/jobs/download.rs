@@ -10,7 +10,7 @@ use super::super::extract::{Context, Me, Path, Query};
 use super::super::flash::see_other;
 use super::found::find;
 use super::output::{Wish, file};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::Outputs;
 use crate::jobs::output::OutputKey;
@@ -27,10 +27,10 @@ pub async fn get(
     Path((slug, id)): Path<(String, String)>,
     Query(wish): Query<Wish>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     let (file, _) = file(&context, &me, &found, &wish.stream).await?;
-    let outputs = context.app.outputs.clone();
+    let outputs = context.app.job_outputs.clone();
     let first = outputs.piece(&file, 0, 0, PIECE).await;
     let first = first.map_err(|error| {
         tracing::debug!(%error, "A download could not begin");

@@ -4,7 +4,7 @@ use super::found::Found;
 use crate::explain::sizes;
 use crate::jobs::entry::stage;
 use crate::jobs::{Paper, Record};
-use crate::slurm::job::Stage;
+use crate::slurm::job::JobStage;
 
 /// What is known, each with its name; what is not known is left out.
 pub fn facts(
@@ -14,7 +14,7 @@ pub fn facts(
     point: &str,
 ) -> Vec<(&'static str, String)> {
     let job = &record.job;
-    let limit = job.limit.minutes().map(sizes::minutes).unwrap_or_default();
+    let limit = job.time_limit.minutes().map(sizes::minutes).unwrap_or_default();
     let restarts =
         if job.restarts > 0 { sizes::count(job.restarts.into(), "time") } else { String::new() };
     let all = [
@@ -29,7 +29,7 @@ pub fn facts(
         ("Time limit", limit),
         (
             "Ran on",
-            if stage(record) == Stage::Waiting { String::new() } else { job.node_list.clone() },
+            if stage(record) == JobStage::Pending { String::new() } else { job.node_list.clone() },
         ),
         ("Wants machines with", paper.features.clone()),
         ("Licenses", paper.licenses.clone()),

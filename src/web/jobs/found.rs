@@ -9,7 +9,7 @@ use crate::error::AppError;
 use crate::jobs::entry::{self, Entry, stage};
 use crate::jobs::output::Life;
 use crate::jobs::{QueueKey, Record};
-use crate::slurm::job::{JobId, Stage};
+use crate::slurm::job::{JobId, JobStage};
 use crate::store;
 
 /// A job that ended longer ago than this writes nothing more.
@@ -58,11 +58,11 @@ impl Found {
 /// How much of a job's life is over.
 pub fn life(context: &Context, record: &Record) -> Life {
     match stage(record) {
-        Stage::Ended => {
+        JobStage::Ended => {
             let ended = record.job.end.map_or(i64::MAX, |end| context.app.clock.now().since(end));
             if ended > LAST_WORDS_S { Life::Over } else { Life::JustEnded }
         }
-        Stage::Waiting | Stage::Running => Life::GoesOn,
+        JobStage::Pending | JobStage::Running => Life::GoesOn,
     }
 }
 
@@ -73,7 +73,7 @@ pub async fn find(context: &Context, me: &Me, slug: &str, id: &str) -> Result<Fo
     let place = places.into_iter().find(|place| place.cluster.slug == slug);
     let mut place = place.ok_or(AppError::NotFound)?;
     let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-    place.picture = context.app.queues.look(key, false).await?;
+    place.picture = context.app.queue_monitor.look(key, false).await?;
     let own = own(context, key, &place, id).await?;
     let is_own = own.is_some();
     let what = own.or_else(|| of_group(&place, id)).ok_or(AppError::NotFound)?;
@@ -98,7 +98,7 @@ async fn own(
                 store::jobs::find(&mut db, key.person, key.cluster, number, task.into()).await?;
             row.into_iter().collect()
         }
-        None => store::jobs::tasks_of(&mut db, key.person, key.cluster, number).await?,
+        None => store::jobs::list_array_tasks(&mut db, key.person, key.cluster, number).await?,
     };
     drop(db);
     let mut records: Vec<Arc<Record>> = place.picture.of_number(id.number).cloned().collect();

@@ -23,7 +23,7 @@ use super::list::frame;
 use super::queues::Place;
 use super::row::{Row, Time};
 use super::story::{Event, story};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::boards;
 use crate::error::AppError;
 use crate::explain::efficiency::{Efficiency, Figure, Judgement, Measured, efficiency};
@@ -34,7 +34,7 @@ use crate::jobs::entry::stage;
 use crate::jobs::output::OutputKey;
 use crate::jobs::{Record, Sheet};
 use crate::logs::findings::{self, Finding};
-use crate::slurm::job::Stage;
+use crate::slurm::job::JobStage;
 use crate::store;
 
 /// The part of the page waits so long for the cluster; what comes later is on the next one.
@@ -85,7 +85,7 @@ pub struct Live {
     place: Place,
     href: String,
     row: Row,
-    stage: Stage,
+    stage: JobStage,
     is_own: bool,
     deeds: Vec<Deed>,
     pick: String,
@@ -114,7 +114,7 @@ pub async fn get(
     Path((slug, id)): Path<(String, String)>,
     Query(having): Query<Having>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = match find(&context, &me, &slug, &id).await {
         // Slurm has it, the list does not yet.
         Err(AppError::NotFound) => return submissions::of_job(&context, &me, &slug, &id).await,
@@ -124,7 +124,7 @@ pub async fn get(
         return array::page(&context, &me, &found, entry, &having).await;
     }
     let record = found.job()?.clone();
-    let sheet = context.app.papers.known(found.key(&me), &record).await?;
+    let sheet = context.app.job_details.known(found.key(&me), &record).await?;
     let mut live = live(&context, &me, found, &record, sheet).await?;
     live.is_first = true;
     let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
@@ -142,7 +142,7 @@ pub async fn part(
     Path((slug, id)): Path<(String, String)>,
     Query(having): Query<Having>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     if let What::Array(entry) = &found.what {
         return array::part(&context, &me, &found, entry, &having).await;
@@ -156,7 +156,7 @@ pub async fn part(
 
 /// The script and the options, once they are known.
 pub async fn script(context: Context, me: Me, Path((slug, id)): Path<(String, String)>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     found.job()?;
     show(&ScriptPart { live: asked(&context, &me, found).await? })
@@ -166,14 +166,14 @@ pub async fn script(context: Context, me: Me, Path((slug, id)): Path<(String, St
 async fn asked(context: &Context, me: &Me, found: Found) -> Result<Live, AppError> {
     let key = found.key(me);
     let record = found.job()?.clone();
-    let papers = &context.app.papers;
+    let papers = &context.app.job_details;
     let asking = async {
         let sheet = papers.look(key, &record).await?;
         let is_wanted =
             record.is_over && sheet.paper.log_end.is_empty() && !sheet.paper.stderr.is_empty();
         if is_wanted {
             let file = OutputKey { queue: key, path: sheet.paper.stderr.clone() };
-            let shown = context.app.outputs.follow(&file, life(context, &record)).await;
+            let shown = context.app.job_outputs.follow(&file, life(context, &record)).await;
             papers.keep_log(key, &record, &shown.rendered.texts()).await?;
             return papers.known(key, &record).await;
         }
@@ -200,7 +200,7 @@ async fn live(
         Vec::new()
     } else {
         let mut db = context.app.store.read().await?;
-        store::jobs::moments(&mut db, record.id).await?
+        store::jobs::list_events(&mut db, record.id).await?
     };
     let point = match record.job.id.task {
         Some(_) => array::point_of(context, me, &found, record).await?,
@@ -208,7 +208,7 @@ async fn live(
     };
     let job = &record.job;
     let priority = match stage(record) {
-        Stage::Waiting if found.is_own => {
+        JobStage::Pending if found.is_own => {
             standing::priority_page(context, me, found.place.cluster.id, &job.account).await?
         }
         _ => String::new(),
@@ -230,7 +230,7 @@ async fn live(
         })
     });
     let used = usage
-        .filter(|_| stage != Stage::Waiting)
+        .filter(|_| stage != JobStage::Pending)
         .map(|usage| efficiency(&Measured { job, usage: &usage, whole_node: false }));
     let is_bad = verdict
         .as_ref()
@@ -276,28 +276,28 @@ async fn live(
 fn deeds(record: &Record, user_top: bool) -> Vec<Deed> {
     let deed = |verb, label, kind| Deed { verb, label, kind };
     match stage(record) {
-        Stage::Waiting if can_never_start(&record.job.reason) => {
+        JobStage::Pending if can_never_start(&record.job.reason) => {
             vec![deed("cancel", "Cancel", "secondary")]
         }
-        Stage::Waiting if record.job.reason.contains("Held") => {
+        JobStage::Pending if record.job.reason.contains("Held") => {
             vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
         }
-        Stage::Waiting => {
+        JobStage::Pending => {
             let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
             let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
             top.into_iter().chain(rest).collect()
         }
-        Stage::Running => vec![
+        JobStage::Running => vec![
             deed("requeue", "Put back into the queue", "secondary"),
             deed("cancel", "Cancel", "secondary"),
         ],
-        Stage::Ended => Vec::new(),
+        JobStage::Ended => Vec::new(),
     }
 }
 
 /// What the rank of a waiting job is made of, the most first.
 fn ranks(place: &Place, record: &Record) -> Vec<(&'static str, u64, String)> {
-    let Some(factors) = place.picture.factors.get(&record.job.raw) else { return Vec::new() };
+    let Some(factors) = place.picture.factors.get(&record.job.raw_id) else { return Vec::new() };
     let mut ranks = vec![
         ("Time it has waited", factors.age),
         ("Fair share of the group", factors.fair_share),
@@ -344,7 +344,7 @@ impl Live {
 
     /// Whether the job can have written anything.
     fn has_output(&self) -> bool {
-        self.stage != Stage::Waiting
+        self.stage != JobStage::Pending
     }
 
     /// As much as the most of them, for bars.

@@ -10,17 +10,17 @@ use super::super::page::{Page, Section, show};
 use super::queues::{Place, places};
 use super::row::{Frame, Row, Time};
 use super::view::{COLUMNS, View, Whose, columns};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::explain::sizes;
 use crate::explain::waiting::Kind;
 use crate::jobs::entry::{Counts, Entry};
 use crate::jobs::{QueueKey, Record};
-use crate::slurm::job::{Job, JobState, Stage};
-use crate::slurm::tasks::TaskSet;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
-use crate::store::jobs::Search;
+use crate::store::jobs::JobHistorySearch;
 
 /// Rows on a page.
 const PER_PAGE: usize = 50;
@@ -97,7 +97,7 @@ impl List {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Query(view): Query<View>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let list = list(&context, &me, view).await?;
     let chosen = list.has.clone();
     let mut accounts: Vec<String> =
@@ -123,7 +123,7 @@ pub async fn get(context: Context, me: Me, Query(view): Query<View>) -> Answer {
 
 /// The rows alone, for the page that is open.
 pub async fn rows(context: Context, me: Me, Query(view): Query<View>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     show(&RowsPart { list: list(&context, &me, view).await? })
 }
 
@@ -132,10 +132,10 @@ async fn list(context: &Context, me: &Me, view: View) -> Result<List, AppError> 
     let mut places = places(context, me).await?;
     for place in &mut places {
         let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        place.picture = context.app.queues.look(key, whose == Whose::Group).await?;
+        place.picture = context.app.queue_monitor.look(key, whose == Whose::Group).await?;
     }
     let mut db = context.app.store.read().await?;
-    let chosen = store::queues::preference(&mut db, me.0.person.id, COLUMNS_CHOSEN).await?;
+    let chosen = store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_CHOSEN).await?;
     drop(db);
     let mut list = List {
         has: columns(&chosen.unwrap_or_default()),
@@ -225,7 +225,7 @@ impl List {
         let text = self.view.text();
         let mut counts = Counts::default();
         let places = self.chosen_places();
-        let mut found: Vec<(&Place, &Job)> = Vec::new();
+        let mut found: Vec<(&Place, &SlurmJob)> = Vec::new();
         for place in &places {
             let Some(group) = &place.picture.group else { continue };
             for job in &group.jobs {
@@ -233,10 +233,10 @@ impl List {
                 if !by_user && !fits(job, &self.view.account, &text) {
                     continue;
                 }
-                let tasks = job.tasks.as_ref().map_or(1, TaskSet::len);
+                let tasks = job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
                 let (place_of, state) = match job.state.stage() {
-                    Stage::Waiting => (&mut counts.waiting, "waiting"),
-                    Stage::Running | Stage::Ended => (&mut counts.running, "running"),
+                    JobStage::Pending => (&mut counts.waiting, "waiting"),
+                    JobStage::Running | JobStage::Ended => (&mut counts.running, "running"),
                 };
                 *place_of += tasks;
                 if self.view.state.is_empty() || self.view.state == state {
@@ -245,7 +245,7 @@ impl List {
             }
         }
         found.sort_by_key(|(_, job)| {
-            (job.state.stage() == Stage::Waiting, std::cmp::Reverse(job.priority), job.id)
+            (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id)
         });
         let total = found.len();
         let skip = (self.view.page() - 1) * PER_PAGE;
@@ -266,7 +266,7 @@ impl List {
     async fn fill_with_history(&mut self, context: &Context, me: &Me) -> Result<(), AppError> {
         let now = context.app.clock.now();
         let cluster = self.places.iter().find(|place| place.cluster.slug == self.view.cluster);
-        let search = Search {
+        let search = JobHistorySearch {
             cluster: cluster.map_or(0, |place| place.cluster.id.0),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
@@ -277,7 +277,7 @@ impl List {
             (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
         let mut db = context.app.store.read().await?;
         let (rows, total) =
-            store::jobs::history(&mut db, me.0.person.id, &search, offset, most).await?;
+            store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
         drop(db);
         let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(Record::of(row))));
         let rows = records.filter_map(|(cluster, record)| {
@@ -287,11 +287,11 @@ impl List {
         self.rows = rows.collect();
         let states = [
             ("", "All"),
-            (JobState::Completed.word(), "Done"),
-            (JobState::Failed.word(), "Failed"),
-            (JobState::Timeout.word(), "Out of time"),
-            (JobState::OutOfMemory.word(), "Out of memory"),
-            (JobState::Cancelled.word(), "Cancelled"),
+            (JobState::Completed.slurm_name(), "Done"),
+            (JobState::Failed.slurm_name(), "Failed"),
+            (JobState::Timeout.slurm_name(), "Out of time"),
+            (JobState::OutOfMemory.slurm_name(), "Out of memory"),
+            (JobState::Cancelled.slurm_name(), "Cancelled"),
         ];
         let chip = |(state, label): (&str, &'static str)| {
             (self.view.with_state(state), label, String::new(), self.view.state == state)
@@ -322,7 +322,7 @@ impl List {
     }
 }
 
-fn fits(job: &Job, account: &str, text: &str) -> bool {
+fn fits(job: &SlurmJob, account: &str, text: &str) -> bool {
     (account.is_empty() || job.account == account)
         && (text.is_empty()
             || job.name.to_lowercase().contains(text)

@@ -12,13 +12,13 @@ use super::super::extract::{Context, Me, Path, Query};
 use super::super::page::{Page, Section, show};
 use super::download::LARGEST;
 use super::found::{Found, find, life};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::jobs::entry::stage;
 use crate::jobs::output::{Kind, Life, OutputKey, Shown};
 use crate::logs::terminal::Line;
-use crate::slurm::job::Stage;
+use crate::slurm::job::JobStage;
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED: usize = 40;
@@ -96,7 +96,7 @@ pub async fn get(
     Path((slug, id)): Path<(String, String)>,
     Query(wish): Query<Wish>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     let name = found.job()?.job.name.clone();
     let log = log(&context, &me, &found, &wish).await?;
@@ -118,7 +118,7 @@ pub async fn more(
     Path((slug, id)): Path<(String, String)>,
     Query(wish): Query<Wish>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     let mut log = log(&context, &me, &found, &wish).await?;
     let shown = &log.shown;
@@ -142,13 +142,13 @@ pub async fn before(
     Path((slug, id)): Path<(String, String)>,
     Query(wish): Query<Wish>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let found = find(&context, &me, &slug, &id).await?;
     let (file, _) = file(&context, &me, &found, &wish.stream).await?;
     // No file is longer; the cluster's shell counts no further.
     let end = wish.end.min(1 << 60);
     let gone = "This part of the file is not there any more.";
-    let (lines, note, start) = match context.app.outputs.before(&file, end).await {
+    let (lines, note, start) = match context.app.job_outputs.before(&file, end).await {
         Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
         Ok(None) => (Vec::new(), gone, 0),
         Err(_) => {
@@ -182,9 +182,9 @@ pub async fn file(
 ) -> Result<(OutputKey, (bool, bool)), AppError> {
     let record = found.job()?;
     let key = found.key(me);
-    let mut sheet = context.app.papers.known(key, record).await?;
-    if sheet.paper.stdout.is_empty() && stage(record) != Stage::Waiting {
-        sheet = context.app.papers.look(key, record).await?;
+    let mut sheet = context.app.job_details.known(key, record).await?;
+    if sheet.paper.stdout.is_empty() && stage(record) != JobStage::Pending {
+        sheet = context.app.job_details.look(key, record).await?;
     }
     let paper = &sheet.paper;
     let is_split = !paper.stderr.is_empty() && paper.stderr != paper.stdout;
@@ -198,14 +198,14 @@ async fn log(context: &Context, me: &Me, found: &Found, wish: &Wish) -> Result<L
     let has_run =
         record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
     let has_begun = match stage(record) {
-        Stage::Waiting => false,
-        Stage::Running => true,
-        Stage::Ended => has_run || !record.job.node_list.is_empty(),
+        JobStage::Pending => false,
+        JobStage::Running => true,
+        JobStage::Ended => has_run || !record.job.node_list.is_empty(),
     };
     let (file, (is_split, paths_told)) = file(context, me, found, &wish.stream).await?;
     let life = life(context, record);
     let shown = if has_begun && !file.path.is_empty() {
-        context.app.outputs.follow(&file, life).await
+        context.app.job_outputs.follow(&file, life).await
     } else {
         Shown::default()
     };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::extract::{Context, Me};
 use crate::clock::UnixTime;
-use crate::cluster::{Learnt, Status};
-use crate::domain::LineRole;
+use crate::cluster::{ConnectionStatus, DiscoveredFacts};
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::jobs::{Picture, QueueKey, Trouble};
 use crate::store::clusters::Cluster;
@@ -62,7 +62,7 @@ impl Place {
         let stale = |sentence: String, said: &str, can_reconnect| {
             Some(Stale { sentence, said: said.to_owned(), can_reconnect })
         };
-        if self.cluster.alarmed().is_some() {
+        if self.cluster.alarm_at().is_some() {
             return stale(
                 format!(
                     "Nothing is asked of {title} until an administrator has looked at its identity."
@@ -113,17 +113,17 @@ impl Place {
 /// Someone's places, without looking at them.
 pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> {
     let person = me.0.person.id;
-    let known = context.app.places.get(&context.app.store, &person, async || {
+    let known = context.app.cluster_queues.get_or_load(&context.app.store, &person, async || {
         let mut db = context.app.store.read().await?;
         let mut found = Vec::new();
-        for line in store::lines::of_person(&mut db, person).await? {
+        for line in store::connections::list_for_person(&mut db, person).await? {
             let key = line.key();
-            if key.role != LineRole::Login {
+            if key.role != ConnectionRole::Login {
                 continue;
             }
             let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
-            let learnt: Learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
-            let site = crate::cluster::Known::of(&mut db, row.clone()).await?.site;
+            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let site = crate::cluster::ClusterProfile::load(&mut db, row.clone()).await?.site;
             found.push(Known {
                 cluster: Arc::new(row),
                 accounts: learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect(),
@@ -144,7 +144,7 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
     let mut places = Vec::new();
     for one in known.await?.iter() {
         let key = QueueKey { person, cluster: one.cluster.id };
-        let status = context.app.lines.status(key.line());
+        let status = context.app.connections.status(key.line());
         places.push(Place {
             cluster: one.cluster.clone(),
             accounts: one.accounts.clone(),
@@ -152,16 +152,16 @@ pub async fn places(context: &Context, me: &Me) -> Result<Vec<Place>, AppError> 
             hides_jobs: one.hides_jobs,
             user_top: one.user_top,
             longest: one.longest.clone(),
-            is_up: matches!(status, Status::Up(_)),
-            is_opening: matches!(status, Status::Opening(_)),
-            picture: context.app.queues.picture(key).await?,
+            is_up: matches!(status, ConnectionStatus::Up(_)),
+            is_opening: matches!(status, ConnectionStatus::Connecting(_)),
+            picture: context.app.queue_monitor.picture(key).await?,
         });
     }
     Ok(places)
 }
 
 /// What is noted of someone's places, until anything is written.
-pub type Places = store::Cache<crate::domain::PersonId, Vec<Known>>;
+pub type Places = store::StoreCache<crate::domain::PersonId, Vec<Known>>;
 
 /// What is noted of a place.
 pub struct Known {

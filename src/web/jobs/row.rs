@@ -7,8 +7,8 @@ use crate::explain::sizes;
 use crate::explain::waiting::{self, Kind, Waiting, Why};
 use crate::jobs::entry::{Counts, Entry, stage};
 use crate::jobs::{Picture, Record};
-use crate::slurm::factors::Factors;
-use crate::slurm::job::{Job, JobState, Stage};
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
+use crate::slurm::priority_factors::SprioFactors;
 use crate::store::clusters::Cluster;
 
 /// Most tasks that an array shows in the list; its own page has them all.
@@ -134,14 +134,16 @@ impl Frame<'_> {
         row.counts = Some(entry.counts);
         row.is_open = self.open == row.key;
         (row.kind, row.label) = match entry.stage() {
-            Stage::Running => ("running", "Running"),
-            Stage::Ended if entry.counts.bad > 0 => ("failed", "Ended, some failed"),
-            Stage::Waiting | Stage::Ended => (row.kind, row.label),
+            JobStage::Running => ("running", "Running"),
+            JobStage::Ended if entry.counts.bad > 0 => ("failed", "Ended, some failed"),
+            JobStage::Pending | JobStage::Ended => (row.kind, row.label),
         };
         if row.is_open {
             // What needs a look comes first.
             let mut tasks: Vec<_> = entry.tasks.iter().collect();
-            tasks.sort_by_key(|task| (!task.job.state.is_bad_end(), stage(task) != Stage::Running));
+            tasks.sort_by_key(|task| {
+                (!task.job.state.is_failure(), stage(task) != JobStage::Running)
+            });
             row.tasks = tasks.iter().take(MOST_TASKS).map(|task| self.record(task, true)).collect();
             let shown = u64::try_from(row.tasks.len()).unwrap_or(0);
             row.more_tasks = u64::try_from(tasks.len()).unwrap_or(0).saturating_sub(shown);
@@ -164,8 +166,8 @@ impl Frame<'_> {
     }
 
     /// The row of any job.
-    pub fn job(&self, job: &Job, is_over: bool) -> Row {
-        let why = (job.state.stage() == Stage::Waiting && !is_over).then(|| self.why(job));
+    pub fn job(&self, job: &SlurmJob, is_over: bool) -> Row {
+        let why = (job.state.stage() == JobStage::Pending && !is_over).then(|| self.why(job));
         let (kind, label) = match &why {
             Some(why) => waiting_label(why),
             None => label(job.state),
@@ -200,9 +202,9 @@ impl Frame<'_> {
     }
 
     /// Why a job waits.
-    pub fn why(&self, job: &Job) -> Why {
+    pub fn why(&self, job: &SlurmJob) -> Why {
         let ahead = self.picture.ahead.as_ref().filter(|_| job.priority > 0).map(|ahead| {
-            let (jobs_ahead, waiting) = ahead.ahead(&job.partition, job.priority);
+            let (jobs_ahead, waiting) = ahead.count_ahead(&job.partition, job.priority);
             waiting::Ahead { jobs_ahead, waiting }
         });
         let standing = &self.picture.standing;
@@ -215,14 +217,14 @@ impl Frame<'_> {
             ahead,
             own_waiting: self.own_waiting.saturating_sub(1),
             group_waiting: group.map(|group| group.waiting_of(&job.account)),
-            factors: self.picture.factors.get(&job.raw).map(points),
+            factors: self.picture.factors.get(&job.raw_id).map(points),
             fair_share_counts: self.fair_share,
             level_fs: share.and_then(|share| share.level_fs),
             ..Waiting::of(job, self.now)
         })
     }
 
-    fn time(&self, job: &Job, is_over: bool) -> Time {
+    fn time(&self, job: &SlurmJob, is_over: bool) -> Time {
         let seconds = |from: Option<UnixTime>, until: UnixTime| {
             from.and_then(|from| u64::try_from(until.since(from)).ok()).unwrap_or(0)
         };
@@ -236,14 +238,14 @@ impl Frame<'_> {
                     _ => String::new(),
                 },
             },
-            Stage::Waiting => Time::Waiting {
+            JobStage::Pending => Time::Waiting {
                 since: job.submitted,
                 start: job.start.filter(|start| *start > self.now && self.stands_in_line(job)),
                 place: self.place(job),
             },
-            Stage::Running | Stage::Ended => {
+            JobStage::Running | JobStage::Ended => {
                 let elapsed = seconds(job.start, self.now);
-                let limit = job.limit.minutes().map(|minutes| u64::from(minutes) * 60);
+                let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
                 Time::Running {
                     elapsed: sizes::duration(elapsed),
                     limit: limit.map(sizes::duration).unwrap_or_default(),
@@ -255,17 +257,17 @@ impl Frame<'_> {
     }
 
     /// Whether it moves towards its start: not one that is held, waits for others or can never start.
-    fn stands_in_line(&self, job: &Job) -> bool {
+    fn stands_in_line(&self, job: &SlurmJob) -> bool {
         matches!(self.why(job).kind, Kind::Normal | Kind::Soon | Kind::Limit)
     }
 
     /// Its place in the queue; nothing for one that does not stand in line.
-    fn place(&self, job: &Job) -> String {
+    fn place(&self, job: &SlurmJob) -> String {
         let stands = job.priority > 0 && self.stands_in_line(job);
         let Some(ahead) = self.picture.ahead.as_ref().filter(|_| stands) else {
             return String::new();
         };
-        match ahead.ahead(&job.partition, job.priority).0 {
+        match ahead.count_ahead(&job.partition, job.priority).0 {
             0 => "Next in line".to_owned(),
             jobs => format!("{} ahead", sizes::count(jobs, "job")),
         }
@@ -273,7 +275,7 @@ impl Frame<'_> {
 }
 
 /// Points of a rank, as the explanation takes them.
-fn points(factors: &Factors) -> waiting::Factors {
+fn points(factors: &SprioFactors) -> waiting::Factors {
     let number = |points: u64| f64::from(u32::try_from(points).unwrap_or(u32::MAX));
     waiting::Factors {
         age: number(factors.age),
@@ -286,7 +288,7 @@ fn points(factors: &Factors) -> waiting::Factors {
 }
 
 /// `123`, `123_4`, `123_[5-9]`.
-fn id_words(job: &Job) -> String {
+fn id_words(job: &SlurmJob) -> String {
     match &job.tasks {
         Some(tasks) => {
             let tasks = tasks.to_string();

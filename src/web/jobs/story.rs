@@ -7,8 +7,8 @@ use crate::explain::sizes;
 use crate::explain::waiting::can_never_start;
 use crate::jobs::Record;
 use crate::jobs::entry::stage;
-use crate::slurm::job::{JobState, Stage};
-use crate::store::jobs::Moment;
+use crate::slurm::job::{JobStage, JobState};
+use crate::store::jobs::JobEvent;
 
 /// One thing that happened, or is expected to.
 pub struct Event {
@@ -28,7 +28,7 @@ pub struct Event {
 const AHEAD: [&str; 3] = ["Not before", "May start", "Must end"];
 
 /// Tells it.
-pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
+pub fn story(record: &Record, moments: &[JobEvent], now: UnixTime) -> Vec<Event> {
     let job = &record.job;
     let stage = stage(record);
     let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
@@ -48,7 +48,8 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
     tell(job.submitted, "neutral", "Submitted", to);
     let waited =
         job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
-    if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == Stage::Waiting
+    if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start))
+        || stage == JobStage::Pending
     {
         let (title, detail) = if waited.is_some_and(|at| at > now) {
             ("Not before", "As was asked for.")
@@ -59,7 +60,7 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
     }
     for moment in moments {
         let known = [job.start, job.end, job.submitted].contains(&Some(moment.at));
-        let then = JobState::read(&moment.state);
+        let then = JobState::parse(&moment.state);
         let said = match then {
             JobState::Pending => Some(("waiting", "Back in the queue")),
             JobState::Suspended => Some(("warning", "Paused")),
@@ -76,7 +77,7 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
             tell(Some(moment.at), kind, title, detail);
         }
     }
-    if stage == Stage::Waiting {
+    if stage == JobStage::Pending {
         tell(
             job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
             "waiting",
@@ -93,8 +94,8 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
         tell(begun, "running", again, on);
     }
     match stage {
-        Stage::Running => tell(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
-        Stage::Ended => {
+        JobStage::Running => tell(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
+        JobStage::Ended => {
             let (kind, title) =
                 if record.is_lost() { ("unknown", "Ended, unknown how") } else { label(job.state) };
             // What never began has no program that could have ended.
@@ -109,7 +110,7 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
             }
             tell(job.end, kind, title, detail);
         }
-        Stage::Waiting => {}
+        JobStage::Pending => {}
     }
     events.sort_by_key(|event| event.at);
     events
@@ -118,27 +119,27 @@ pub fn story(record: &Record, moments: &[Moment], now: UnixTime) -> Vec<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slurm::job::{ExitStatus, Job};
+    use crate::slurm::job::{ExitStatus, SlurmJob};
 
-    fn titles(record: &Record, moments: &[Moment]) -> Vec<&'static str> {
+    fn titles(record: &Record, moments: &[JobEvent]) -> Vec<&'static str> {
         story(record, moments, UnixTime(1000)).into_iter().map(|event| event.title).collect()
     }
 
     #[test]
     fn stories() {
-        let job = Job {
+        let job = SlurmJob {
             state: JobState::Pending,
             submitted: Some(UnixTime(10)),
             eligible: Some(UnixTime(90)),
             start: Some(UnixTime(2000)),
-            ..Job::default()
+            ..SlurmJob::default()
         };
         let mut record = Record::new(job, UnixTime(10));
         assert_eq!(titles(&record, &[]), ["Submitted", "May run from now on", "May start"]);
         record.job.state = JobState::Running;
         record.job.start = Some(UnixTime(100));
         record.job.node_list = "c1".into();
-        let moment = |at, state: &str| Moment {
+        let moment = |at, state: &str| JobEvent {
             at: UnixTime(at),
             state: state.into(),
             detail: String::new(),

@@ -10,7 +10,7 @@ use super::super::flash::{self, Flash};
 use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::sheet::{Sheet, field, read, wish_of};
 use super::{address, find, told, words};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::jobs::kitchen::{Draft, Kept, whose};
@@ -46,9 +46,9 @@ pub struct FileForm {
 
 /// The form.
 pub async fn get(context: Context, me: Me, Path(id): Path<RecipeId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (kept, version) = find(&context, &me, id).await?;
-    me.may(Action::ChangeRecipe(whose(&kept)))?;
+    me.may(Permission::ChangeRecipe(whose(&kept)))?;
     show(&page(&context, &me, kept, version.text))
 }
 
@@ -59,24 +59,24 @@ pub async fn save(
     Path(id): Path<RecipeId>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (kept, _) = find(&context, &me, id).await?;
-    me.may(Action::ChangeRecipe(whose(&kept)))?;
+    me.may(Permission::ChangeRecipe(whose(&kept)))?;
     let (wish, rest) = read(fields);
     let missing = || AppError::BadRequest("a field is missing: was".to_owned());
     let was: i64 = field(&rest, "was").parse().map_err(|_| missing())?;
     let note = field(&rest, "note").to_owned();
-    let found = context.app.kitchen.get(&me.0.viewer, id, Some(was)).await?;
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, Some(was)).await?;
     let (_, base) = found.ok_or(AppError::NotFound)?;
-    let book = context.app.recipes.book();
-    let recipe =
-        Recipe::read(&base.text, &book.blocks).map_err(|error| AppError::Recipe(error.problem))?;
+    let book = context.app.recipe_files.catalog();
+    let recipe = Recipe::read(&base.text, &book.blocks)
+        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
     let problems = match keep(&recipe, &book.blocks, &wish) {
         Ok(recipe) => {
             let text = recipe.write();
             let draft = Draft { text: &text, note: &note };
             let actor = me.actor(&context);
-            match context.app.kitchen.change(&actor, (id, was), draft, &book.blocks).await {
+            match context.app.saved_recipes.change(&actor, (id, was), draft, &book.blocks).await {
                 Ok(_) => {
                     return Ok(flash::redirect(context, &address(id), Flash::RecipeChanged));
                 }
@@ -99,14 +99,14 @@ pub async fn save_file(
     Path(id): Path<RecipeId>,
     Form(form): Form<FileForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (kept, version) = find(&context, &me, id).await?;
-    me.may(Action::ChangeRecipe(whose(&kept)))?;
+    me.may(Permission::ChangeRecipe(whose(&kept)))?;
     let text = form.file.replace("\r\n", "\n");
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let draft = Draft { text: &text, note: &form.note };
     let actor = me.actor(&context);
-    match context.app.kitchen.change(&actor, (id, form.was), draft, &book.blocks).await {
+    match context.app.saved_recipes.change(&actor, (id, form.was), draft, &book.blocks).await {
         Ok(_) => Ok(flash::redirect(context, &address(id), Flash::RecipeChanged)),
         Err(error) => {
             let mut page = page(&context, &me, kept, version.text);
@@ -118,7 +118,7 @@ pub async fn save_file(
 }
 
 fn page(context: &Context, me: &Me, kept: Kept, text: String) -> ChangePage {
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let title = format!("Change {}", kept.title);
     let (sheet, file_error) = match Recipe::read(&text, &book.blocks) {
         Ok(recipe) => {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::super::Answer;
 use super::super::extract::{Context, Me, Path, Query};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::recipes::keep::name_of;
@@ -24,8 +24,8 @@ pub async fn kept(
     Path(id): Path<RecipeId>,
     Query(ask): Query<Ask>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
-    let found = context.app.kitchen.get(&me.0.viewer, id, ask.version).await?;
+    me.may(Permission::UseClusters)?;
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, ask.version).await?;
     let (kept, version) =
         found.filter(|(kept, _)| !kept.is_archived()).ok_or(AppError::NotFound)?;
     Ok(file(&name_of(&kept.title), version.text))
@@ -33,8 +33,8 @@ pub async fn kept(
 
 /// One that comes with the portal.
 pub async fn shipped(context: Context, me: Me, Path(name): Path<String>) -> Answer {
-    me.may(Action::UseClusters)?;
-    let book = context.app.recipes.book();
+    me.may(Permission::UseClusters)?;
+    let book = context.app.recipe_files.catalog();
     let recipe = book.recipe(&name).ok_or(AppError::NotFound)?;
     Ok(file(&recipe.name, recipe.write()))
 }

@@ -8,7 +8,7 @@ use super::super::extract::{Context, Form, Me};
 use super::super::flash::{self, Flash};
 use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::{address, told};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::jobs::kitchen::Draft;
 
 #[derive(Template)]
@@ -27,17 +27,17 @@ pub struct FileForm {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     show(&page(&context, &me, String::new(), String::new()))
 }
 
 /// Saves it as one's own.
 pub async fn save(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let text = form.file.replace("\r\n", "\n");
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let draft = Draft { text: &text, note: "" };
-    match context.app.kitchen.save(&me.actor(&context), draft, None, &book.blocks).await {
+    match context.app.saved_recipes.save(&me.actor(&context), draft, None, &book.blocks).await {
         Ok(id) => Ok(flash::redirect(context, &address(id), Flash::RecipeSaved)),
         Err(error) => {
             let error = told(error)?;

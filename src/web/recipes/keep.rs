@@ -11,7 +11,7 @@ use super::super::flash::{self, Flash};
 use super::super::page::{PROBLEMS, Page, Section, show, show_with};
 use super::sheet::{Sheet, field, read, wish_of};
 use super::{address, told};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::jobs::kitchen::Draft;
@@ -40,7 +40,7 @@ pub async fn ask(
     Path((slug, name)): Path<(String, String)>,
     Form(fields): Form<Fields>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let spot = place::one(&context, &me, &slug).await?;
     let chosen = chosen::find(&context, &me, &name).await?;
     let filled = Filled::read(fields);
@@ -54,7 +54,7 @@ pub async fn ask(
 
 /// Saves it.
 pub async fn save(context: Context, me: Me, Form(fields): Form<Fields>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (wish, rest) = read(fields);
     if !rest.iter().any(|(name, _)| name == "base") {
         return Err(AppError::BadRequest("a field is missing: base".to_owned()));
@@ -67,13 +67,13 @@ pub async fn save(context: Context, me: Me, Form(fields): Form<Fields>) -> Answe
             Some(GroupId(id?))
         }
     };
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let problems = match keep(&chosen.recipe, &book.blocks, &wish) {
         Ok(recipe) => {
             let text = recipe.write();
             let draft = Draft { text: &text, note: "" };
             let actor = me.actor(&context);
-            match context.app.kitchen.save(&actor, draft, group, &book.blocks).await {
+            match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
                 Ok(id) => return Ok(flash::redirect(context, &address(id), Flash::RecipeSaved)),
                 Err(error) => vec![Problem { key: "title".to_owned(), sentence: told(error)? }],
             }

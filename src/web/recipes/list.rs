@@ -8,7 +8,7 @@ use super::super::Answer;
 use super::super::extract::{Context, Me};
 use super::super::page::{Page, Section, show};
 use super::words;
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::jobs::kitchen::Kept;
 use crate::recipes::recipe::Recipe;
 
@@ -27,10 +27,10 @@ struct ListPage {
 
 /// The page.
 pub async fn get(context: Context, me: Me) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (mine, others): (Vec<Kept>, Vec<Kept>) = context
         .app
-        .kitchen
+        .saved_recipes
         .list(&me.0.viewer)
         .await?
         .into_iter()
@@ -38,8 +38,8 @@ pub async fn get(context: Context, me: Me) -> Answer {
     let belongs =
         |kept: &Kept| kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
     let (groups, others) = others.into_iter().partition(belongs);
-    let book = context.app.recipes.book();
-    let faults = if me.may(Action::SeeRecipeFiles).is_ok() {
+    let book = context.app.recipe_files.catalog();
+    let faults = if me.may(Permission::SeeRecipeFiles).is_ok() {
         book.faults.iter().map(|fault| (fault.file.clone(), words(&fault.error))).collect()
     } else {
         Vec::new()

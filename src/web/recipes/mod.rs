@@ -11,7 +11,7 @@ mod sheet;
 use super::extract::{Context, Me};
 use crate::domain::RecipeId;
 use crate::error::AppError;
-use crate::jobs::kitchen::{Kept, NotKept, Version};
+use crate::jobs::kitchen::{Kept, NotKept, RecipeVersion};
 use crate::recipes::recipe::RecipeError;
 
 /// A recipe's address.
@@ -20,8 +20,8 @@ pub fn address(id: RecipeId) -> String {
 }
 
 /// A recipe that someone can see, with its newest version.
-async fn find(context: &Context, me: &Me, id: RecipeId) -> Result<(Kept, Version), AppError> {
-    let found = context.app.kitchen.get(&me.0.viewer, id, None).await?;
+async fn find(context: &Context, me: &Me, id: RecipeId) -> Result<(Kept, RecipeVersion), AppError> {
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, None).await?;
     found.ok_or(AppError::NotFound)
 }
 

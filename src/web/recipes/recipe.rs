@@ -9,10 +9,10 @@ use super::super::extract::{Context, Form, Me, Path};
 use super::super::flash::{self, Flash};
 use super::super::page::{Page, Section, show};
 use super::{address, find, words};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::{GroupId, RecipeId};
 use crate::error::AppError;
-use crate::jobs::kitchen::{Kept, NotKept, Version, whose};
+use crate::jobs::kitchen::{Kept, NotKept, RecipeVersion, whose};
 use crate::recipes::form;
 use crate::recipes::recipe::Recipe;
 
@@ -26,7 +26,7 @@ struct RecipePage {
     problem: String,
     /// What it fixes: question, answer.
     fixed: Vec<(String, String)>,
-    versions: Vec<Version>,
+    versions: Vec<RecipeVersion>,
     file: String,
     /// Where it is used: address, name of the cluster.
     places: Vec<(String, String)>,
@@ -45,9 +45,9 @@ pub struct PublishForm {
 
 /// The page.
 pub async fn get(context: Context, me: Me, Path(id): Path<RecipeId>) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let (kept, version) = find(&context, &me, id).await?;
-    let book = context.app.recipes.book();
+    let book = context.app.recipe_files.catalog();
     let (summary, problem, fixed) = match Recipe::read(&version.text, &book.blocks) {
         Ok(recipe) => {
             let form = form::Form::of(&recipe, &book.blocks);
@@ -61,7 +61,7 @@ pub async fn get(context: Context, me: Me, Path(id): Path<RecipeId>) -> Answer {
         .await?
         .into_iter()
         .map(|spot| (format!("/compose/{}/r{id}", spot.cluster.slug), spot.cluster.title.clone()));
-    let may_publish = |group| me.may(Action::PublishRecipe(whose(&kept), group)).is_ok();
+    let may_publish = |group| me.may(Permission::PublishRecipe(whose(&kept), group)).is_ok();
     let groups = me.0.memberships.iter();
     let groups =
         groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
@@ -70,11 +70,11 @@ pub async fn get(context: Context, me: Me, Path(id): Path<RecipeId>) -> Answer {
         summary,
         problem,
         fixed,
-        versions: context.app.kitchen.versions(id).await?,
+        versions: context.app.saved_recipes.versions(id).await?,
         file: version.text,
         places: places.collect(),
         is_mine: kept.owner() == Some(me.0.person.id),
-        may_change: me.may(Action::ChangeRecipe(whose(&kept))).is_ok(),
+        may_change: me.may(Permission::ChangeRecipe(whose(&kept))).is_ok(),
         groups: groups.map(|one| (one.group_id, one.group_name.clone())).collect(),
         kept,
     })
@@ -87,24 +87,24 @@ pub async fn publish(
     Path(id): Path<RecipeId>,
     Form(form): Form<PublishForm>,
 ) -> Answer {
-    me.may(Action::UseClusters)?;
+    me.may(Permission::UseClusters)?;
     let actor = me.actor(&context);
     if form.group.is_empty() {
-        context.app.kitchen.withdraw(&actor, id).await.map_err(fault)?;
+        context.app.saved_recipes.withdraw(&actor, id).await.map_err(fault)?;
         // Whoever took it back from its group may not see it any more.
-        let is_seen = context.app.kitchen.get(&me.0.viewer, id, None).await?.is_some();
+        let is_seen = context.app.saved_recipes.get(&me.0.viewer, id, None).await?.is_some();
         let to = if is_seen { address(id) } else { "/recipes".to_owned() };
         return Ok(flash::redirect(context, &to, Flash::RecipeWithdrawn));
     }
     let group = form.group.parse().map_err(|_| AppError::BadRequest("no such group".to_owned()))?;
-    context.app.kitchen.publish(&actor, id, GroupId(group)).await.map_err(fault)?;
+    context.app.saved_recipes.publish(&actor, id, GroupId(group)).await.map_err(fault)?;
     Ok(flash::redirect(context, &address(id), Flash::RecipePublished))
 }
 
 /// Deletes it.
 pub async fn delete(context: Context, me: Me, Path(id): Path<RecipeId>) -> Answer {
-    me.may(Action::UseClusters)?;
-    context.app.kitchen.delete(&me.actor(&context), id).await.map_err(fault)?;
+    me.may(Permission::UseClusters)?;
+    context.app.saved_recipes.delete(&me.actor(&context), id).await.map_err(fault)?;
     Ok(flash::redirect(context, "/recipes", Flash::RecipeDeleted))
 }
 

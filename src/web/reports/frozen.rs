@@ -12,13 +12,13 @@ use super::super::page::{PROBLEMS, Page, Section, show_with};
 use super::super::{Answer, assets};
 use super::chart::Chart;
 use super::{address, sheet};
-use crate::auth::Action;
-use crate::auth::shares::{NotShared, USUAL_DAYS};
+use crate::auth::Permission;
+use crate::auth::guest_links::{CreateGuestLinkError, DEFAULT_LINK_DAYS};
 use crate::domain::{GroupId, ReportId, ReportLinkId};
 use crate::error::AppError;
-use crate::usage::frozen::Frozen;
+use crate::usage::frozen::FrozenReport;
 use crate::usage::report::Report;
-use crate::usage::report_links::ReportLink;
+use crate::usage::report_links::ReportGuestLink;
 
 #[derive(Template)]
 #[template(path = "reports/frozen.html")]
@@ -27,19 +27,19 @@ struct FrozenPage {
     report_css: &'static str,
     href: String,
     links_href: String,
-    frozen: Frozen,
+    frozen: FrozenReport,
     report: Report,
     chart: Chart,
     share: ShareState,
     shown: Shown,
-    open: Vec<ReportLink>,
-    ended: Vec<ReportLink>,
+    open: Vec<ReportGuestLink>,
+    ended: Vec<ReportGuestLink>,
 }
 
 /// Its page.
 pub async fn get(context: Context, me: Me, Path((group, id)): Path<(GroupId, ReportId)>) -> Answer {
-    me.may(Action::ManageUsage(group))?;
-    let share = ShareState { days: USUAL_DAYS.to_string(), ..ShareState::default() };
+    me.may(Permission::ManageUsage(group))?;
+    let share = ShareState { days: DEFAULT_LINK_DAYS.to_string(), ..ShareState::default() };
     let waiting = once::waiting(&context, &me, &address(group, id));
     let is_waiting = waiting.is_some();
     let page = page(&context, &me, (group, id), share, waiting.unwrap_or_default()).await?;
@@ -80,7 +80,7 @@ pub async fn remove(
     me: Me,
     Path((group, id)): Path<(GroupId, ReportId)>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     context.app.usage.remove_report(&me.actor(&context), group, id).await?;
     let to = format!("/groups/{group}/report");
     Ok(flash::redirect(context, &to, Flash::ReportRemoved))
@@ -93,7 +93,7 @@ pub async fn share(
     Path((group, id)): Path<(GroupId, ReportId)>,
     Form(form): Form<LinkForm>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     let usage = &context.app.usage;
     match usage.share_report(&me.actor(&context), group, id, &form.invitation()).await {
         Ok(token) => {
@@ -102,7 +102,7 @@ pub async fn share(
             let shown = Shown { link, label: form.label() };
             once::redirect(context, &me, &address(group, id), &shown)
         }
-        Err(NotShared::Auth(error)) => Err(AppError::from(error)),
+        Err(CreateGuestLinkError::Auth(error)) => Err(AppError::from(error)),
         Err(problem) => {
             page(&context, &me, (group, id), form.again(&problem), Shown::default()).await
         }
@@ -115,7 +115,7 @@ pub async fn revoke(
     me: Me,
     Path((group, id, link)): Path<(GroupId, ReportId, ReportLinkId)>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     context.app.usage.unshare_report(&me.actor(&context), group, id, link).await?;
     Ok(flash::redirect(context, &address(group, id), Flash::ReportUnshared))
 }

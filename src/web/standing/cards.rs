@@ -2,9 +2,9 @@
 
 use crate::clock::UnixTime;
 use crate::explain::sizes;
-use crate::slurm::job::Job;
-use crate::slurm::shares::Share;
-use crate::store::share_points::SharePoint;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::SlurmJob;
+use crate::store::fair_share_history::FairSharePoint;
 use crate::usage::demand;
 use crate::usage::share_line::{self, ShareLine};
 use crate::usage::{Facts, hours, shares};
@@ -36,7 +36,12 @@ pub struct ShareCard {
 
 impl ShareCard {
     /// Of an account's row.
-    pub fn of(share: &Share, points: &[SharePoint], half_life: Option<u32>, now: UnixTime) -> Self {
+    pub fn of(
+        share: &SshareRow,
+        points: &[FairSharePoint],
+        half_life: Option<u32>,
+        now: UnixTime,
+    ) -> Self {
         let ratio = shares::ratio(share);
         let words = shares::describe(ratio, half_life, now);
         let figures = match (share.norm_shares, share.effective_usage) {
@@ -99,7 +104,7 @@ pub struct DemandCard {
 }
 
 /// The demand of each account.
-pub fn demand(jobs: &[Job], accounts: &[&Facts], now: UnixTime) -> Vec<DemandCard> {
+pub fn demand(jobs: &[SlurmJob], accounts: &[&Facts], now: UnixTime) -> Vec<DemandCard> {
     let card = |facts: &&Facts| {
         let found = demand::demand(jobs, &facts.slurm_names, now);
         let holding = match (found.cores, found.gpus) {
@@ -148,14 +153,14 @@ mod tests {
 
     #[test]
     fn a_card_of_a_share() {
-        let share = Share {
+        let share = SshareRow {
             account: "def-smith".into(),
             norm_shares: Some(0.2),
             effective_usage: Some(0.8),
-            ..Share::default()
+            ..SshareRow::default()
         };
         let now = UnixTime(1_794_820_320);
-        let point = |at: i64, used: f64| SharePoint { at: now.plus(at), share: 0.2, used };
+        let point = |at: i64, used: f64| FairSharePoint { at: now.plus(at), share: 0.2, used };
         let card = ShareCard::of(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
         assert!(card.fading.starts_with("What was used counts half after 7 d."), "{}", card.fading);

@@ -5,7 +5,7 @@ use super::super::csv::{download, line};
 use super::super::extract::{Context, Me, Path};
 use super::super::usage::{exact, note_names};
 use super::{cards, on_clusters, storage};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::GroupId;
 use crate::store;
@@ -14,7 +14,7 @@ use crate::usage::{Facts, hours, shares};
 
 /// Fair share of each account over time, as far as it was read.
 pub async fn shares(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     let from = context.app.clock.now().plus(-cards::HISTORY);
     let mut text = line(&["cluster", "account", "at", "share", "used", "used / share"]);
@@ -22,7 +22,9 @@ pub async fn shares(context: Context, me: Me, Path(group): Path<GroupId>) -> Ans
     for facts in view.accounts.iter().map(|one| &one.facts) {
         for name in &facts.slurm_names {
             let (person, cluster) = (me.0.person.id, facts.cluster);
-            for point in store::share_points::since(&mut db, person, cluster, name, from).await? {
+            for point in
+                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?
+            {
                 let ratio = shares::ratio_at(&point).map(|ratio| format!("{ratio:.4}"));
                 text.push_str(&line(&[
                     facts.slug.clone(),
@@ -40,7 +42,7 @@ pub async fn shares(context: Context, me: Me, Path(group): Path<GroupId>) -> Ans
 
 /// What jobs that wait ask for, and what those that run hold.
 pub async fn queue(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     let now = context.app.clock.now();
     let mut text = line(&[
@@ -80,7 +82,7 @@ pub async fn queue(context: Context, me: Me, Path(group): Path<GroupId>) -> Answ
 
 /// The group's folders; for those who lead it, also who has how much in them.
 pub async fn folders(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     note_names(&context, &me, &view).await?;
     let mut text = line(&[

@@ -18,7 +18,7 @@ use super::extract::{Context, Me, Path};
 use super::home::standing::{CostBar, cost_bar};
 use super::jobs::queues::{self, Place};
 use super::page::{Page, Section, show};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
@@ -77,7 +77,7 @@ pub struct ClusterCards {
 
 /// The page, and its part.
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     super::usage::note_names(&context, &me, &view).await?;
     let part = part(&context, &me, &view).await?;
@@ -88,7 +88,7 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
         page: Page::for_person(&context, &me.0, "Fair share and storage", Section::Groups),
         group,
         group_name: name(&context, group).await?,
-        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         part,
     })
 }
@@ -125,7 +125,7 @@ async fn on_clusters<'a>(
         let mut place = at.map(|at| places.swap_remove(at));
         if let Some(place) = &mut place {
             let key = QueueKey { person: me.0.person.id, cluster };
-            place.picture = context.app.queues.look(key, true).await?;
+            place.picture = context.app.queue_monitor.look(key, true).await?;
         }
         found.push((place, accounts));
     }
@@ -227,7 +227,8 @@ async fn share_cards(
             };
             let from = now.plus(-cards::HISTORY);
             let (person, cluster) = (me.0.person.id, one.cluster);
-            let points = store::share_points::since(&mut db, person, cluster, name, from).await?;
+            let points =
+                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
             let half_life = one.learnt.half_life_hours;
             found.push(ShareCard::of(share, &points, half_life, now));
         }

@@ -8,15 +8,15 @@ use super::super::extract::{Context, Me, Path};
 use super::super::jobs::queues::Place;
 use super::super::page::{Page, Section, show};
 use super::{name, on_clusters};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
 use crate::explain::sizes;
 use crate::jobs::entry::stage;
-use crate::slurm::factors::Factors;
-use crate::slurm::job::Stage;
-use crate::slurm::shares::Share;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::JobStage;
+use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
 use crate::usage::{Facts, shares};
 
@@ -96,7 +96,7 @@ struct Piece {
 
 /// The page, and its part.
 pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     let now = context.app.clock.now();
     let mut clusters = Vec::new();
@@ -111,7 +111,7 @@ pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer
         page: Page::for_person(&context, &me.0, "Why is my priority low?", Section::Groups),
         group,
         group_name: name(&context, group).await?,
-        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         clusters,
     })
 }
@@ -124,7 +124,7 @@ pub async fn priority_page(
     account: &str,
 ) -> Result<String, AppError> {
     let mut db = context.app.store.read().await?;
-    let known = store::allocations::accounts_of_person(&mut db, me.0.person.id).await?;
+    let known = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
     // Sites add `_cpu` and `_gpu` to the names that people submit with.
     let is_same = |known: &str| {
         let rest = account.strip_prefix(known);
@@ -167,7 +167,7 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
         ranks.shares_at = standing.shares_at.map(UnixTime);
         for one in facts {
             for name in &one.slurm_names {
-                let rows: Vec<&Share> =
+                let rows: Vec<&SshareRow> =
                     standing.shares.iter().filter(|share| share.account == *name).collect();
                 ranks.accounts.extend(account(&rows, one, now));
             }
@@ -179,13 +179,13 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
     // Of an array, tasks may run while others wait: those are ranked.
     let records = entries.filter_map(|entry| {
         let all = std::iter::once(&entry.head).chain(&entry.tasks);
-        all.into_iter().find(|record| stage(record) == Stage::Waiting)
+        all.into_iter().find(|record| stage(record) == JobStage::Pending)
     });
     let records: Vec<_> = records.filter(|record| is_ours(&record.job.account)).collect();
     ranks.waiting = records.len();
     let waiting: Vec<_> = records
         .into_iter()
-        .filter_map(|record| Some((record, place.picture.factors.get(&record.job.raw)?)))
+        .filter_map(|record| Some((record, place.picture.factors.get(&record.job.raw_id)?)))
         .collect();
     let most = waiting.iter().map(|(_, factors)| sum(factors)).max().unwrap_or(0);
     ranks.more = waiting.len().saturating_sub(MOST_JOBS);
@@ -199,7 +199,7 @@ fn cluster(place: Option<&Place>, facts: &[&Facts], now: UnixTime) -> ClusterRan
     ranks
 }
 
-fn account(rows: &[&Share], facts: &Facts, now: UnixTime) -> Option<AccountRank> {
+fn account(rows: &[&SshareRow], facts: &Facts, now: UnixTime) -> Option<AccountRank> {
     let group = rows.iter().find(|share| share.user.is_none())?;
     let ratio = shares::ratio(group);
     let words = shares::describe(ratio, facts.learnt.half_life_hours, now);
@@ -236,7 +236,7 @@ fn scale(most: f64) -> f64 {
 }
 
 /// What counts for a job, in the order of the drawing.
-fn parts(factors: &Factors) -> [(&'static str, &'static str, u64); 7] {
+fn parts(factors: &SprioFactors) -> [(&'static str, &'static str, u64); 7] {
     [
         ("Fair share of the group", "rank-fair", factors.fair_share),
         ("Time it has waited", "rank-age", factors.age),
@@ -248,11 +248,11 @@ fn parts(factors: &Factors) -> [(&'static str, &'static str, u64); 7] {
     ]
 }
 
-fn sum(factors: &Factors) -> u64 {
+fn sum(factors: &SprioFactors) -> u64 {
     parts(factors).iter().fold(0, |sum, (_, _, points)| sum.saturating_add(*points))
 }
 
-fn job_rank(href: String, label: String, factors: &Factors, most: u64) -> JobRank {
+fn job_rank(href: String, label: String, factors: &SprioFactors, most: u64) -> JobRank {
     let share_of = |points: u64| {
         u64::try_from(u128::from(points) * 1000 / u128::from(most.max(1))).unwrap_or(1000)
     };
@@ -291,14 +291,14 @@ mod tests {
 
     #[test]
     fn a_rank_in_pieces() {
-        let factors = Factors {
+        let factors = SprioFactors {
             priority: 7924,
             fair_share: 7692,
             size: 82,
             partition_points: 200,
             site: -5,
             nice: 50,
-            ..Factors::default()
+            ..SprioFactors::default()
         };
         let rank = job_rank(String::new(), "fit".into(), &factors, sum(&factors));
         let whats: Vec<_> = rank.parts.iter().map(|part| part.what).collect();
@@ -308,7 +308,9 @@ mod tests {
         assert!(last.at + last.width <= 1002);
         assert_eq!(rank.cut, Some((993, 7)), "what was given up is no part of the bar");
         assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
-        assert!(job_rank(String::new(), String::new(), &Factors::default(), 0).parts.is_empty());
+        assert!(
+            job_rank(String::new(), String::new(), &SprioFactors::default(), 0).parts.is_empty()
+        );
     }
 
     #[test]

@@ -114,7 +114,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::Learnt;
+    use crate::cluster::DiscoveredFacts;
     use crate::domain::{ClusterId, GroupId, PersonId};
     use crate::usage::Person;
 
@@ -126,7 +126,7 @@ mod tests {
             account: account.into(),
             slurm_names: vec![format!("{account}_cpu")],
             site: Arc::new(crate::sites::presets()[0].clone()),
-            learnt: Arc::new(Learnt::default()),
+            learnt: Arc::new(DiscoveredFacts::default()),
             own_user: None,
             wants_names: true,
             books: Vec::new(),

@@ -139,7 +139,7 @@ impl Looked {
     /// Makes sense of it.
     pub fn of(ask: &Ask, view: &View, allocations: &[Allocation], now: UnixTime) -> Self {
         let here = view.accounts.iter().map(|account| account.today).max();
-        let today = here.unwrap_or_else(|| Day::of(now));
+        let today = here.unwrap_or_else(|| Day::from_time(now));
         let account = ask.account.split_once('/').filter(|(slug, name)| {
             view.accounts.iter().any(|one| one.facts.slug == *slug && one.facts.account == *name)
         });
@@ -284,7 +284,7 @@ fn fits(step: Step, days: i64) -> bool {
 fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, Day) {
     let back = |days: i64| today.plus(1 - days);
     let deepest = today.plus(-DEEPEST);
-    if let Some(month) = Month::read(word)
+    if let Some(month) = Month::parse(word)
         && month.first() <= today
         && month.last() >= deepest
     {
@@ -309,7 +309,7 @@ fn span(word: &str, today: Day, granted: Option<&Allocation>) -> (Period, Day, D
 /// `2026-09-03..2026-10-20`, in either order.
 fn chosen(word: &str) -> Option<(Day, Day)> {
     let (first, last) = word.split_once(TO)?;
-    let (first, last) = match (Day::read(first), Day::read(last)) {
+    let (first, last) = match (Day::parse(first), Day::parse(last)) {
         (Some(first), Some(last)) => (first, last),
         // From one day on, or up to one: a month of it.
         (Some(first), None) => (first, first.plus(29)),
@@ -327,8 +327,8 @@ mod tests {
 
     #[test]
     fn words_become_days() {
-        let month = Month::read("2026-10").unwrap();
-        let day = |text| Day::read(text).unwrap();
+        let month = Month::parse("2026-10").unwrap();
+        let day = |text| Day::parse(text).unwrap();
         for (word, period, days) in [
             ("", Period::Days30, 30),
             ("90d", Period::Days90, 90),

@@ -7,7 +7,7 @@ use super::rows::kind_name;
 use super::search::{Found, MOST_JOBS, Stretch, find};
 use super::words::exact;
 use super::{Ask, Pairs, Sight, note_names, sight};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::usage::{Measure, Sums, Unit, hours};
@@ -102,7 +102,7 @@ pub async fn members(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
     let rows = figures.members.iter().map(|one| (one.name.as_str(), &one.sums));
@@ -116,7 +116,7 @@ pub async fn accounts(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
     let names: Vec<String> =
         sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
@@ -132,7 +132,7 @@ pub async fn allocations(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = sight(&context, &me, group, pairs).await?;
     let mut text = line(&[
         "cluster",
@@ -169,7 +169,7 @@ pub async fn kinds(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
     let rows = figures.kinds.iter().map(|one| (kind_name(&one.name), &one.sums));
@@ -183,7 +183,7 @@ pub async fn days(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = begin(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
     let unit = super::words::measure(sight.looked.choice.measure, sight.looked.unit);
@@ -207,7 +207,7 @@ pub async fn jobs(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, ask) = begin(&context, &me, group, pairs).await?;
     let found = find(&context, &me, &sight, &ask, Stretch { skip: 0, most: MOST_JOBS }).await?;
     Ok(download(&name(&sight, "jobs"), jobs_table(&found)))

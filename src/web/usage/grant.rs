@@ -172,8 +172,8 @@ fn is_ambiguous(text: &str) -> bool {
 }
 
 fn day(text: &str, field: &'static str, problems: &mut Problems) -> Option<Day> {
-    let years = Day::read("2000-01-01")?..=Day::read("2100-12-31")?;
-    let day = Day::read(text).filter(|day| years.contains(day));
+    let years = Day::parse("2000-01-01")?..=Day::parse("2100-12-31")?;
+    let day = Day::parse(text).filter(|day| years.contains(day));
     if day.is_none() {
         problems.add(field, "Enter a day like 2026-04-01.");
     }

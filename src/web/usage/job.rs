@@ -6,7 +6,7 @@ use super::Sight;
 use super::words::{NONE, amount, part};
 use crate::clock::UnixTime;
 use crate::explain::sizes;
-use crate::store::usage::jobs::Row;
+use crate::store::usage::jobs::UsageJobRow;
 use crate::usage::tally::spare_core_s;
 use crate::usage::{AccountView, Outcome, hours};
 
@@ -41,7 +41,7 @@ pub struct Job {
     /// Whether it is the viewer's own.
     pub is_own: bool,
     /// All that is kept of it.
-    pub row: Row,
+    pub row: UsageJobRow,
 }
 
 impl Job {
@@ -49,7 +49,7 @@ impl Job {
     pub fn of(
         sight: &Sight,
         account: &AccountView,
-        row: Row,
+        row: UsageJobRow,
         names: &HashMap<i64, String>,
     ) -> Self {
         let facts = &account.facts;

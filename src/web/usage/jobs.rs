@@ -10,7 +10,7 @@ use super::rows::{SPARE, jobs_href, member_word};
 use super::search::{All, ENDED, Found, GPUS, LOST, Stretch, find, name_of, outcome_word};
 use super::words::{amount, exact};
 use super::{Pairs, sight};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::explain::sizes;
 use crate::usage::hours;
@@ -58,7 +58,7 @@ pub async fn get(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, ask) = sight(&context, &me, group, pairs).await?;
     let here = ask.page.parse().unwrap_or(1).clamp(1, MOST_PAGES);
     let stretch = Stretch { skip: (here - 1) * A_PAGE, most: A_PAGE };
@@ -110,7 +110,7 @@ pub async fn get(
         page: Page::for_person(&context, &me.0, "Jobs behind a figure", Section::Groups),
         group,
         name: sight.group.name.clone(),
-        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         whose: found.whose.as_ref().map(|who| name_of(&sight, who)).unwrap_or_default(),
         days: format!("{} to {}", found.from.words(), found.until.words()),
         counted: sizes::count(found.all.count, "job"),

@@ -23,7 +23,7 @@ pub use sheet::Sheets;
 pub use words::exact;
 
 use super::extract::{Context, Me};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::store;
@@ -58,7 +58,7 @@ async fn sight(
 ) -> Result<(Sight, Ask), AppError> {
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
-    let allocations = store::allocations::of_group(&mut db, group).await?;
+    let allocations = store::allocations::list_for_group(&mut db, group).await?;
     drop(db);
     let view = context.app.usage.look(&me.0.viewer, group).await?;
     let ask = Ask::of(pairs);
@@ -69,7 +69,7 @@ async fn sight(
 
 /// Records that names were looked at, if there are any to be seen.
 pub async fn note_names(context: &Context, me: &Me, view: &View) -> Result<(), AppError> {
-    if me.may(Action::SeePeoplesUsage(view.group)).is_ok() && !view.accounts.is_empty() {
+    if me.may(Permission::SeePeoplesUsage(view.group)).is_ok() && !view.accounts.is_empty() {
         context.app.usage.note_seen(&me.actor(context), view.group, None).await?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use super::ask::Option3;
 use super::notes::{Note, notes};
 use super::sheet::Html;
 use super::{Pairs, Sight, note_names, sight};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 
@@ -66,7 +66,7 @@ pub async fn get(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = sight(&context, &me, group, pairs).await?;
     note_names(&context, &me, &sight.view).await?;
     let looked = &sight.looked;
@@ -75,7 +75,7 @@ pub async fn get(
         page: Page::for_person(&context, &me.0, &title, Section::Groups),
         group,
         name: sight.group.name.clone(),
-        may_manage: me.may(Action::ManageUsage(group)).is_ok(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         has_accounts: !sight.view.accounts.is_empty(),
         filters: Filters {
             periods: looked.periods(),
@@ -96,7 +96,7 @@ pub async fn part(
     Path(group): Path<GroupId>,
     Query(pairs): Query<Pairs>,
 ) -> Answer {
-    me.may(Action::SeeUsage(group))?;
+    me.may(Permission::SeeUsage(group))?;
     let (sight, _) = sight(&context, &me, group, pairs).await?;
     note_names(&context, &me, &sight.view).await?;
     show(&part_of(&context, &sight)?)
@@ -107,6 +107,6 @@ fn part_of(context: &Context, sight: &Sight) -> Result<Part, AppError> {
         base: super::address(sight.group.id),
         query: sight.looked.query(&[]),
         notes: notes(&sight.view, &sight.figures, &sight.looked),
-        sheet: context.app.use_sheets.get(sight)?,
+        sheet: context.app.usage_summaries.get(sight)?,
     })
 }

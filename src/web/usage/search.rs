@@ -8,10 +8,10 @@ use super::ask::Ask;
 use super::job::{Job, gpus};
 use super::rows::{SPARE, member_of};
 use crate::clock::Day;
-use crate::domain::{BookId, PersonId};
+use crate::domain::{PersonId, UsageSourceId};
 use crate::error::AppError;
 use crate::store;
-use crate::store::usage::jobs::{Filter, Total};
+use crate::store::usage::jobs::{UsageJobFilter, UsageJobTotal};
 use crate::usage::figures::{Who, is_chosen};
 use crate::usage::{AccountView, Outcome};
 
@@ -60,7 +60,7 @@ pub struct All {
 }
 
 impl All {
-    fn add(&mut self, total: &Total) {
+    fn add(&mut self, total: &UsageJobTotal) {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         self.count += whole(total.jobs);
         self.core_s += whole(total.core_s);
@@ -101,7 +101,7 @@ pub async fn find(
     stretch: Stretch,
 ) -> Result<Found, AppError> {
     let choice = &sight.looked.choice;
-    let day = |text: &str, otherwise: Day| Day::read(text).unwrap_or(otherwise);
+    let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
     let (mut from, mut until) = (day(&ask.from, choice.from), day(&ask.until, choice.until));
     if from > until {
         (from, until) = (choice.from, choice.until);
@@ -112,7 +112,7 @@ pub async fn find(
         Some(Who::Person(me.0.person.id))
     };
     let is_spare = ask.outcome == SPARE;
-    let filter = Filter {
+    let filter = UsageJobFilter {
         from,
         until,
         user: None,
@@ -120,7 +120,7 @@ pub async fn find(
         states: states(&ask.outcome),
         with_gpus: ask.with == GPUS,
         // What could be spared is not in the database, so all are looked at then.
-        most: i64::try_from(if is_spare { MOST_JOBS } else { stretch.skip + stretch.most })
+        limit: i64::try_from(if is_spare { MOST_JOBS } else { stretch.skip + stretch.most })
             .unwrap_or(i64::MAX),
     };
     let mut jobs = Vec::new();
@@ -130,13 +130,13 @@ pub async fn find(
     for account in sight.view.accounts.iter().filter(|one| is_chosen(one, choice)) {
         for user in users(sight, account, whose.as_ref()) {
             for book in &account.facts.books {
-                let filter = Filter { user: user.clone(), ..filter.clone() };
+                let filter = UsageJobFilter { user: user.clone(), ..filter.clone() };
                 let rows = store::usage::jobs::find(&mut db, book.id, &filter).await?;
                 if rows.is_empty() {
                     continue;
                 }
                 if !is_spare {
-                    for total in store::usage::jobs::totals(&mut db, book.id, &filter).await? {
+                    for total in store::usage::jobs::sum_by_gpus(&mut db, book.id, &filter).await? {
                         all.add(&total);
                     }
                 }
@@ -200,8 +200,11 @@ async fn note_looked(
     Ok(usage.note_seen(&me.actor(context), sight.group.id, Some((person, &name))).await?)
 }
 
-async fn names(db: &mut store::Connection, book: BookId) -> Result<HashMap<i64, String>, AppError> {
-    Ok(store::usage::names(db, book).await?)
+async fn names(
+    db: &mut store::DbConnection,
+    book: UsageSourceId,
+) -> Result<HashMap<i64, String>, AppError> {
+    Ok(store::usage::list_names(db, book).await?)
 }
 
 /// The names on an account's cluster whose jobs are looked for; one `None` for everybody's.

@@ -15,7 +15,7 @@ use super::Pairs;
 use super::ask::Option3;
 use super::grant::{GrantForm, account_options, as_typed, field, offered, read, unit_options};
 use super::words::{amount, unit};
-use crate::auth::Action;
+use crate::auth::Permission;
 use crate::clock::Day;
 use crate::domain::{AllocationId, ClusterId, GroupId};
 use crate::error::AppError;
@@ -82,7 +82,7 @@ pub async fn get(
     Path(group): Path<GroupId>,
     Query(asked): Query<Asked>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     page(&context, &me, group, State { changed: asked.change, ..State::default() }).await
 }
 
@@ -93,7 +93,7 @@ pub async fn set_accounts(
     Path(group): Path<GroupId>,
     Form(pairs): Form<Pairs>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.offers(me.0.person.id, group).await?;
     let values = |wanted: &str| -> BTreeSet<&str> {
         pairs.iter().filter(|(key, _)| key == wanted).map(|(_, value)| value.as_str()).collect()
@@ -147,7 +147,7 @@ async fn set(
     changed: Option<AllocationId>,
     form: GrantForm,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.offers(me.0.person.id, group).await?;
     let mut problems = Problems::default();
     if let Some(grant) = read(&form, &offers, &mut problems) {
@@ -170,7 +170,7 @@ pub async fn remove(
     me: Me,
     Path((group, allocation)): Path<(GroupId, AllocationId)>,
 ) -> Answer {
-    me.may(Action::ManageUsage(group))?;
+    me.may(Permission::ManageUsage(group))?;
     context.app.usage.remove_allocation(&me.actor(&context), group, allocation).await?;
     Ok(flash::redirect(context, &address(group), Flash::AllocationRemoved))
 }
@@ -183,10 +183,10 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
     let offers = context.app.usage.offers(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
-    let allocations = store::allocations::of_group(&mut db, group).await?;
+    let allocations = store::allocations::list_for_group(&mut db, group).await?;
     let clusters = store::clusters::list(&mut db).await?;
     drop(db);
-    let today = Day::of(context.app.clock.now());
+    let today = Day::from_time(context.app.clock.now());
     let site_unit = |id: ClusterId| {
         offers.iter().find(|offer| offer.cluster == id).and_then(|offer| SiteUnit::of(&offer.site))
     };

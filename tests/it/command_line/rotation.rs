@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use portolan::clock::Clock;
-use portolan::store::sealed::Column;
+use portolan::store::sealed::SealedColumn;
 use portolan::store::{self, Store};
 
 use super::{refused, with_admin};
@@ -192,7 +192,7 @@ async fn with_something_damaged_nothing_is_changed() {
     let before = Moment::of(&installation);
     let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
     let mut tx = store.write().await.unwrap();
-    store::sealed::put(&mut tx, Column::PasswordHash, 1, b"damaged").await.unwrap();
+    store::sealed::put(&mut tx, SealedColumn::PasswordHash, 1, b"damaged").await.unwrap();
     store::commit(tx).await.unwrap();
     store.close().await;
     assert!(refused(&installation, ROTATE).contains("Nothing was changed"));

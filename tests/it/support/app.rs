@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portolan::app::{App, AppState, Listeners, serve};
+use portolan::app::{App, AppState, PortalListeners, serve};
 use portolan::clock::{Clock, UnixTime};
-use portolan::config::{BoardsOrigin, Config, Origin, Pace, Proxy, SubmitPace, UsagePace};
+use portolan::config::{
+    Config, DashboardOriginSettings, ProxySettings, PublicOrigin, QueuePace, SubmitPace, UsagePace,
+};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -52,10 +54,10 @@ impl TestApp {
             sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let mut config = Config {
             data_dir: data.path().join("data"),
-            portal: Origin::local("localhost", portal),
-            boards: BoardsOrigin::local("127.0.0.1", boards),
-            proxy: Proxy::default(),
-            pace: Pace { is_on: false, ..Pace::default() },
+            portal: PublicOrigin::local("localhost", portal),
+            boards: DashboardOriginSettings::local("127.0.0.1", boards),
+            proxy: ProxySettings::default(),
+            queue_pace: QueuePace { is_on: false, ..QueuePace::default() },
             usage_pace: UsagePace { is_on: false, ..UsagePace::default() },
             // ssh starts the program to ask questions; this process is the test.
             program: super::program::PROGRAM.into(),
@@ -129,7 +131,8 @@ impl TestApp {
 
     /// Uses the set-up link.
     pub async fn set_up(&self, name: &str) -> Client {
-        let token = self.app.auth.setup_link().await.unwrap().expect("nobody has an account");
+        let token =
+            self.app.auth.create_setup_link().await.unwrap().expect("nobody has an account");
         let admin = self.visitor();
         let page = admin.post(&format!("/setup/{}", token.as_str()), &new_person(name)).await;
         assert_eq!((page.status, page.location()), (303, "/"), "{}", page.text());
@@ -148,7 +151,7 @@ impl TestApp {
         let label = name.parse().unwrap();
         let find = async || {
             let mut db = self.app.store.read().await.unwrap();
-            portolan::store::groups::by_name(&mut db, &label).await.unwrap()
+            portolan::store::groups::find_by_name(&mut db, &label).await.unwrap()
         };
         if find().await.is_none() {
             let page = admin.post("/groups", &[("name", name)]).await;
@@ -176,22 +179,23 @@ impl TestApp {
 
     /// Everything the database says of people, groups, invitations and activity, to be compared.
     pub async fn snapshot(&self) -> String {
-        use portolan::store::{activity, groups, links, people};
+        use portolan::store::{activity, groups, one_time_links, people};
         let mut db = self.app.store.read().await.unwrap();
         let mut parts = vec![format!("{:#?}", people::list(&mut db).await.unwrap())];
         for group in groups::list(&mut db).await.unwrap() {
-            let members = groups::members(&mut db, group.id).await.unwrap();
-            let invitations = links::invitations(&mut db, group.id).await.unwrap();
+            let members = groups::list_members(&mut db, group.id).await.unwrap();
+            let invitations = one_time_links::list_invitations(&mut db, group.id).await.unwrap();
             parts.push(format!("{group:#?}{members:#?}{invitations:#?}"));
         }
-        let all = activity::Filter { limit: 100_000, ..activity::Filter::default() };
+        let all =
+            activity::ActivityFilter { limit: 100_000, ..activity::ActivityFilter::default() };
         parts.push(format!("{:#?}", activity::list(&mut db, &all).await.unwrap()));
         parts.join("\n")
     }
 
     /// The number of the person who signs in with this name.
     pub async fn person_id(&self, name: &str) -> i64 {
-        self.app.auth.person_named(&name.parse().unwrap()).await.unwrap().id.0
+        self.app.auth.find_person(&name.parse().unwrap()).await.unwrap().id.0
     }
 }
 
@@ -207,13 +211,13 @@ impl Drop for TestApp {
 }
 
 /// Listeners on sockets that stay ours.
-fn listen(sockets: &[std::net::TcpListener; 3]) -> Listeners {
+fn listen(sockets: &[std::net::TcpListener; 3]) -> PortalListeners {
     let [portal, boards, metrics] = sockets.each_ref().map(|socket| {
         let socket = socket.try_clone().unwrap();
         socket.set_nonblocking(true).unwrap();
         TcpListener::from_std(socket).unwrap()
     });
-    Listeners::new(portal, boards, metrics)
+    PortalListeners::new(portal, boards, metrics)
 }
 
 /// The form of a new person.
@@ -224,30 +228,30 @@ pub fn new_person(name: &str) -> [(&str, &str); 4] {
 /// A pace at which tests need not wait: a look each second, and submissions that are given up on soon.
 pub fn hurry(config: &mut Config) {
     config.submit_pace = SubmitPace {
-        go_within: Duration::from_secs(1),
-        deadline: Duration::from_secs(2),
-        look_within: Duration::from_secs(2),
-        look_again: Duration::from_millis(100),
-        longest_pause: Duration::from_millis(400),
-        apart: Duration::from_millis(500),
-        retry: Duration::from_millis(200),
+        go_timeout: Duration::from_secs(1),
+        sbatch_timeout: Duration::from_secs(2),
+        lookup_timeout: Duration::from_secs(2),
+        first_lookup_pause: Duration::from_millis(100),
+        max_lookup_pause: Duration::from_millis(400),
+        min_lookup_gap: Duration::from_millis(500),
+        retry_pause: Duration::from_millis(200),
         ..SubmitPace::default()
     };
     config.usage_pace = UsagePace {
         is_on: true,
         tick: Duration::from_millis(50),
-        between: Duration::ZERO,
-        one_call_of: 0,
+        min_pause: Duration::ZERO,
+        call_divisor: 0,
         idle: Duration::from_millis(500),
         after_failure: Duration::from_millis(500),
-        days: 33,
+        history_days: 33,
     };
-    config.pace = Pace {
+    config.queue_pace = QueuePace {
         is_on: true,
-        fastest: Duration::from_secs(1),
-        slowest: Duration::from_secs(1),
-        away: Duration::from_secs(3),
-        asleep: Duration::from_secs(3),
+        min_interval: Duration::from_secs(1),
+        max_interval: Duration::from_secs(1),
+        unwatched_active: Duration::from_secs(3),
+        unwatched_idle: Duration::from_secs(3),
         after_action: Duration::from_millis(300),
         tick: Duration::from_millis(100),
     };

@@ -26,7 +26,7 @@ impl Client {
     /// A browser without cookies.
     pub fn new(url: &str) -> Self {
         let jar = Arc::new(Jar::default());
-        let http = portolan::outgoing::client(Duration::from_mins(1))
+        let http = portolan::http_client::client_builder(Duration::from_mins(1))
             .cookie_provider(jar.clone())
             // These tests speak no TLS; reading the machine's certificates would take most of their time.
             .tls_certs_only([])

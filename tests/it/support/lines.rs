@@ -6,13 +6,13 @@ use portolan::app::{App, AppState};
 use portolan::auth::activity::Actor;
 use portolan::clock::Clock;
 use portolan::config::Config;
-use portolan::domain::{ClusterId, LineRole, PersonId};
+use portolan::domain::{ClusterId, ConnectionRole, PersonId};
 use portolan::sites::Site;
 use portolan::ssh::{
     CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError,
 };
 use portolan::store;
-use portolan::store::lines::LineKey;
+use portolan::store::connections::ConnectionKey;
 
 use super::app::TestApp;
 use super::cluster::Cluster;
@@ -45,38 +45,41 @@ impl TestApp {
 
     /// Adds a site with these host keys.
     pub async fn add_pinned(&self, site: &Site, pins: &[(String, String)]) {
-        self.app.lines.add_cluster(&Actor::command_line(), site, pins).await.unwrap();
+        self.app.connections.add_cluster(&Actor::command_line(), site, pins).await.unwrap();
     }
 
     /// Which line is meant: someone's to the login host of a cluster.
-    pub async fn line_key(&self, name: &str, slug: &str) -> LineKey {
+    pub async fn line_key(&self, name: &str, slug: &str) -> ConnectionKey {
         let person = PersonId(self.person_id(name).await);
-        LineKey { person, cluster: self.cluster_id(slug).await, role: LineRole::Login }
+        ConnectionKey { person, cluster: self.cluster_id(slug).await, role: ConnectionRole::Login }
     }
 
     /// The number of a cluster.
     pub async fn cluster_id(&self, slug: &str) -> ClusterId {
         let mut db = self.app.store.read().await.unwrap();
-        store::clusters::by_slug(&mut db, slug).await.unwrap().unwrap().id
+        store::clusters::find_by_slug(&mut db, slug).await.unwrap().unwrap().id
     }
 
     /// Someone's connection that stands.
     pub async fn line(&self, name: &str, slug: &str) -> Arc<ClusterConnection> {
-        self.app.lines.line(self.line_key(name, slug).await).unwrap()
+        self.app.connections.connection(self.line_key(name, slug).await).unwrap()
     }
 
     /// What the database knows of someone's line.
-    pub async fn stored_line(&self, name: &str, slug: &str) -> store::lines::Line {
+    pub async fn stored_line(&self, name: &str, slug: &str) -> store::connections::ConnectionRow {
         let key = self.line_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
-        store::lines::get(&mut db, key).await.unwrap().unwrap()
+        store::connections::get(&mut db, key).await.unwrap().unwrap()
     }
 
     /// How often someone's portal has tried to connect to a cluster.
     pub async fn tries(&self, name: &str, slug: &str) -> i64 {
         let key = self.line_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
-        store::lines::count_connects(&mut db, key, super::app::START.plus(-1)).await.unwrap().0
+        store::connections::count_attempts(&mut db, key, super::app::START.plus(-1))
+            .await
+            .unwrap()
+            .0
     }
 
     /// The folders that connections have, or have left behind.
@@ -98,7 +101,7 @@ impl Installation {
         let app = self.open().await;
         for slug in slugs {
             let (site, pins) = (server.site(slug), server.pins());
-            app.lines.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
+            app.connections.add_cluster(&Actor::command_line(), &site, &pins).await.unwrap();
         }
         app.store.close().await;
     }

@@ -96,7 +96,7 @@ impl Server {
     }
 
     pub async fn wait_until_ready(&self, url: &str) {
-        let http = portolan::outgoing::client(Duration::from_secs(5)).build().unwrap();
+        let http = portolan::http_client::client_builder(Duration::from_secs(5)).build().unwrap();
         wait_for("the portal starts", async || {
             let health = http.get(format!("{url}/healthz")).send().await;
             health.map_err(|_| self.log())

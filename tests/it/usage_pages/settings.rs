@@ -10,8 +10,8 @@ impl World {
     async fn set(&self) -> String {
         let group = portolan::domain::GroupId(self.lab);
         let mut db = self.portal.app.store.read().await.unwrap();
-        let accounts = store::allocations::accounts(&mut db, group).await.unwrap();
-        let granted = store::allocations::of_group(&mut db, group).await.unwrap();
+        let accounts = store::allocations::list_accounts(&mut db, group).await.unwrap();
+        let granted = store::allocations::list_for_group(&mut db, group).await.unwrap();
         drop(db);
         format!("{accounts:?}{granted:?}{}", self.portal.snapshot().await)
     }
@@ -162,14 +162,14 @@ async fn an_allocation_is_changed_where_it_stands() {
     let (pia, about) = (world.portal.person_id("pia").await, format!("quota:{about}:80"));
     let pia = portolan::domain::PersonId(pia);
     let mut tx = world.portal.app.store.write().await.unwrap();
-    store::usage_alerts::note_told(&mut tx, pia, group, &about, START).await.unwrap();
+    store::usage_alerts::mark_notified(&mut tx, pia, group, &about, START).await.unwrap();
     store::commit(tx).await.unwrap();
 
     // Saved as it was: nothing is changed, told again or recorded.
     assert_eq!(world.pi.post(&path, &GOOD).await.status, 303);
     let was_told = async || {
         let mut db = world.portal.app.store.read().await.unwrap();
-        store::usage_alerts::was_told(&mut db, pia, group, &about).await.unwrap()
+        store::usage_alerts::was_notified(&mut db, pia, group, &about).await.unwrap()
     };
     assert!(was_told().await);
     assert!(!world.admin.get("/activity").await.text().contains(" became "));

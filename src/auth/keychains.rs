@@ -1,0 +1,209 @@
+//! Keychains: a person's password opens theirs when they sign in; it stays open in memory while they are signed in
+//! anywhere. Each browser's cookie opens it too, so that a restart of the portal asks nobody for a password.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use secrecy::SecretString;
+
+use super::{AuthError, AuthService, Result, person_seal_context, token};
+use crate::domain::PersonId;
+use crate::entropy;
+use crate::store::{self, keys::KeychainRow};
+use crate::vault::{KeychainKey, PasswordDerivedKey, derive_password_key};
+
+/// An open keychain.
+pub(super) type OpenKeychain = Arc<KeychainKey>;
+
+/// The keychains that are open now.
+#[derive(Default)]
+pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, OpenKeychain>>);
+
+/// A password made ready to open a keychain. Takes a moment of work, so it is done before a transaction begins.
+pub(super) struct StretchedPassword {
+    salt: [u8; 16],
+    stretched: PasswordDerivedKey,
+}
+
+impl OpenKeychainCache {
+    pub(super) fn get(&self, person: PersonId) -> Option<OpenKeychain> {
+        self.lock().get(&person).cloned()
+    }
+
+    pub(super) fn insert(&self, person: PersonId, chain: OpenKeychain) {
+        self.lock().insert(person, chain);
+    }
+
+    pub(super) fn remove(&self, person: PersonId) {
+        self.lock().remove(&person);
+    }
+
+    fn people(&self) -> Vec<PersonId> {
+        self.lock().keys().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, OpenKeychain>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AuthService {
+    /// Makes a password ready for a person's keychain, or for the one they will get.
+    pub(super) async fn stretch_password(
+        &self,
+        person: Option<PersonId>,
+        password: &SecretString,
+    ) -> Result<StretchedPassword> {
+        let known = match person {
+            Some(person) => {
+                store::keys::find_keychain(&mut *self.store.read().await?, person).await?
+            }
+            None => None,
+        };
+        let salt = match known.and_then(|chain| chain.salt.try_into().ok()) {
+            Some(salt) => salt,
+            None => entropy::random_bytes()?,
+        };
+        let password = password.clone();
+        let stretched = self.run_hashing(move || derive_password_key(&password, &salt)).await??;
+        Ok(StretchedPassword { salt, stretched })
+    }
+
+    /// Opens a person's keychain inside a transaction, making it if they have none. None if it does not open: then
+    /// they are signed in all the same, but their keys stay closed.
+    pub(super) async fn open_or_create_keychain(
+        &self,
+        db: &mut store::DbConnection,
+        person: PersonId,
+        password: &StretchedPassword,
+    ) -> Result<Option<OpenKeychain>> {
+        if let Some(known) = store::keys::find_keychain(db, person).await? {
+            return match self.vault.unlock_keychain(
+                &person_seal_context(person),
+                &password.stretched,
+                &known.by_password,
+            ) {
+                Ok(chain) => Ok(Some(Arc::new(chain))),
+                Err(error) => {
+                    tracing::warn!(%error, person = person.0, "A keychain did not open although the password was right");
+                    Ok(None)
+                }
+            };
+        }
+        let chain = KeychainKey::generate()?;
+        self.save_keychain(db, person, password, &chain).await?;
+        Ok(Some(Arc::new(chain)))
+    }
+
+    /// Locks an open keychain with a new password.
+    pub(super) async fn save_keychain(
+        &self,
+        db: &mut store::DbConnection,
+        person: PersonId,
+        password: &StretchedPassword,
+        chain: &KeychainKey,
+    ) -> Result<()> {
+        let by_password =
+            self.vault.lock_keychain(&person_seal_context(person), &password.stretched, chain)?;
+        let chain = KeychainRow { salt: password.salt.to_vec(), by_password };
+        Ok(store::keys::save_keychain(db, person, &chain, self.clock.now()).await?)
+    }
+
+    /// A new salt with every new password.
+    pub(super) async fn stretch_new_password(
+        &self,
+        password: &SecretString,
+    ) -> Result<StretchedPassword> {
+        self.stretch_password(None, password).await
+    }
+
+    /// Locks an open keychain with a browser's token.
+    pub(super) fn seal_keychain_for_token(
+        &self,
+        token: &str,
+        chain: &KeychainKey,
+    ) -> Result<Vec<u8>> {
+        Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, chain)?)
+    }
+
+    /// Opens a keychain with a browser's token.
+    pub(super) fn open_keychain_with_token(
+        &self,
+        token: &str,
+        sealed: &[u8],
+    ) -> Option<OpenKeychain> {
+        self.vault
+            .unlock_keychain_for_session(&token_seal_context(token), token, sealed)
+            .ok()
+            .map(Arc::new)
+    }
+
+    /// A person's open keychain, if they are signed in.
+    pub(super) async fn require_open_keychain(&self, person: PersonId) -> Result<OpenKeychain> {
+        if !self.is_signed_in(person).await? {
+            self.keychains.remove(person);
+            return Err(AuthError::KeychainLocked);
+        }
+        self.keychains.get(person).ok_or(AuthError::KeychainLocked)
+    }
+
+    /// Whether a person is signed in anywhere.
+    pub async fn is_signed_in(&self, person: PersonId) -> Result<bool> {
+        let now = self.clock.now();
+        let idle_since = now.plus(-i64::from(self.session_settings.idle_hours) * 3600);
+        Ok(store::sessions::is_signed_in(&mut *self.store.read().await?, person, idle_since, now)
+            .await?)
+    }
+
+    /// Whether the portal may do something over a person's connections by itself: they are signed in, or have allowed
+    /// their key to be used while they are away.
+    pub async fn can_act_for(&self, person: PersonId) -> Result<bool> {
+        if self.is_signed_in(person).await? {
+            return Ok(true);
+        }
+        Ok(store::keys::has_unattended(&mut *self.store.read().await?, person).await?)
+    }
+
+    /// Closes the keychains of people who are no longer signed in anywhere.
+    pub async fn close_unused_keychains(&self) -> Result<()> {
+        for person in self.keychains.people() {
+            self.close_keychain_if_signed_out(person).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes a person's keychain if they are no longer signed in anywhere.
+    pub(super) async fn close_keychain_if_signed_out(&self, person: PersonId) -> Result<()> {
+        if !self.is_signed_in(person).await? {
+            self.keychains.remove(person);
+        }
+        Ok(())
+    }
+
+    /// Throws a person's keychain and keys away inside a transaction: nobody knows the password that opened them.
+    /// Their connections close with them.
+    pub(super) async fn delete_keychain_and_keys(
+        &self,
+        db: &mut store::DbConnection,
+        person: PersonId,
+    ) -> Result<u64> {
+        store::connections::clear_wanted(db, person).await?;
+        self.keychains.remove(person);
+        Ok(store::keys::delete_all(db, person).await?)
+    }
+}
+
+/// The place of a chain that a browser's token opens. The token itself is never stored.
+fn token_seal_context(token: &str) -> String {
+    session_seal_context(&token::hash(token))
+}
+
+/// The same, from what is stored of the token.
+pub(super) fn session_seal_context(hash: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut place = String::from("session:");
+    for byte in hash {
+        let _ = write!(place, "{byte:02x}");
+    }
+    place
+}

@@ -1,0 +1,348 @@
+//! Links that work once: the first administrator's set-up, invitations, password resets.
+//! What a link gives is made in one transaction with using it up: all of it or nothing.
+
+use secrecy::SecretString;
+
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::rate_limits::{RateLimitBucket, client_network};
+use super::sessions::SignedInPerson;
+use super::sign_in::SignInCookies;
+use super::token::{self, SecretToken};
+use super::{AuthError, AuthService, Permission, Result, SessionsEnded, Visitor, password};
+use crate::clock::UnixTime;
+use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, SignInName};
+use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
+use crate::store::{self, StoreError};
+
+/// Seconds a set-up link works. The next start of the portal makes a new one.
+const SETUP_LINK_SECS: i64 = 24 * 3600;
+/// Days an invitation works unless another number is chosen.
+pub const DEFAULT_INVITATION_DAYS: i64 = 7;
+/// Most days an invitation may work.
+pub const MAX_INVITATION_DAYS: i64 = 30;
+/// Seconds a reset link works.
+const RESET_LINK_SECS: i64 = 24 * 3600;
+
+/// Why a link does not work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneTimeLinkError {
+    /// No such link: mistyped, cut off, or made up.
+    Unknown,
+    /// It was used.
+    Used,
+    /// It was taken back.
+    Revoked,
+    /// Its time is over.
+    Expired,
+}
+
+/// What a new person tells of themselves.
+pub struct NewPerson {
+    /// What they sign in with.
+    pub name: SignInName,
+    /// What others read.
+    pub display_name: DisplayName,
+    /// Their password.
+    pub password: SecretString,
+}
+
+impl AuthService {
+    /// Makes the set-up link if nobody can administer the portal yet; earlier ones stop working.
+    pub async fn create_setup_link(&self) -> Result<Option<SecretToken>> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        if store::people::count(&mut tx).await? > 0 {
+            return Ok(None);
+        }
+        store::one_time_links::revoke_setup(&mut tx, now).await?;
+        let token = SecretToken::generate()?;
+        let link = NewOneTimeLink {
+            purpose: OneTimeLinkPurpose::Setup,
+            token_hash: token.hash_token(),
+            label: "",
+            group_role: None,
+            person: None,
+            created_by: None,
+            expires_at: now.plus(SETUP_LINK_SECS),
+        };
+        store::one_time_links::add(&mut tx, &link, now).await?;
+        store::commit(tx).await?;
+        Ok(Some(token))
+    }
+
+    /// Makes an invitation into a group.
+    pub async fn create_invitation(
+        &self,
+        actor: &Actor,
+        (group, role): (GroupId, GroupRole),
+        label: &str,
+        days: i64,
+    ) -> Result<SecretToken> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Permission::Invite(group, role)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let token = SecretToken::generate()?;
+        let link = NewOneTimeLink {
+            purpose: OneTimeLinkPurpose::Join,
+            token_hash: token.hash_token(),
+            label,
+            group_role: Some((group, role)),
+            person: None,
+            created_by: actor.id,
+            expires_at: now.plus(days.clamp(1, MAX_INVITATION_DAYS) * 86_400),
+        };
+        store::one_time_links::add(&mut tx, &link, now).await?;
+        let about = ActivityDetails {
+            subject: &place.name,
+            detail: &describe_invitee(label, role),
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::Invited, about, now).await?;
+        store::commit(tx).await?;
+        Ok(token)
+    }
+
+    /// Takes an invitation into this group back.
+    pub async fn revoke_invitation(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: OneTimeLinkId,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Permission::SeeInvitations(group)).await?;
+        let link = store::one_time_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        let Some((_, role)) = link.group_role().filter(|(into, _)| *into == group) else {
+            return Err(AuthError::NotFound);
+        };
+        if !store::one_time_links::revoke(&mut tx, id, now).await? {
+            return Err(AuthError::Link(link_error(&link, now)));
+        }
+        let subject = link.group_name.as_deref().unwrap_or_default();
+        let about = ActivityDetails {
+            subject,
+            detail: &describe_invitee(&link.label, role),
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::InvitationRevoked, about, now).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Makes a link with which a person chooses a new password; earlier ones stop working.
+    pub async fn create_reset_link(&self, actor: &Actor, person: PersonId) -> Result<SecretToken> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
+        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        store::one_time_links::revoke_resets(&mut tx, person, now).await?;
+        let token = SecretToken::generate()?;
+        let link = NewOneTimeLink {
+            purpose: OneTimeLinkPurpose::Reset,
+            token_hash: token.hash_token(),
+            label: "",
+            group_role: None,
+            person: Some(person),
+            created_by: actor.id,
+            expires_at: now.plus(RESET_LINK_SECS),
+        };
+        store::one_time_links::add(&mut tx, &link, now).await?;
+        let about = ActivityDetails {
+            person: Some(person),
+            subject: &whose.name,
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::ResetLinkMade, about, now).await?;
+        store::commit(tx).await?;
+        Ok(token)
+    }
+
+    /// The link behind a token, if it still works.
+    pub async fn find_valid_link(
+        &self,
+        purpose: OneTimeLinkPurpose,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<OneTimeLink> {
+        let now = self.clock.now();
+        let found = store::one_time_links::find(
+            &mut *self.store.read().await?,
+            purpose,
+            &token::hash(token),
+        )
+        .await?;
+        let Some(link) = found else {
+            // Guessing is hopeless, but it need not be free.
+            self.rate_limiter
+                .take(&[RateLimitBucket::Address(client_network(visitor.address))], now)
+                .map_err(AuthError::TooManyTries)?;
+            return Err(AuthError::Link(OneTimeLinkError::Unknown));
+        };
+        if link.is_open(now) { Ok(link) } else { Err(AuthError::Link(link_error(&link, now))) }
+    }
+
+    /// Uses the set-up link: makes the first administrator and signs them in.
+    pub async fn set_up_portal(
+        &self,
+        token: &str,
+        new: &NewPerson,
+        visitor: &Visitor,
+    ) -> Result<SignInCookies> {
+        let link = self.find_valid_link(OneTimeLinkPurpose::Setup, token, visitor).await?;
+        password::check_rules(&new.password, &new.name)?;
+        let hash = self.hash_password(&new.password).await?;
+        let ready = self.stretch_new_password(&new.password).await?;
+        let mut tx = self.store.write().await?;
+        if store::people::count(&mut tx).await? > 0 {
+            return Err(AuthError::Link(OneTimeLinkError::Used));
+        }
+        let person = self.add_person(&mut tx, new, &hash, true).await?;
+        self.consume_link(&mut tx, &link, person).await?;
+        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), visitor) };
+        record(&mut tx, &actor, ActivityEvent::SetUp, ActivityDetails::default(), self.clock.now())
+            .await?;
+        let browser = self.create_first_session(&mut tx, person, &ready, visitor).await?;
+        store::commit(tx).await?;
+        Ok(browser)
+    }
+
+    /// Uses an invitation: makes the account, puts it into the group and signs it in.
+    pub async fn join_with_new_account(
+        &self,
+        token: &str,
+        new: &NewPerson,
+        visitor: &Visitor,
+    ) -> Result<SignInCookies> {
+        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
+        password::check_rules(&new.password, &new.name)?;
+        let hash = self.hash_password(&new.password).await?;
+        let ready = self.stretch_new_password(&new.password).await?;
+        let mut tx = self.store.write().await?;
+        let person = self.add_person(&mut tx, new, &hash, false).await?;
+        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), visitor) };
+        self.add_to_group(&mut tx, &link, person, &actor).await?;
+        let browser = self.create_first_session(&mut tx, person, &ready, visitor).await?;
+        store::commit(tx).await?;
+        Ok(browser)
+    }
+
+    /// Uses an invitation with the account one is signed in with. Who belongs to the group already stays what
+    /// they are, and the invitation stays open for the one it was meant for.
+    /// False if nothing changed.
+    pub async fn join_with_own_account(
+        &self,
+        token: &str,
+        who: &SignedInPerson,
+        visitor: &Visitor,
+    ) -> Result<bool> {
+        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
+        let mut tx = self.store.write().await?;
+        let groups = store::groups::list_for_person(&mut tx, who.person.id).await?;
+        if link
+            .group_role()
+            .is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group))
+        {
+            return Ok(false);
+        }
+        let actor = Actor::from_person(&who.person, visitor);
+        self.add_to_group(&mut tx, &link, who.person.id, &actor).await?;
+        store::commit(tx).await?;
+        Ok(true)
+    }
+
+    /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the
+    /// old password opened them, and that is what makes them safe from whoever makes such links.
+    /// How many keys were lost.
+    pub async fn reset_password(
+        &self,
+        token: &str,
+        new: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<u64> {
+        let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, visitor).await?;
+        let person = link.person().ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut *self.store.read().await?, person)
+            .await?
+            .ok_or(AuthError::NotFound)?;
+        let name: SignInName = whose.name.parse().map_err(|_| AuthError::NotFound)?;
+        password::check_rules(new, &name)?;
+        let sealed = self.seal_password(person, new).await?;
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        self.consume_link(&mut tx, &link, person).await?;
+        store::people::set_password(&mut tx, person, &sealed, now).await?;
+        store::sessions::end_all(&mut tx, person, None).await?;
+        let lost = self.delete_keychain_and_keys(&mut tx, person).await?;
+        let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
+        let actor = Actor::from_person(&whose, visitor);
+        record(&mut tx, &actor, ActivityEvent::PasswordReset, about, now).await?;
+        if lost > 0 {
+            let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
+            record(&mut tx, &actor, ActivityEvent::KeysLost, about, now).await?;
+        }
+        store::commit(tx).await?;
+        self.publish_sessions_ended(SessionsEnded::Person(person, None));
+        Ok(lost)
+    }
+
+    pub(super) async fn add_person(
+        &self,
+        db: &mut store::DbConnection,
+        new: &NewPerson,
+        hash: &str,
+        is_admin: bool,
+    ) -> Result<PersonId> {
+        let now = self.clock.now();
+        let added = store::people::add(db, &new.name, &new.display_name, is_admin, now).await;
+        let person = match added {
+            Err(StoreError::AlreadyExists) => return Err(AuthError::NameTaken),
+            other => other?,
+        };
+        store::people::set_password(db, person, &self.seal_hash(person, hash)?, now).await?;
+        Ok(person)
+    }
+
+    async fn add_to_group(
+        &self,
+        db: &mut store::DbConnection,
+        link: &OneTimeLink,
+        person: PersonId,
+        actor: &Actor,
+    ) -> Result<()> {
+        let (group, role) = link.group_role().ok_or(AuthError::NotFound)?;
+        self.consume_link(db, link, person).await?;
+        store::groups::set_member(db, group, person, role, self.clock.now()).await?;
+        let subject = link.group_name.as_deref().unwrap_or_default();
+        let about = ActivityDetails { person: Some(person), subject, detail: role.title() };
+        Ok(record(db, actor, ActivityEvent::Joined, about, self.clock.now()).await?)
+    }
+
+    async fn consume_link(
+        &self,
+        db: &mut store::DbConnection,
+        link: &OneTimeLink,
+        by: PersonId,
+    ) -> Result<()> {
+        if store::one_time_links::use_up(db, link.id, by, self.clock.now()).await? {
+            return Ok(());
+        }
+        Err(AuthError::Link(OneTimeLinkError::Used))
+    }
+}
+
+fn link_error(link: &OneTimeLink, now: UnixTime) -> OneTimeLinkError {
+    if link.used_at.is_some() {
+        OneTimeLinkError::Used
+    } else if link.revoked_at.is_some() {
+        OneTimeLinkError::Revoked
+    } else if now >= link.expires_at {
+        OneTimeLinkError::Expired
+    } else {
+        OneTimeLinkError::Unknown
+    }
+}
+
+fn describe_invitee(label: &str, role: GroupRole) -> String {
+    if label.is_empty() { role.title().to_owned() } else { format!("{label} ({})", role.title()) }
+}

@@ -1,0 +1,224 @@
+//! How often someone may try. Leaky buckets in memory: each try fills a bucket, time empties it.
+//!
+//! Nobody can lock a victim out for good: the bucket that strangers share is not asked of a browser from
+//! which the person has signed in before, and every bucket empties by itself.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+
+use super::guest_links::GuestLinkId;
+use crate::clock::UnixTime;
+
+/// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RateLimitBucket {
+    /// All tries from one address (IPv6: from one /64).
+    Address(IpAddr),
+    /// Tries at one account from one address.
+    AccountFrom(String, IpAddr),
+    /// Tries at one account from anywhere, by browsers that are new to it.
+    Account(String),
+    /// Tries at one account by one browser that is known to it.
+    AccountBrowser(String, String),
+    /// One-time codes for one account, by browsers that are new to it. Only the right password leads here.
+    Code(String),
+    /// One-time codes for one account, by one browser that is known to it.
+    CodeBrowser(String, String),
+    /// Wrong answers of someone who is signed in (their current password, say).
+    Confirmation(i64),
+    /// Keys that someone brings along; opening one may take seconds.
+    KeyImport(i64),
+    /// Links for guests that do not exist, from one address. Sign-ins have a bucket of their own.
+    GuestLinkGuess(IpAddr),
+    /// Openings of one link for guests, from one address.
+    GuestLinkOpening(GuestLinkId, IpAddr),
+    /// Passphrases for one link for guests, from one address.
+    GuestPassphraseFrom(GuestLinkId, IpAddr),
+    /// Passphrases for one link for guests, from anywhere.
+    GuestPassphrase(GuestLinkId),
+}
+
+impl RateLimitBucket {
+    /// Tries before the bucket is full, and seconds until it has room for one more.
+    const fn capacity_and_refill(&self) -> (f64, f64) {
+        match self {
+            Self::Address(_) | Self::GuestLinkGuess(_) => (30.0, 10.0),
+            Self::GuestLinkOpening(..) => (60.0, 5.0),
+            Self::AccountFrom(..) | Self::GuestPassphraseFrom(..) => (8.0, 30.0),
+            Self::Account(_) | Self::GuestPassphrase(_) => (40.0, 60.0),
+            Self::KeyImport(_) => (40.0, 20.0),
+            Self::Code(_) => (10.0, 120.0),
+            Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => {
+                (10.0, 30.0)
+            }
+        }
+    }
+}
+
+/// Addresses are counted by the network a household or institute gets.
+pub fn client_network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => IpAddr::V4(v4),
+            None => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        },
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BucketLevel {
+    tries: f64,
+    at: UnixTime,
+}
+
+/// Buckets kept at the most. Past it, empty ones go first.
+const MAX_BUCKETS: usize = 50_000;
+
+/// All buckets.
+#[derive(Debug, Default)]
+pub struct RateLimiter {
+    levels: Mutex<HashMap<RateLimitBucket, BucketLevel>>,
+}
+
+impl RateLimiter {
+    /// Takes one try from each bucket, or from none: then it says how many seconds to wait.
+    pub fn take(&self, buckets: &[RateLimitBucket], now: UnixTime) -> Result<(), i64> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = buckets.iter().filter_map(|bucket| seconds_to_wait(&levels, bucket, now)).max();
+        if let Some(seconds) = wait {
+            return Err(seconds);
+        }
+        if levels.len() + buckets.len() > MAX_BUCKETS {
+            evict_buckets(&mut levels, now);
+        }
+        for bucket in buckets {
+            let tries = current_level(&levels, bucket, now) + 1.0;
+            levels.insert(bucket.clone(), BucketLevel { tries, at: now });
+        }
+        Ok(())
+    }
+
+    /// Gives a try back: it was a right one.
+    pub fn refund(&self, buckets: &[RateLimitBucket], now: UnixTime) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        for bucket in buckets {
+            let tries = (current_level(&levels, bucket, now) - 1.0).max(0.0);
+            levels.insert(bucket.clone(), BucketLevel { tries, at: now });
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds between two tries are small numbers")]
+fn current_level(
+    levels: &HashMap<RateLimitBucket, BucketLevel>,
+    bucket: &RateLimitBucket,
+    now: UnixTime,
+) -> f64 {
+    let (_, seconds_per_try) = bucket.capacity_and_refill();
+    levels.get(bucket).map_or(0.0, |level| {
+        // A clock that was set back empties nothing and punishes nobody.
+        let gone = now.since(level.at).max(0) as f64;
+        (level.tries - gone / seconds_per_try).max(0.0)
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "waits are minutes at the most")]
+fn seconds_to_wait(
+    levels: &HashMap<RateLimitBucket, BucketLevel>,
+    bucket: &RateLimitBucket,
+    now: UnixTime,
+) -> Option<i64> {
+    let (most, seconds_per_try) = bucket.capacity_and_refill();
+    let over = current_level(levels, bucket, now) + 1.0 - most;
+    (over > 0.0).then(|| (over * seconds_per_try).ceil().max(1.0) as i64)
+}
+
+fn evict_buckets(levels: &mut HashMap<RateLimitBucket, BucketLevel>, now: UnixTime) {
+    let empty: Vec<RateLimitBucket> =
+        levels.keys().filter(|bucket| current_level(levels, bucket, now) <= 0.0).cloned().collect();
+    for bucket in &empty {
+        levels.remove(bucket);
+    }
+    if levels.len() > MAX_BUCKETS / 2 {
+        let mut oldest: Vec<(UnixTime, RateLimitBucket)> =
+            levels.iter().map(|(bucket, level)| (level.at, bucket.clone())).collect();
+        oldest.sort_by_key(|(at, _)| *at);
+        for (_, bucket) in oldest.into_iter().take(MAX_BUCKETS / 4) {
+            levels.remove(&bucket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_000_000);
+
+    fn account_from() -> Vec<RateLimitBucket> {
+        vec![RateLimitBucket::AccountFrom("alice".into(), "127.0.0.1".parse().unwrap())]
+    }
+
+    #[test]
+    fn a_full_bucket_empties_with_time() {
+        let limits = RateLimiter::default();
+        for _ in 0..8 {
+            limits.take(&account_from(), NOW).unwrap();
+        }
+        assert_eq!(limits.take(&account_from(), NOW), Err(30));
+        assert_eq!(limits.take(&account_from(), NOW.plus(29)), Err(1));
+        limits.take(&account_from(), NOW.plus(30)).unwrap();
+        assert!(limits.take(&account_from(), NOW.plus(30)).is_err());
+    }
+
+    #[test]
+    fn a_refused_try_fills_nothing() {
+        let limits = RateLimiter::default();
+        for _ in 0..8 {
+            limits.take(&account_from(), NOW).unwrap();
+        }
+        let both = [account_from(), vec![RateLimitBucket::Account("alice".into())]].concat();
+        for _ in 0..100 {
+            assert!(limits.take(&both, NOW).is_err());
+        }
+        assert!(limits.take(&[RateLimitBucket::Account("alice".into())], NOW).is_ok());
+    }
+
+    #[test]
+    fn right_answers_are_given_back() {
+        let limits = RateLimiter::default();
+        for _ in 0..100 {
+            limits.take(&account_from(), NOW).unwrap();
+            limits.refund(&account_from(), NOW);
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let limits = RateLimiter::default();
+        limits.take(&account_from(), NOW).unwrap();
+        limits.take(&account_from(), NOW.plus(-100_000)).unwrap();
+    }
+
+    #[test]
+    fn many_addresses_do_not_fill_the_memory() {
+        let limits = RateLimiter::default();
+        for n in 0..120_000_u32 {
+            limits.take(&[RateLimitBucket::Address(IpAddr::V4(n.into()))], NOW).unwrap();
+        }
+        assert!(limits.levels.lock().unwrap().len() <= MAX_BUCKETS);
+    }
+
+    #[test]
+    fn an_ipv6_household_counts_as_one() {
+        let a = client_network("2001:db8:1:2::1".parse().unwrap());
+        assert_eq!(a, client_network("2001:db8:1:2:ffff::9".parse().unwrap()));
+        assert_ne!(a, client_network("2001:db8:1:3::1".parse().unwrap()));
+        assert_eq!(
+            client_network("::ffff:10.0.0.1".parse().unwrap()),
+            "10.0.0.1".parse::<IpAddr>().unwrap()
+        );
+    }
+}

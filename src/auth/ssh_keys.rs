@@ -1,0 +1,246 @@
+//! SSH keys of people: kept sealed, opened only for their owner, or without them where they allowed it.
+
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::sessions::SignedInPerson;
+use super::{AuthError, AuthService, Result, Visitor};
+use crate::domain::{ConnectionRole, PersonId, SshKeyId};
+use crate::store::keys::{NewSshKey, SshKey};
+use crate::store::{self, StoreError};
+use crate::vault::SealedPrivateKeyRef;
+
+/// Where a key comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyOrigin {
+    /// Made here; its private half has never been anywhere else.
+    Generated,
+    /// Brought along.
+    Imported,
+}
+
+/// A key to be kept.
+pub struct KeyToSave {
+    /// What for.
+    pub role: ConnectionRole,
+    /// Where from.
+    pub origin: KeyOrigin,
+    /// Its kind, for people.
+    pub kind: String,
+    /// The public half, one line.
+    pub public_line: String,
+    /// `SHA256:…`.
+    pub fingerprint: String,
+    /// The private half.
+    pub private: Zeroizing<Vec<u8>>,
+}
+
+/// A key that was opened to sign with.
+pub struct UnsealedKey {
+    /// Which.
+    pub id: SshKeyId,
+    /// The private half.
+    pub private: Zeroizing<Vec<u8>>,
+}
+
+impl AuthService {
+    /// Keeps a key. If there is one for the same purpose, the new one waits until it is proven.
+    pub async fn save_key(
+        &self,
+        who: &SignedInPerson,
+        key: &KeyToSave,
+        visitor: &Visitor,
+    ) -> Result<SshKeyId> {
+        let person = who.person.id;
+        let chain = self.require_open_keychain(person).await?;
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let has_one = store::keys::list_for_person(&mut tx, person)
+            .await?
+            .iter()
+            .any(|have| have.role() == key.role);
+        let new = NewSshKey {
+            person,
+            role: key.role,
+            state: if has_one { "next" } else { "current" },
+            origin: if key.origin == KeyOrigin::Generated { "made" } else { "imported" },
+            kind: &key.kind,
+            public_line: &key.public_line,
+            fingerprint: &key.fingerprint,
+        };
+        let id = match store::keys::add(&mut tx, &new, now).await {
+            Err(StoreError::AlreadyExists) => return Err(AuthError::NewKeyPending),
+            other => other?,
+        };
+        let sealed = chain.seal_private(&key_seal_context(person, id), &key.private)?;
+        store::keys::save_sealed(&mut tx, id, &sealed.body, &sealed.own_key).await?;
+        let event = if key.origin == KeyOrigin::Generated {
+            ActivityEvent::KeyMade
+        } else {
+            ActivityEvent::KeyImported
+        };
+        self.record_key_event(&mut tx, who, event, &key.fingerprint, visitor).await?;
+        store::commit(tx).await?;
+        Ok(id)
+    }
+
+    /// Puts the waiting key into the old one's place, once it has opened a connection; the old one is deleted.
+    pub async fn promote_new_key(
+        &self,
+        who: &SignedInPerson,
+        role: ConnectionRole,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let keys = store::keys::list_for_person(&mut tx, who.person.id).await?;
+        let find = |next: bool| keys.iter().find(|key| key.role() == role && key.is_next() == next);
+        let next = find(true).ok_or(AuthError::NotFound)?;
+        if !store::connections::has_connected(&mut tx, next.id).await? {
+            return Err(AuthError::KeyUnproven);
+        }
+        if let Some(old) = find(false) {
+            store::keys::remove(&mut tx, old.id).await?;
+        }
+        store::keys::promote(&mut tx, next.id).await?;
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyReplaced, &next.fingerprint, visitor)
+            .await?;
+        store::commit(tx).await?;
+        Ok(self.store.truncate_wal().await?)
+    }
+
+    /// Deletes a key.
+    pub async fn delete_key(
+        &self,
+        who: &SignedInPerson,
+        id: SshKeyId,
+        visitor: &Visitor,
+    ) -> Result<SshKey> {
+        let mut tx = self.store.write().await?;
+        let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
+        store::keys::remove(&mut tx, id).await?;
+        if !key.is_next() {
+            // The one that waited is all there is now.
+            let rest = store::keys::list_for_person(&mut tx, who.person.id).await?;
+            if let Some(next) = rest.iter().find(|other| other.role() == key.role()) {
+                store::keys::promote(&mut tx, next.id).await?;
+            }
+        }
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyDeleted, &key.fingerprint, visitor)
+            .await?;
+        store::commit(tx).await?;
+        self.store.truncate_wal().await?;
+        Ok(key)
+    }
+
+    /// Lets the portal use a key while its owner is not signed in. Asks for the password: it opens a second way
+    /// to the key.
+    pub async fn allow_unattended(
+        &self,
+        who: &SignedInPerson,
+        id: SshKeyId,
+        password: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let person = who.person.id;
+        self.confirm_password(person, password).await?;
+        let chain = self.require_open_keychain(person).await?;
+        let mut tx = self.store.write().await?;
+        let key = store::keys::get(&mut tx, person, id).await?.ok_or(AuthError::NotFound)?;
+        let sealed = store::keys::load_sealed(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        let unattended =
+            self.vault.allow_unattended(&chain, &key_seal_context(person, id), &sealed.own_key)?;
+        store::keys::set_unattended(&mut tx, id, Some(&unattended)).await?;
+        self.record_key_event(
+            &mut tx,
+            who,
+            ActivityEvent::KeyUnattendedOn,
+            &key.fingerprint,
+            visitor,
+        )
+        .await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Forbids it again.
+    pub async fn forbid_unattended(
+        &self,
+        who: &SignedInPerson,
+        id: SshKeyId,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let mut tx = self.store.write().await?;
+        let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
+        store::keys::set_unattended(&mut tx, id, None).await?;
+        self.record_key_event(
+            &mut tx,
+            who,
+            ActivityEvent::KeyUnattendedOff,
+            &key.fingerprint,
+            visitor,
+        )
+        .await?;
+        store::commit(tx).await?;
+        Ok(self.store.truncate_wal().await?)
+    }
+
+    /// Opens a person's keys of one kind, the waiting one first. Without the person, only those they allowed it for.
+    /// The account must be on.
+    pub async fn unseal_keys(
+        &self,
+        person: PersonId,
+        role: ConnectionRole,
+    ) -> Result<Vec<UnsealedKey>> {
+        let chain = self.require_open_keychain(person).await;
+        let mut db = self.store.read().await?;
+        let whose = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
+        if whose.is_disabled {
+            return Err(AuthError::Denied);
+        }
+        let mut keys: Vec<SshKey> = store::keys::list_for_person(&mut db, person)
+            .await?
+            .into_iter()
+            .filter(|key| key.role() == role)
+            .collect();
+        keys.sort_by_key(|key| !key.is_next());
+        let mut open = Vec::new();
+        for key in &keys {
+            let sealed =
+                store::keys::load_sealed(&mut db, key.id).await?.ok_or(AuthError::NotFound)?;
+            let place = key_seal_context(person, key.id);
+            let private = match (&chain, &sealed.unattended) {
+                (Ok(chain), _) => chain.open_private(
+                    &place,
+                    SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key },
+                )?,
+                (Err(_), Some(unattended)) => {
+                    self.vault.open_private_unattended(&place, &sealed.body, unattended)?
+                }
+                (Err(_), None) => continue,
+            };
+            open.push(UnsealedKey { id: key.id, private });
+        }
+        match chain {
+            Err(error) if open.is_empty() && !keys.is_empty() => Err(error),
+            _ => Ok(open),
+        }
+    }
+
+    async fn record_key_event(
+        &self,
+        db: &mut store::DbConnection,
+        who: &SignedInPerson,
+        event: ActivityEvent,
+        fingerprint: &str,
+        visitor: &Visitor,
+    ) -> Result<()> {
+        let about = ActivityDetails { subject: fingerprint, ..ActivityDetails::default() };
+        Ok(record(db, &Actor::from_person(&who.person, visitor), event, about, self.clock.now())
+            .await?)
+    }
+}
+
+/// The place a sealed key belongs to.
+pub(super) fn key_seal_context(person: PersonId, key: SshKeyId) -> String {
+    format!("person:{person}/key:{key}")
+}

@@ -1,0 +1,138 @@
+//! What whole accounts spent on a day of the cluster's own calendar: one command, more only where a day has very many
+//! jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::{error_text, nonce};
+use crate::clock::{Day, UnixTime};
+use crate::slurm::accounting::{self, account_runs};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
+
+pub use crate::slurm::accounting::account_runs::AccountedRun;
+
+/// The accounting may take its time over a busy day.
+const SACCT_TIMEOUT: Duration = Duration::from_mins(1);
+/// The cluster's clock answers at once.
+const CLOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// About thirty thousand jobs with their steps.
+const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
+/// The shortest pieces of a day that are asked for, in hours.
+const MIN_CHUNK_HOURS: u32 = 3;
+
+/// A day as the cluster told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountingDay {
+    /// Its first moment.
+    pub from: UnixTime,
+    /// The first moment after it: 23 or 25 hours later where clocks are changed.
+    pub until: UnixTime,
+    /// All runs of jobs that were there on it.
+    pub runs: Vec<AccountedRun>,
+    /// Whether there was more than can be read.
+    pub is_cut: bool,
+}
+
+/// Why a day gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccountingDayError {
+    /// The command did not come back.
+    #[error(transparent)]
+    Run(#[from] RunCommandError),
+    /// Slurm's accounting did not answer; what it said.
+    #[error("Slurm's accounting did not answer.")]
+    Accounting(String),
+    /// The cluster's clock could not be read.
+    #[error("The cluster did not tell when its days begin.")]
+    Clock,
+    /// No such account can be asked for.
+    #[error("These accounts cannot be asked for.")]
+    Accounts,
+}
+
+/// Asks for a day.
+pub async fn load_accounting_day(
+    line: &Arc<ClusterConnection>,
+    accounts: &[String],
+    day: Day,
+) -> Result<AccountingDay, AccountingDayError> {
+    let whole = load_hours(line, accounts, day, 0, 24).await;
+    if !matches!(whole, Err(AccountingDayError::Run(RunCommandError::OutputTooLong))) {
+        return whole;
+    }
+    // More than is read at once: piece by piece. A run that is in several pieces is told in each.
+    let mut all: Option<AccountingDay> = None;
+    let mut from = 0;
+    let mut hours = 24;
+    while from < 24 {
+        hours = hours.min(24 - from);
+        match load_hours(line, accounts, day, from, from + hours).await {
+            Err(AccountingDayError::Run(RunCommandError::OutputTooLong))
+                if hours > MIN_CHUNK_HOURS =>
+            {
+                hours = (hours / 2).max(MIN_CHUNK_HOURS);
+                continue;
+            }
+            Err(AccountingDayError::Run(RunCommandError::OutputTooLong)) => {
+                if let Some(all) = &mut all {
+                    all.is_cut = true;
+                }
+            }
+            Err(other) => return Err(other),
+            Ok(piece) => match &mut all {
+                None => all = Some(piece),
+                Some(all) => {
+                    all.until = piece.until;
+                    all.is_cut |= piece.is_cut;
+                    all.runs.extend(piece.runs);
+                }
+            },
+        }
+        from += hours;
+    }
+    let mut all = all.ok_or(AccountingDayError::Run(RunCommandError::OutputTooLong))?;
+    // The latest word on each run is kept.
+    all.runs.reverse();
+    let mut seen = std::collections::HashSet::new();
+    all.runs.retain(|run| seen.insert((run.raw_id, run.start)));
+    Ok(all)
+}
+
+/// Asks for the hours of a day from one to another.
+async fn load_hours(
+    line: &Arc<ClusterConnection>,
+    accounts: &[String],
+    day: Day,
+    from: u32,
+    until: u32,
+) -> Result<AccountingDay, AccountingDayError> {
+    let (marks, fields) = (nonce()?, nonce()?);
+    let begin = account_runs::clock_time(day, from);
+    let end = if until < 24 {
+        account_runs::clock_time(day, until)
+    } else {
+        account_runs::clock_time(day.plus(1), 0)
+    };
+    let args = account_runs::account_runs_args(&fields, accounts, &begin, &end)
+        .ok_or(AccountingDayError::Accounts)?;
+    let moment = |text: &str| {
+        RemoteCommand::new("date").args(["-d", text, "+%s"]).with_deadline(CLOCK_TIMEOUT)
+    };
+    let sacct = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(SACCT_TIMEOUT);
+    let batch = RemoteCommand::batch(&marks, &[moment(&begin), moment(&end), sacct])
+        .map_err(RunCommandError::from)?
+        .with_max_output(MAX_OUTPUT_BYTES);
+    let output = line.run(batch, CallUrgency::Background).await?;
+    let mut parts = output.split_batch(&marks).into_iter();
+    let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
+    let (from, until, told) = (next()?, next()?, next()?);
+    let seconds = |text: String| text.trim().parse().ok().map(UnixTime);
+    let (from, until) = seconds(from.stdout_text())
+        .zip(seconds(until.stdout_text()))
+        .ok_or(AccountingDayError::Clock)?;
+    if told.code != 0 {
+        return Err(AccountingDayError::Accounting(error_text(&told)));
+    }
+    let (runs, is_cut) = account_runs::parse_account_runs(&told.stdout, &fields);
+    Ok(AccountingDay { from, until, runs, is_cut })
+}

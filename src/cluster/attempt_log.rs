@@ -1,0 +1,193 @@
+//! What is written down of each try to connect: its beginning, its end, what went wrong, and the alarm.
+
+use super::connect::ConnectRequest;
+use super::connect_attempt::ConnectPurpose;
+use super::connection_pool::ConnectionPool;
+use super::discovered_facts::DiscoveredFacts;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
+use crate::clock::UnixTime;
+use crate::domain::{ConnectionRole, SshKeyId};
+use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
+use crate::sites::prompts::clean_text;
+use crate::ssh::login::FailedLogin;
+use crate::ssh::{LoginError, RouteHop};
+use crate::store::connections::ConnectionKey;
+use crate::store::{self, StoreError};
+
+/// Most characters of a server's words that are kept.
+pub(super) const MAX_NOTICES_LEN: usize = 4000;
+
+/// Why a try failed, with what the server said.
+pub(super) struct ConnectError {
+    pub(super) failure: LoginError,
+    pub(super) notices: String,
+}
+
+impl From<FailedLogin> for ConnectError {
+    fn from(failed: FailedLogin) -> Self {
+        Self { failure: failed.error, notices: failed.notices }
+    }
+}
+
+impl ConnectError {
+    pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
+        Self { failure: LoginError::LocalFault(error.to_string()), notices: String::new() }
+    }
+
+    pub(super) const fn cancelled() -> Self {
+        Self { failure: LoginError::Cancelled, notices: String::new() }
+    }
+}
+
+impl ConnectionPool {
+    pub(super) async fn record_failure(
+        &self,
+        errand: &ConnectRequest,
+        trouble: &ConnectError,
+    ) -> Result<(), StoreError> {
+        let failure = &trouble.failure;
+        if let LoginError::HostKeyChanged(hop, offered) = failure {
+            self.raise_host_key_alarm(errand, *hop, offered.as_deref()).await?;
+        }
+        let reason = failure.code();
+        metrics::counter!("portolan_cluster_connect_failures_total", "reason" => reason)
+            .increment(1);
+        if *failure == LoginError::Cancelled {
+            return Ok(());
+        }
+        // What a test shows says nothing about the connection beside it.
+        let is_test = errand.purpose == ConnectPurpose::TestNewKey;
+        if !is_test {
+            self.back_off(errand.key, failure);
+        }
+        let mut words = failure_message(failure, errand.key.role);
+        let said = clean_text(&trouble.notices, MAX_NOTICES_LEN);
+        if !said.trim().is_empty() && !matches!(failure, LoginError::NeedsPerson) {
+            words.push_str("\n\n");
+            words.push_str(said.trim());
+        }
+        let mut tx = self.0.store.write().await?;
+        let keep = failure.is_transient() || *failure == LoginError::NeedsPerson;
+        if !is_test {
+            store::connections::set_problem(&mut tx, errand.key, &words, keep).await?;
+        }
+        if *failure == LoginError::NeedsPerson {
+            store::connections::mark_asks(&mut tx, errand.key).await?;
+        } else {
+            let about = ActivityDetails {
+                person: Some(errand.key.person),
+                subject: &errand.profile.row.title,
+                detail: failure.short_reason(),
+            };
+            record(&mut tx, &errand.actor, ActivityEvent::ConnectFailed, about, self.0.clock.now())
+                .await?;
+        }
+        store::commit(tx).await
+    }
+
+    /// The host key has changed: nothing more is sent to this cluster until an administrator has decided.
+    async fn raise_host_key_alarm(
+        &self,
+        errand: &ConnectRequest,
+        hop: RouteHop,
+        offered: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let now = self.0.clock.now();
+        let host = match (hop, &errand.route.jump) {
+            (RouteHop::Jump, Some(jump)) => jump.host.as_str(),
+            _ => errand.route.target.host.as_str(),
+        };
+        let words = format!("{host} showed {}", offered.unwrap_or("a key of another kind"));
+        self.set_alarm(errand.key.cluster, true);
+        let mut tx = self.0.store.write().await?;
+        store::clusters::set_alarm(&mut tx, errand.key.cluster, Some((now, &words))).await?;
+        let about = ActivityDetails {
+            subject: &errand.profile.row.slug,
+            detail: &words,
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, &errand.actor, ActivityEvent::HostKeyAlarm, about, now).await?;
+        tracing::error!(
+            cluster.name = errand.profile.row.slug,
+            "{words}, which is not pinned: all connections to this cluster are stopped"
+        );
+        store::commit(tx).await
+    }
+
+    pub(super) async fn record_start(&self, key: ConnectionKey) -> Result<i64, ConnectError> {
+        let write = async {
+            let mut tx = self.0.store.write().await?;
+            let id = store::connections::begin_attempt(&mut tx, key, self.0.clock.now()).await?;
+            store::commit(tx).await.map(|()| id)
+        };
+        write.await.map_err(|error| ConnectError::internal(&error))
+    }
+
+    pub(super) async fn record_end(
+        &self,
+        id: i64,
+        outcome: &str,
+        used: Option<SshKeyId>,
+    ) -> Result<(), ConnectError> {
+        let write = async {
+            let mut tx = self.0.store.write().await?;
+            store::connections::finish_attempt(&mut tx, id, outcome, used).await?;
+            store::commit(tx).await
+        };
+        write.await.map_err(|error| ConnectError::internal(&error))
+    }
+
+    pub(super) async fn record_connected(
+        &self,
+        errand: &ConnectRequest,
+        learnt: &DiscoveredFacts,
+        asks: bool,
+        now: UnixTime,
+    ) -> Result<(), ConnectError> {
+        let json = serde_json::to_string(learnt).map_err(|error| ConnectError::internal(&error))?;
+        let write = async {
+            let mut tx = self.0.store.write().await?;
+            let user = errand.route.user.as_str();
+            if !store::connections::mark_connected(&mut tx, errand.key, user, asks, now).await? {
+                return Ok(false);
+            }
+            store::connections::save_discovered(&mut tx, errand.key, &json, now).await?;
+            let about = ActivityDetails {
+                person: Some(errand.key.person),
+                subject: &errand.profile.row.slug,
+                detail: errand.route.user.as_str(),
+            };
+            record(&mut tx, &errand.actor, ActivityEvent::Connected, about, now).await?;
+            store::commit(tx).await.map(|()| true)
+        };
+        // Under another name it is another connection.
+        let is_theirs = write.await.map_err(|error: StoreError| ConnectError::internal(&error))?;
+        if is_theirs { Ok(()) } else { Err(ConnectError::cancelled()) }
+    }
+
+    pub(super) async fn save_problem(
+        &self,
+        key: ConnectionKey,
+        words: &str,
+        keep: bool,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.store.write().await?;
+        store::connections::set_problem(&mut tx, key, words, keep).await?;
+        store::commit(tx).await
+    }
+}
+
+/// What happened and what to do. Automation hosts fail in ways of their own.
+fn failure_message(failure: &LoginError, role: ConnectionRole) -> String {
+    let outcome = match failure {
+        _ if role == ConnectionRole::Login => None,
+        LoginError::NeedsPerson => Some(AutomationTestOutcome::AsksForSecondFactor),
+        LoginError::KeyRefused => Some(AutomationTestOutcome::KeyNotAccepted),
+        LoginError::SignInRefused { after_key: true, .. } => {
+            Some(AutomationTestOutcome::NotEnrolled)
+        }
+        LoginError::Disconnected { .. } => Some(AutomationTestOutcome::Closed),
+        _ => None,
+    };
+    outcome.map_or_else(|| failure.to_string(), |outcome| explain_outcome(&outcome).join("\n"))
+}

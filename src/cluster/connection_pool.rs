@@ -1,0 +1,400 @@
+//! The connections of all people: one per person and host, opened once, kept, closed when they should be.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, AuthService};
+use crate::clock::{Clock, UnixTime};
+use crate::domain::{ClusterId, PersonId};
+use crate::ssh::route::ConnectionFolder;
+use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
+use crate::store::connections::ConnectionKey;
+use crate::store::{self, Store, StoreError};
+
+/// Sign-ins at one cluster at the same time: servers count those that wait for a code and turn the next ones away.
+const MAX_PARALLEL_LOGINS: usize = 5;
+
+/// How long a try may take to end.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Why a try was not even begun.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectStartError {
+    /// The person has not told their user name there.
+    #[error("no user name")]
+    NoRemoteUser,
+    /// No key opens this cluster for them.
+    #[error("no key")]
+    NoKey,
+    /// The host key is in doubt, or the cluster is out of use.
+    #[error("closed")]
+    ClusterClosed,
+    /// Enough tries in the last hour.
+    #[error("too many tries")]
+    TooManyAttempts,
+    /// The person's account or keychain.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How a connection is.
+#[derive(Debug, Clone)]
+pub enum ConnectionStatus {
+    /// Not there.
+    Down,
+    /// On its way.
+    Connecting(Arc<ConnectAttempt>),
+    /// There.
+    Up(OpenConnectionStatus),
+}
+
+/// A connection that stands, in figures.
+#[derive(Debug, Clone)]
+pub struct OpenConnectionStatus {
+    /// Since when.
+    pub since: UnixTime,
+    /// What went over it.
+    pub figures: ConnectionStats,
+    /// Sessions that the server allows at once, as far as known.
+    pub sessions: usize,
+    /// What the server said when it was opened.
+    pub notices: String,
+}
+
+pub(super) struct OpenConnection {
+    pub(super) connection: Arc<ClusterConnection>,
+    pub(super) since: UnixTime,
+    pub(super) notices: String,
+}
+
+pub(super) enum PoolEntryState {
+    Down,
+    Connecting(Arc<ConnectAttempt>),
+    Up(OpenConnection),
+}
+
+/// When an unattended try may be made next.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RetryBackoff {
+    pub(super) failures: u32,
+    pub(super) not_before: Option<UnixTime>,
+}
+
+pub(super) struct PoolEntry {
+    pub(super) state: PoolEntryState,
+    /// A test of a new key goes on beside the connection.
+    pub(super) key_test: Option<Arc<ConnectAttempt>>,
+    /// How the last such test ended: well, or why not.
+    pub(super) last_key_test: Option<Result<(), String>>,
+    /// Held while the connection's folder is made or removed: what closes must be over before what opens begins.
+    pub(super) folder_lock: Arc<tokio::sync::Mutex<()>>,
+    pub(super) backoff: RetryBackoff,
+}
+
+/// All connections.
+#[derive(Clone)]
+pub struct ConnectionPool(pub(super) Arc<ConnectionPoolInner>);
+
+pub(super) struct ConnectionPoolInner {
+    pub(super) auth: AuthService,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) run_dir: PathBuf,
+    pub(super) program: PathBuf,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
+    entries: Mutex<HashMap<ConnectionKey, PoolEntry>>,
+    login_permits: Mutex<HashMap<ClusterId, Arc<Semaphore>>>,
+    alarms: Mutex<HashSet<ClusterId>>,
+    changes: broadcast::Sender<ConnectionKey>,
+}
+
+/// What the connections need of the rest.
+pub struct ConnectionPoolParts {
+    /// Accounts and keys.
+    pub auth: AuthService,
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Where sockets live.
+    pub run_dir: PathBuf,
+    /// This program, for questions.
+    pub program: PathBuf,
+    /// Ends the background work.
+    pub stop: CancellationToken,
+    /// Background work, awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+impl ConnectionPool {
+    /// No connections yet; [`Lines::adopt`] finds those of the run before.
+    pub fn new(parts: ConnectionPoolParts) -> Self {
+        Self(Arc::new(ConnectionPoolInner {
+            auth: parts.auth,
+            store: parts.store,
+            clock: parts.clock,
+            run_dir: parts.run_dir,
+            program: parts.program,
+            stop: parts.stop,
+            tasks: parts.tasks,
+            entries: Mutex::default(),
+            login_permits: Mutex::default(),
+            alarms: Mutex::default(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// How a connection is.
+    pub fn status(&self, key: ConnectionKey) -> ConnectionStatus {
+        match self.entries().get(&key).map(|spot| &spot.state) {
+            None | Some(PoolEntryState::Down) => ConnectionStatus::Down,
+            Some(PoolEntryState::Connecting(attempt)) => {
+                ConnectionStatus::Connecting(attempt.clone())
+            }
+            Some(PoolEntryState::Up(up)) => ConnectionStatus::Up(OpenConnectionStatus {
+                since: up.since,
+                figures: up.connection.call_budget().stats(Instant::now()),
+                sessions: up.connection.session_limit(),
+                notices: up.notices.clone(),
+            }),
+        }
+    }
+
+    /// The test of a new key that goes on, if any.
+    pub fn running_key_test(&self, key: ConnectionKey) -> Option<Arc<ConnectAttempt>> {
+        self.entries().get(&key).and_then(|spot| spot.key_test.clone())
+    }
+
+    /// How the last test of a new key ended: well, or why not. Nothing if there was none.
+    pub fn last_key_test(&self, key: ConnectionKey) -> Option<Result<(), String>> {
+        self.entries().get(&key).and_then(|spot| spot.last_key_test.clone())
+    }
+
+    /// The connection itself, to run commands on. Not while the cluster's host key is in doubt.
+    pub fn connection(
+        &self,
+        key: ConnectionKey,
+    ) -> Result<Arc<ClusterConnection>, RunCommandError> {
+        if self.is_alarmed(key.cluster) {
+            return Err(RunCommandError::HostKeyInDoubt);
+        }
+        match self.entries().get(&key).map(|spot| &spot.state) {
+            Some(PoolEntryState::Up(up)) => Ok(up.connection.clone()),
+            _ => Err(RunCommandError::NotConnected),
+        }
+    }
+
+    /// Tells whose connection has changed.
+    pub fn subscribe(&self) -> broadcast::Receiver<ConnectionKey> {
+        self.0.changes.subscribe()
+    }
+
+    /// The connections that stand.
+    pub fn connected_keys(&self) -> HashSet<ConnectionKey> {
+        let spots = self.entries();
+        let up = spots.iter().filter(|(_, spot)| matches!(spot.state, PoolEntryState::Up(_)));
+        up.map(|(key, _)| *key).collect()
+    }
+
+    /// How many connections stand.
+    pub fn count_connected(&self) -> usize {
+        self.entries().values().filter(|spot| matches!(spot.state, PoolEntryState::Up(_))).count()
+    }
+
+    /// Closes a connection because its owner wants it so, or gives up the try to open it.
+    pub async fn disconnect(
+        &self,
+        key: ConnectionKey,
+        actor: &Actor,
+        cluster: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.store.write().await?;
+        store::connections::set_problem(&mut tx, key, "", false).await?;
+        let about = ActivityDetails {
+            person: Some(key.person),
+            subject: cluster,
+            ..ActivityDetails::default()
+        };
+        record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.clock.now()).await?;
+        store::commit(tx).await?;
+        self.close(key).await;
+        Ok(())
+    }
+
+    /// Closes a connection whose way has changed.
+    pub async fn close_connection(&self, key: ConnectionKey) {
+        self.close(key).await;
+    }
+
+    /// Closes a connection.
+    pub(super) async fn close(&self, key: ConnectionKey) {
+        let taken = self.entries().get_mut(&key).map(|spot| {
+            if let Some(test) = spot.key_test.take() {
+                test.cancel();
+            }
+            (std::mem::replace(&mut spot.state, PoolEntryState::Down), spot.folder_lock.clone())
+        });
+        match taken {
+            Some((PoolEntryState::Up(up), folder)) => {
+                let _held = folder.lock().await;
+                up.connection.master().close().await;
+            }
+            Some((PoolEntryState::Connecting(attempt), _)) => attempt.cancel(),
+            None | Some((PoolEntryState::Down, _)) => {}
+        }
+        self.notify(key);
+    }
+
+    /// Gives up a try, or the test of a new key, and waits until it is over.
+    pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) {
+        let attempt = match self.entries().get(&key) {
+            Some(PoolEntry { key_test: Some(test), .. })
+                if purpose == ConnectPurpose::TestNewKey =>
+            {
+                test.clone()
+            }
+            Some(PoolEntry { state: PoolEntryState::Connecting(attempt), .. })
+                if purpose == ConnectPurpose::Connect =>
+            {
+                attempt.clone()
+            }
+            _ => return,
+        };
+        attempt.cancel();
+        let mut progress = attempt.subscribe();
+        let over = progress.wait_for(|progress| matches!(progress, ConnectProgress::Finished));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, over).await;
+    }
+
+    /// Closes every connection to a cluster.
+    pub async fn close_cluster(&self, cluster: ClusterId) {
+        for key in self.filter_keys(|key| key.cluster == cluster) {
+            self.close(key).await;
+        }
+    }
+
+    /// Closes every connection of a person.
+    pub(super) async fn close_person(&self, person: PersonId) {
+        for key in self.filter_keys(|key| key.person == person) {
+            self.close(key).await;
+        }
+    }
+
+    /// Notes that a cluster's host key is in doubt, or no longer: nothing is sent there meanwhile.
+    pub fn set_alarm(&self, cluster: ClusterId, on: bool) {
+        let mut alarms = self.0.alarms.lock().unwrap_or_else(PoisonError::into_inner);
+        if on {
+            alarms.insert(cluster);
+        } else {
+            alarms.remove(&cluster);
+        }
+        drop(alarms);
+        for key in self.filter_keys(|key| key.cluster == cluster) {
+            self.notify(key);
+        }
+    }
+
+    pub(super) fn is_alarmed(&self, cluster: ClusterId) -> bool {
+        self.0.alarms.lock().unwrap_or_else(PoisonError::into_inner).contains(&cluster)
+    }
+
+    pub(super) fn filter_keys(
+        &self,
+        wanted: impl Fn(&ConnectionKey) -> bool,
+    ) -> Vec<ConnectionKey> {
+        self.entries().keys().copied().filter(wanted).collect()
+    }
+
+    pub(super) fn entries(&self) -> MutexGuard<'_, HashMap<ConnectionKey, PoolEntry>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose turn it is to sign in at a cluster.
+    pub(super) fn login_permits(&self, cluster: ClusterId) -> Arc<Semaphore> {
+        let mut turns = self.0.login_permits.lock().unwrap_or_else(PoisonError::into_inner);
+        turns
+            .entry(cluster)
+            .or_insert_with(|| Arc::new(Semaphore::new(MAX_PARALLEL_LOGINS)))
+            .clone()
+    }
+
+    pub(super) fn notify(&self, key: ConnectionKey) {
+        metrics::gauge!("portolan_cluster_connections")
+            .set(u32::try_from(self.count_connected()).unwrap_or(u32::MAX));
+        // Nobody may be looking.
+        let _ = self.0.changes.send(key);
+    }
+
+    pub(super) fn connection_folder(
+        &self,
+        key: ConnectionKey,
+        purpose: ConnectPurpose,
+    ) -> ConnectionFolder {
+        ConnectionFolder::new(&self.0.run_dir, &folder_name(key, purpose))
+    }
+}
+
+impl Default for PoolEntry {
+    fn default() -> Self {
+        Self {
+            state: PoolEntryState::Down,
+            key_test: None,
+            last_key_test: None,
+            folder_lock: Arc::default(),
+            backoff: RetryBackoff::default(),
+        }
+    }
+}
+
+fn folder_name(key: ConnectionKey, purpose: ConnectPurpose) -> String {
+    let test = if purpose == ConnectPurpose::TestNewKey { "-test" } else { "" };
+    format!("{}-{}-{}{test}", key.person, key.cluster, key.role.as_str())
+}
+
+/// Whose connection a folder is; none for those of tests, which nobody keeps.
+pub(super) fn parse_folder_name(name: &str) -> Option<ConnectionKey> {
+    let mut parts = name.split('-');
+    let key = ConnectionKey {
+        person: PersonId(parts.next()?.parse().ok()?),
+        cluster: ClusterId(parts.next()?.parse().ok()?),
+        role: parts.next()?.parse().ok()?,
+    };
+    parts.next().is_none().then_some(key)
+}
+
+/// Whether a folder has a name that we give: only such are ever removed.
+pub(super) fn is_connection_folder(name: &str) -> bool {
+    parse_folder_name(name.strip_suffix("-test").unwrap_or(name)).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ConnectionRole;
+
+    #[test]
+    fn folders_tell_whose_they_are() {
+        let key = ConnectionKey {
+            person: PersonId(3),
+            cluster: ClusterId(7),
+            role: ConnectionRole::Automation,
+        };
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::Connect)), Some(key));
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::TestNewKey)), None);
+        for other in ["", "x", "1-2", "1-2-x", "..", "1-2-login-3"] {
+            assert_eq!(parse_folder_name(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Looking around after connecting: a few commands that tell what the place is like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::discovered_facts::{DISCOVERY_SCRIPT, DiscoveredFacts};
+use crate::domain::ConnectionRole;
+use crate::sites::Site;
+use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
+use crate::slurm;
+use crate::ssh::{
+    CallUrgency, ClusterConnection, CommandDialect, CommandOutput, RemoteCommand, RunCommandError,
+};
+
+/// A login with all its start-up files may take its time.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// What a connection gives to go on with.
+pub struct DiscoveryResult {
+    /// What was learnt.
+    pub facts: DiscoveredFacts,
+    /// Set if no command can be run: then the connection is of no use. Why, as a sentence.
+    pub unusable_reason: Option<String>,
+}
+
+/// Looks around.
+pub async fn discover(
+    line: &Arc<ClusterConnection>,
+    site: &Site,
+    role: ConnectionRole,
+    user: &str,
+) -> DiscoveryResult {
+    match role {
+        ConnectionRole::Login => discover_login_host(line, site, user).await,
+        ConnectionRole::Automation => discover_automation_host(line, site, user).await,
+    }
+}
+
+async fn discover_login_host(
+    line: &Arc<ClusterConnection>,
+    site: &Site,
+    user: &str,
+) -> DiscoveryResult {
+    let command = RemoteCommand::new("bash")
+        .args(["-l", "-c"])
+        .arg(login_script(site))
+        .with_deadline(DISCOVERY_TIMEOUT);
+    let looked = match line.run(command, CallUrgency::Interactive).await {
+        Ok(output) => output.stdout_text(),
+        Err(error) => {
+            return DiscoveryResult {
+                facts: DiscoveredFacts::default(),
+                unusable_reason: Some(error.to_string()),
+            };
+        }
+    };
+    let learnt = DiscoveredFacts::from_answers(Some(&looked), None, None, None, &[]);
+    line.set_dialect(dialect_for(&learnt));
+    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let parts = [&config, &sinfo, &assoc].map(answer_text);
+    let [config, sinfo, assoc] = parts.each_ref().map(Option::as_deref);
+    let suffixes = &site.jobs.account_suffixes;
+    DiscoveryResult {
+        facts: DiscoveredFacts::from_answers(Some(&looked), config, sinfo, assoc, suffixes),
+        unusable_reason: None,
+    }
+}
+
+/// An automation host lets a few commands through; which ones is found out by trying.
+async fn discover_automation_host(
+    line: &Arc<ClusterConnection>,
+    site: &Site,
+    user: &str,
+) -> DiscoveryResult {
+    line.set_dialect(CommandDialect::Automation);
+    let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
+    let queue = line.run(queue, CallUrgency::Interactive).await;
+    if let Err(
+        error @ (RunCommandError::NotConnected
+        | RunCommandError::ConnectionLost
+        | RunCommandError::TimedOut),
+    ) = &queue
+    {
+        return DiscoveryResult {
+            facts: DiscoveredFacts::default(),
+            unusable_reason: Some(error.to_string()),
+        };
+    }
+    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let parts = [&config, &sinfo, &assoc].map(answer_text);
+    let [config_text, sinfo_text, assoc_text] = parts.each_ref().map(Option::as_deref);
+    let suffixes = &site.jobs.account_suffixes;
+    let mut learnt =
+        DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
+    learnt.missing.clear();
+    for (program, result) in
+        [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)]
+    {
+        match command_outcome(program, result) {
+            AutomationTestOutcome::Works => learnt.tools.push(program.to_owned()),
+            other => learnt.missing.extend(explain_outcome(&other)),
+        }
+    }
+    learnt.missing.dedup();
+    let useless = learnt.tools.is_empty().then(|| {
+        let wrapper_missing = [&queue, &config].iter().all(|answer| is_wrapper_missing(answer));
+        if wrapper_missing { WRAPPER_MISSING_HELP.to_owned() } else { learnt.missing.join(" ") }
+    });
+    DiscoveryResult { facts: learnt, unusable_reason: useless }
+}
+
+/// What to do where the key is bound to a program that is not there.
+const WRAPPER_MISSING_HELP: &str = "The program that your key is bound to was not found on the cluster. Copy it there, make it executable, and compare its path with the one in the line on the key page.";
+
+/// A shell that does not find the program of the key names that program, not the command that was asked for.
+fn is_wrapper_missing(answer: &DiscoveryAnswer) -> bool {
+    answer.as_ref().is_ok_and(|output| {
+        let said = output.stderr_text();
+        output.code >= 126 && !said.contains("squeue") && !said.contains("scontrol")
+    })
+}
+
+fn command_outcome(
+    program: &str,
+    result: &Result<CommandOutput, RunCommandError>,
+) -> AutomationTestOutcome {
+    match result {
+        Ok(output) if output.code == 127 || output.stderr_text().contains("not found") => {
+            AutomationTestOutcome::NoSlurm
+        }
+        Ok(_) => AutomationTestOutcome::Works,
+        Err(_) => AutomationTestOutcome::CommandRefused(program.to_owned()),
+    }
+}
+
+type DiscoveryAnswer = Result<CommandOutput, RunCommandError>;
+
+async fn ask_slurm(
+    line: &Arc<ClusterConnection>,
+    user: &str,
+) -> (DiscoveryAnswer, DiscoveryAnswer, DiscoveryAnswer) {
+    let ask = async |program, args: Vec<String>| {
+        line.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
+    };
+    let words = |args: &[&str]| args.iter().map(|word| (*word).to_owned()).collect();
+    tokio::join!(
+        ask(slurm::config::PROGRAM, words(slurm::config::ARGS)),
+        ask(slurm::partitions::PROGRAM, words(slurm::partitions::ARGS)),
+        // Names of people were checked when they were entered, so there are always arguments.
+        ask(slurm::associations::PROGRAM, slurm::associations::args(user).unwrap_or_default()),
+    )
+}
+
+/// How commands are put at a place that was looked at before.
+pub fn dialect_for(learnt: &DiscoveredFacts) -> CommandDialect {
+    if learnt.env.is_empty() {
+        return CommandDialect::Bare;
+    }
+    CommandDialect::Shell(
+        learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    )
+}
+
+/// The look around, after what the site needs first.
+fn login_script(site: &Site) -> String {
+    match &site.shell.prepare {
+        Some(prepare) => {
+            let source =
+                prepare.source.as_ref().map(|file| format!(". {file}; ")).unwrap_or_default();
+            format!("{source}module load {}; {DISCOVERY_SCRIPT}", prepare.module)
+        }
+        None => DISCOVERY_SCRIPT.to_owned(),
+    }
+}
+
+/// What a command said, or complained about: both tell something.
+fn answer_text(result: &DiscoveryAnswer) -> Option<String> {
+    let output = result.as_ref().ok()?;
+    Some(if output.code == 0 { output.stdout_text() } else { output.stderr_text() })
+}

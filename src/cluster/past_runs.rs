@@ -1,0 +1,33 @@
+//! What past runs used of what they had asked for, asked with one command for all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::nonce;
+use crate::slurm::accounting::{self, PastRun};
+use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
+
+/// The accounting may take its time.
+const SACCT_TIMEOUT: Duration = Duration::from_secs(20);
+/// No more jobs are asked for at a time.
+pub const MAX_PAST_JOBS: usize = 10;
+
+/// Reads them; jobs that the accounting does not know are left out, and nothing beyond [`MOST`] is asked.
+pub async fn load_past_runs(
+    line: &Arc<ClusterConnection>,
+    numbers: &[u64],
+) -> Result<Vec<PastRun>, RunCommandError> {
+    let (marks, fields) = (nonce()?, nonce()?);
+    let numbers = &numbers[..numbers.len().min(MAX_PAST_JOBS)];
+    let Some(args) = accounting::past_runs_args(&fields, numbers) else { return Ok(Vec::new()) };
+    let command = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(SACCT_TIMEOUT);
+    let batch = RemoteCommand::batch(&marks, &[command])?;
+    let output = line.run(batch, CallUrgency::Background).await?;
+    let part = output
+        .split_batch(&marks)
+        .into_iter()
+        .next()
+        .flatten()
+        .ok_or(RunCommandError::ConnectionLost)?;
+    Ok(accounting::parse_past_runs(&part.stdout, &fields))
+}

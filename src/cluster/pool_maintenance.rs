@@ -1,0 +1,220 @@
+//! Keeping connections: taken over after a restart, opened again where nobody is needed, closed when they should be.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::cluster_profile::ClusterProfile;
+use super::connection_pool::{
+    ConnectionPool, OpenConnection, PoolEntryState, is_connection_folder, parse_folder_name,
+};
+use super::discovered_facts::DiscoveredFacts;
+use super::discovery;
+use crate::auth::SessionsEnded;
+use crate::auth::activity::Actor;
+use crate::domain::ConnectionRole;
+use crate::entropy;
+use crate::ssh::login::LoginAttendance;
+use crate::ssh::route::ConnectionFolder;
+use crate::ssh::{CommandDialect, ControlMaster, LoginError, control_master};
+use crate::store::connections::ConnectionKey;
+use crate::store::{self, StoreError};
+
+/// How often it is checked whether what stands should stand.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// Seconds before the second try of an unattended connection; three times as long each time, up to half an hour.
+const FIRST_RETRY_PAUSE_S: i64 = 20;
+const MAX_RETRY_PAUSE_S: i64 = 1800;
+
+impl ConnectionPool {
+    /// Takes over the masters of the run before and clears what is left of dead ones.
+    pub async fn adopt_masters(&self) -> Result<usize, StoreError> {
+        let mut db = self.0.store.read().await?;
+        for row in store::clusters::list(&mut db).await? {
+            self.set_alarm(row.id, row.alarm_at().is_some());
+        }
+        drop(db);
+        let mut work = tokio::task::JoinSet::new();
+        let folders = std::fs::read_dir(&self.0.run_dir).into_iter().flatten().flatten();
+        for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
+            let this = self.clone();
+            work.spawn(async move { this.adopt_master(&name).await });
+        }
+        let adopted = work.join_all().await.into_iter().filter(|adopted| *adopted).count();
+        if adopted > 0 {
+            tracing::info!(connections = adopted, "Took over the connections of the run before");
+        }
+        Ok(adopted)
+    }
+
+    async fn adopt_master(&self, name: &str) -> bool {
+        if !is_connection_folder(name) {
+            tracing::warn!(name, "Something in the run folder is none of ours and was left alone");
+            return false;
+        }
+        let folder = ConnectionFolder::new(&self.0.run_dir, name);
+        let known = match parse_folder_name(name) {
+            Some(key) => self.find_wanted(key).await.ok().flatten().map(|found| (key, found)),
+            None => None,
+        };
+        if let Some((key, (line, cluster))) = known
+            && let Some(master) = ControlMaster::find(&folder).await
+        {
+            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let dialect = if key.role == ConnectionRole::Automation {
+                CommandDialect::Automation
+            } else {
+                discovery::dialect_for(&learnt)
+            };
+            let up = cluster.new_connection(master, dialect);
+            let since = line.connected_at().unwrap_or_else(|| self.0.clock.now());
+            let state = PoolEntryState::Up(OpenConnection {
+                connection: up.clone(),
+                since,
+                notices: String::new(),
+            });
+            self.entries().entry(key).or_default().state = state;
+            self.watch_end(key, up);
+            self.notify(key);
+            return true;
+        }
+        control_master::close_stale_master(&folder).await;
+        false
+    }
+
+    /// A line that is to be kept, of someone whose account is on, to a cluster that is in use.
+    async fn find_wanted(
+        &self,
+        key: ConnectionKey,
+    ) -> Result<Option<(store::connections::ConnectionRow, ClusterProfile)>, StoreError> {
+        let mut db = self.0.store.read().await?;
+        let lines = store::connections::list_wanted(&mut db).await?;
+        let Some(line) = lines.into_iter().find(|line| line.key() == key) else { return Ok(None) };
+        let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
+        Ok(Some((line, ClusterProfile::load(&mut db, row).await?)))
+    }
+
+    /// Keeps connections until the portal stops.
+    pub async fn run(self) {
+        let mut ended = self.0.auth.subscribe_sessions_ended();
+        let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+        loop {
+            tokio::select! {
+                () = self.0.stop.cancelled() => return,
+                _ = ticks.tick() => {}
+                told = ended.recv() => match told {
+                    // A single browser that signs out closes nothing.
+                    Ok(SessionsEnded::Session(_) | SessionsEnded::Person(_, Some(_))) => continue,
+                    // Tries that are on their way end too, and no row tells of them.
+                    Ok(SessionsEnded::Person(person, None)) => self.close_person(person).await,
+                    // Too many to remember: what the database says counts.
+                    Err(_) => {}
+                },
+            }
+            if let Err(error) = self.sweep().await {
+                tracing::warn!(%error, "Connections could not be checked; it is tried again");
+            }
+        }
+    }
+
+    /// Closes what should not stand, and opens again what should and can without a person.
+    pub async fn sweep(&self) -> Result<(), StoreError> {
+        if let Err(error) = self.0.auth.close_unused_keychains().await {
+            tracing::warn!(%error, "Keychains of people who left could not be checked");
+        }
+        let mut db = self.0.store.read().await?;
+        let wanted = store::connections::list_wanted(&mut db).await?;
+        let keys: HashSet<ConnectionKey> =
+            wanted.iter().map(store::connections::ConnectionRow::key).collect();
+        let mut clusters = Vec::new();
+        for row in store::clusters::list(&mut db).await? {
+            clusters.push(ClusterProfile::load(&mut db, row).await?);
+        }
+        drop(db);
+        for key in self.filter_keys(|key| !keys.contains(key)) {
+            // Asked once more: it may have been opened after the list was read.
+            if self.is_connected(key) && self.find_wanted(key).await?.is_none() {
+                self.close(key).await;
+            }
+        }
+        for line in wanted {
+            let Some(known) = clusters.iter().find(|known| known.row.id == line.cluster_id) else {
+                continue;
+            };
+            self.maintain(&line, known).await?;
+        }
+        Ok(())
+    }
+
+    async fn maintain(
+        &self,
+        line: &store::connections::ConnectionRow,
+        known: &ClusterProfile,
+    ) -> Result<(), StoreError> {
+        let key = line.key();
+        if let Some(idle) = self.idle_time(key) {
+            let minutes = u64::from(known.site.limits.idle_minutes);
+            if idle >= Duration::from_secs(minutes * 60) {
+                self.save_problem(
+                    key,
+                    &format!(
+                        "Closed after {minutes} minutes without use, to be polite to the cluster."
+                    ),
+                    false,
+                )
+                .await?;
+                self.close(key).await;
+            }
+            return Ok(());
+        }
+        if line.asks || !known.is_open() || !self.can_retry(key) {
+            return Ok(());
+        }
+        if let Err(error) = self.connect(key, portal_actor(), LoginAttendance::Unattended).await {
+            tracing::debug!(%error, "A connection cannot be opened again by itself");
+        }
+        Ok(())
+    }
+
+    fn is_connected(&self, key: ConnectionKey) -> bool {
+        matches!(self.entries().get(&key).map(|spot| &spot.state), Some(PoolEntryState::Up(_)))
+    }
+
+    /// How long a connection that stands has not been used.
+    fn idle_time(&self, key: ConnectionKey) -> Option<Duration> {
+        match self.entries().get(&key).map(|spot| &spot.state) {
+            Some(PoolEntryState::Up(up)) => {
+                up.connection.raise_session_limit();
+                Some(up.connection.call_budget().stats(Instant::now()).idle)
+            }
+            _ => None,
+        }
+    }
+
+    fn can_retry(&self, key: ConnectionKey) -> bool {
+        let now = self.0.clock.now();
+        self.entries().get(&key).is_none_or(|spot| {
+            matches!(spot.state, PoolEntryState::Down)
+                && spot.backoff.not_before.is_none_or(|until| now >= until)
+        })
+    }
+
+    /// After a failure the next unattended try waits, longer each time, and never all at the same moment.
+    pub(super) fn back_off(&self, key: ConnectionKey, failure: &LoginError) {
+        let now = self.0.clock.now();
+        let mut spots = self.entries();
+        let patience = &mut spots.entry(key).or_default().backoff;
+        patience.failures = patience.failures.saturating_add(1);
+        let pause = FIRST_RETRY_PAUSE_S
+            .saturating_mul(3_i64.saturating_pow(patience.failures.min(10) - 1))
+            .min(MAX_RETRY_PAUSE_S);
+        let jitter =
+            entropy::random_bytes::<1>().map_or(0, |[byte]| i64::from(byte) * pause / 1024);
+        let pause = if failure.is_transient() { pause + jitter } else { MAX_RETRY_PAUSE_S };
+        patience.not_before = Some(now.plus(pause));
+    }
+}
+
+/// The portal itself, in the records.
+fn portal_actor() -> Actor {
+    Actor { id: None, name: "portal".into(), address: String::new() }
+}

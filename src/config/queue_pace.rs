@@ -1,0 +1,68 @@
+//! How often queues are looked at: politely, whatever a site's description says.
+
+use std::time::Duration;
+
+/// The pace of looking at queues.
+#[derive(Debug, Clone)]
+pub struct QueuePace {
+    /// Whether queues are looked at by themselves.
+    pub is_on: bool,
+    /// No queue is looked at more often than this by itself.
+    pub min_interval: Duration,
+    /// No site makes it slower than this.
+    pub max_interval: Duration,
+    /// While nobody looks and jobs are under way.
+    pub unwatched_active: Duration,
+    /// While nobody looks and no job is under way.
+    pub unwatched_idle: Duration,
+    /// After something was done that changes the queue.
+    pub after_action: Duration,
+    /// How often it is checked what is due.
+    pub tick: Duration,
+}
+
+impl Default for QueuePace {
+    fn default() -> Self {
+        Self {
+            is_on: true,
+            min_interval: Duration::from_secs(15),
+            max_interval: Duration::from_hours(1),
+            unwatched_active: Duration::from_mins(2),
+            unwatched_idle: Duration::from_mins(5),
+            after_action: Duration::from_secs(2),
+            tick: Duration::from_millis(500),
+        }
+    }
+}
+
+impl QueuePace {
+    /// The interval while someone looks, where a site wants this one.
+    pub fn clamp_interval(&self, wanted: Duration) -> Duration {
+        wanted.min(self.max_interval).max(self.min_interval)
+    }
+
+    /// The pause until the next look.
+    pub fn next_pause(&self, every: Duration, is_looked_at: bool, has_open: bool) -> Duration {
+        match (is_looked_at, has_open) {
+            (true, _) => every,
+            (false, true) => every.max(self.unwatched_active),
+            (false, false) => every.max(self.unwatched_idle),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_looking_means_less_than_one_look_a_minute() {
+        let pace = QueuePace::default();
+        let every = pace.clamp_interval(Duration::from_secs(2));
+        assert_eq!(every, Duration::from_secs(15));
+        assert_eq!(pace.next_pause(every, true, false), every);
+        for has_open in [true, false] {
+            assert!(pace.next_pause(every, false, has_open) >= Duration::from_mins(1));
+        }
+    }
+}

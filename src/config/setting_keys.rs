@@ -1,0 +1,230 @@
+//! The list of every setting: what the file may hold, which environment variable sets it, what it means.
+//! `docs/ADMIN.md` is checked against this list by a test.
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError};
+
+/// How an environment variable's text becomes a TOML value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Kept as text.
+    Text,
+    /// A whole number.
+    Number,
+    /// Items separated by commas.
+    List,
+    /// `true` or `false`.
+    Flag,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct SettingKey {
+    /// Dotted name in the file.
+    pub name: &'static str,
+    /// How its text is read from the environment.
+    pub kind: SettingKind,
+    /// One sentence for the documentation.
+    pub about: &'static str,
+}
+
+const fn setting_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
+    SettingKey { name, kind, about }
+}
+
+/// Every setting there is.
+pub const SETTING_KEYS: &[SettingKey] = &[
+    setting_key("data_dir", SettingKind::Text, "Folder of the database and the master key."),
+    setting_key(
+        "run_dir",
+        SettingKind::Text,
+        "Folder of the sockets of connections to clusters; a short path. The folder run in the data folder if not set.",
+    ),
+    setting_key("portal.listen", SettingKind::Text, "Address and port the portal listens on."),
+    setting_key("portal.public_url", SettingKind::Text, "Address people type to reach the portal."),
+    setting_key(
+        "boards.listen",
+        SettingKind::Text,
+        "Address and port the dashboards' origin listens on.",
+    ),
+    setting_key(
+        "boards.public_url",
+        SettingKind::Text,
+        "Address of the dashboards' origin; another host name than the portal's.",
+    ),
+    setting_key(
+        "boards.idle_minutes",
+        SettingKind::Number,
+        "Minutes without a look after which a dashboard is stopped by itself.",
+    ),
+    setting_key(
+        "metrics.listen",
+        SettingKind::Text,
+        "Loopback address and port of /healthz and /metrics.",
+    ),
+    setting_key(
+        "proxy.trusted",
+        SettingKind::List,
+        "Networks of the proxies whose X-Forwarded-For header is believed.",
+    ),
+    setting_key(
+        "sessions.idle_hours",
+        SettingKind::Number,
+        "Hours without use after which a browser is signed out.",
+    ),
+    setting_key(
+        "sessions.absolute_days",
+        SettingKind::Number,
+        "Days after which a browser is signed out in any case.",
+    ),
+    setting_key(
+        "log.level",
+        SettingKind::Text,
+        "How much is logged: error, warn, info, debug, or a tracing filter.",
+    ),
+    setting_key(
+        "log.format",
+        SettingKind::Text,
+        "auto, text or json; auto is readable on a terminal and JSON otherwise.",
+    ),
+    setting_key("activity.keep_days", SettingKind::Number, "Days the activity log is kept."),
+    setting_key(
+        "notices.allow_private",
+        SettingKind::Flag,
+        "Whether people may have notices sent to addresses of private networks.",
+    ),
+];
+
+/// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
+const OTHER_VARIABLES: &[&str] =
+    &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY", "PORTOLAN_ASKPASS_SOCKET"];
+
+/// The demo cluster's scripts have variables of their own.
+const SCRIPT_PREFIX: &str = "PORTOLAN_CLUSTER_";
+
+const ENV_PREFIX: &str = "PORTOLAN_";
+
+impl SettingKey {
+    /// The environment variable that sets it: `PORTOLAN_PORTAL_PUBLIC_URL`.
+    pub fn env_variable(&self) -> String {
+        format!("{ENV_PREFIX}{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+/// Refuses names that are not in [`KEYS`].
+pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
+    for name in dotted_names(table) {
+        if !SETTING_KEYS.iter().any(|key| key.name == name) {
+            let nearest = nearest_name(&name, SETTING_KEYS.iter().map(|key| key.name.to_owned()));
+            return Err(ConfigError::Unknown { place: place.to_owned(), name, nearest });
+        }
+    }
+    Ok(())
+}
+
+/// Lays `PORTOLAN_*` variables over the file's values.
+pub fn overlay_env(
+    table: &mut Table,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    for (variable, text) in env.filter(|(name, _)| name.starts_with(ENV_PREFIX)) {
+        if OTHER_VARIABLES.contains(&variable.as_str()) || variable.starts_with(SCRIPT_PREFIX) {
+            continue;
+        }
+        let Some(key) = SETTING_KEYS.iter().find(|key| key.env_variable() == variable) else {
+            let nearest =
+                nearest_name(&variable, SETTING_KEYS.iter().map(SettingKey::env_variable));
+            return Err(ConfigError::Unknown {
+                place: "The environment".into(),
+                name: variable,
+                nearest,
+            });
+        };
+        insert(table, key.name, parse_env_value(key, &variable, &text)?);
+    }
+    Ok(())
+}
+
+/// Sections that were begun in the file get the rest of their keys from the defaults.
+pub fn fill_defaults(table: &mut Table) {
+    let defaults = Config::default();
+    let (portal, boards) = (&defaults.portal, &defaults.boards);
+    for (section, default_listen, default_url) in [
+        ("portal", portal.listen, &portal.public_url),
+        ("boards", boards.listen, &boards.public_url),
+    ] {
+        let Some(Value::Table(given)) = table.get_mut(section) else {
+            continue;
+        };
+        let listen = given.get("listen").and_then(Value::as_str).map(str::to_owned);
+        given.entry("listen").or_insert_with(|| Value::String(default_listen.to_string()));
+        given.entry("public_url").or_insert_with(|| {
+            // A moved port is the commonest change: the address people type follows it.
+            let port = listen.as_deref().and_then(|text| text.rsplit(':').next()?.parse().ok());
+            let url = port.map_or_else(
+                || default_url.to_string(),
+                |port| super::PublicUrl::http(default_url.host(), port).to_string(),
+            );
+            Value::String(url)
+        });
+    }
+    if let Some(Value::Table(given)) = table.get_mut("boards") {
+        let idle = Value::Integer(boards.idle_minutes.into());
+        given.entry("idle_minutes").or_insert(idle);
+    }
+    if let Some(Value::Table(given)) = table.get_mut("metrics") {
+        given.entry("listen").or_insert_with(|| Value::String(defaults.metrics.listen.to_string()));
+    }
+}
+
+fn parse_env_value(key: &SettingKey, variable: &str, text: &str) -> Result<Value, ConfigError> {
+    match key.kind {
+        SettingKind::Text => Ok(Value::String(text.to_owned())),
+        SettingKind::List => Ok(Value::Array(
+            text.split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(|item| Value::String(item.to_owned()))
+                .collect(),
+        )),
+        SettingKind::Flag => text.trim().parse().map(Value::Boolean).map_err(|_| {
+            ConfigError::Invalid(format!("{variable} is '{text}', but it must be true or false."))
+        }),
+        SettingKind::Number => text.trim().parse().map(Value::Integer).map_err(|_| {
+            ConfigError::Invalid(format!("{variable} is '{text}', but it must be a whole number."))
+        }),
+    }
+}
+
+fn insert(table: &mut Table, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => {
+            table.insert(name.to_owned(), value);
+        }
+        Some((section, rest)) => {
+            let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = entry {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn dotted_names(table: &Table) -> Vec<String> {
+    table
+        .iter()
+        .flat_map(|(name, value)| match value {
+            Value::Table(inner) => {
+                dotted_names(inner).into_iter().map(|rest| format!("{name}.{rest}")).collect()
+            }
+            _ => vec![name.clone()],
+        })
+        .collect()
+}
+
+fn nearest_name(name: &str, known: impl Iterator<Item = String>) -> String {
+    known
+        .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)))
+        .unwrap_or_default()
+}

@@ -1,0 +1,135 @@
+//! The tasks of an array, as Slurm writes them: `1-50%3`, `5-9,20,30-40:2`.
+
+use std::fmt;
+
+/// No more pieces than this are kept of one list.
+const MAX_RANGES: usize = 20_000;
+/// Slurm's own ceiling for the number of a task is far below.
+const MAX_TASK_INDEX: u32 = 4_000_001;
+
+/// Some tasks of an array, in pieces that do not overlap in what Slurm writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArrayTaskSet {
+    ranges: Vec<(u32, u32, u32)>,
+    /// How many may run at a time; none: no limit.
+    pub max_running: Option<u32>,
+    /// Whether the list was cut and there are more.
+    pub is_cut: bool,
+}
+
+impl ArrayTaskSet {
+    /// Reads the list, with or without brackets around it. Nothing if there is no task in it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+        let (list, at_once) = match text.split_once('%') {
+            Some((list, most)) => (list, most.parse().ok()),
+            None => (text, None),
+        };
+        let mut set = Self { max_running: at_once, ..Self::default() };
+        for word in list.split(',') {
+            if word.starts_with("...") || set.ranges.len() == MAX_RANGES {
+                set.is_cut = true;
+                break;
+            }
+            set.ranges.push(parse_range(word)?);
+        }
+        (!set.ranges.is_empty()).then_some(set)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.ranges.iter().map(|(first, last, step)| u64::from((last - first) / step) + 1).sum()
+    }
+
+    /// Never: a set has at least one task.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Whether a task is one of them.
+    pub fn contains(&self, task: u32) -> bool {
+        self.ranges.iter().any(|(first, last, step)| {
+            (first..=last).contains(&&task) && (task - first).is_multiple_of(*step)
+        })
+    }
+
+    /// The tasks in their order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ranges.iter().flat_map(|(first, last, step)| {
+            (*first..=*last).step_by(usize::try_from(*step).unwrap_or(1))
+        })
+    }
+}
+
+/// As Slurm reads it back, without the limit: `5-9,20,30-40:2`.
+impl fmt::Display for ArrayTaskSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (first, last, step)) in self.ranges.iter().enumerate() {
+            if place > 0 {
+                f.write_str(",")?;
+            }
+            match (first == last, step) {
+                (true, _) => write!(f, "{first}")?,
+                (false, 1) => write!(f, "{first}-{last}")?,
+                (false, _) => write!(f, "{first}-{last}:{step}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_range(word: &str) -> Option<(u32, u32, u32)> {
+    let (range, step) = match word.split_once(':') {
+        Some((range, step)) => (range, parse_index(step)?),
+        None => (word, 1),
+    };
+    let (first, last) = match range.split_once('-') {
+        Some((first, last)) => (parse_index(first)?, parse_index(last)?),
+        None => (parse_index(range)?, parse_index(range)?),
+    };
+    (first <= last && step > 0).then_some((first, last, step))
+}
+
+fn parse_index(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { text.parse().ok().filter(|number| *number <= MAX_TASK_INDEX) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_the_queue() {
+        let set = ArrayTaskSet::parse("[1-50%3]").unwrap();
+        assert_eq!((set.len(), set.max_running), (50, Some(3)));
+        let set = ArrayTaskSet::parse("5-9,20,30-40:2").unwrap();
+        assert_eq!(set.len(), 5 + 1 + 6);
+        assert!(set.contains(36) && !set.contains(35) && set.contains(20));
+        assert_eq!(set.to_string(), "5-9,20,30-40:2");
+        assert_eq!(set.iter().count(), 12);
+        let set = ArrayTaskSet::parse("1-3,5,...").unwrap();
+        assert!(set.is_cut);
+        for bad in ["", "x", "5-1", "1-2:0", "1-", "-1", "1-99999999999"] {
+            assert_eq!(ArrayTaskSet::parse(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_reads_back(pieces in proptest::collection::vec((0_u32..1000, 0_u32..1000, 1_u32..9), 1..20)) {
+            let ranges = pieces.into_iter().map(|(first, more, step)| (first, first + more, step)).collect();
+            let set = ArrayTaskSet { ranges, max_running: None, is_cut: false };
+            let again = ArrayTaskSet::parse(&set.to_string()).unwrap();
+            prop_assert_eq!(again.iter().collect::<Vec<_>>(), set.iter().collect::<Vec<_>>());
+            prop_assert_eq!(again.len(), set.len());
+        }
+
+        #[test]
+        fn any_text_is_survived(text in "[0-9,:%.\\[\\]-]{0,40}|\\PC{0,40}") {
+            let _ = ArrayTaskSet::parse(&text);
+        }
+    }
+}

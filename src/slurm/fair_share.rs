@@ -1,0 +1,131 @@
+//! `sshare`: how much of its share an account used of late, and a person's part in that.
+
+use serde::{Deserialize, Serialize};
+
+use super::text::{is_name, sanitize};
+
+/// The program.
+pub const PROGRAM: &str = "sshare";
+/// No more rows than this are kept.
+const MAX_ROWS: usize = 2000;
+/// No more accounts than this are asked about at once.
+const MAX_ACCOUNTS: usize = 200;
+
+/// Its arguments: one call gives the row of each account and that of the person in it. Nothing if a name is none, or
+/// there is no account.
+pub fn args(user: &str, accounts: &[String]) -> Option<Vec<String>> {
+    let good = |name: &str| is_name(name) && !name.contains(':');
+    let asked = (1..=MAX_ACCOUNTS).contains(&accounts.len());
+    (asked && good(user) && accounts.iter().all(|account| good(account))).then_some(())?;
+    let accounts = accounts.join(",");
+    Some(["-l", "-n", "-P", "-A", &accounts, "-u", user].map(str::to_owned).to_vec())
+}
+
+/// One row: an account, or a person in it. What Slurm left empty is nothing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SshareRow {
+    /// As Slurm names it.
+    pub account: String,
+    /// The person; nothing for the account as a whole.
+    pub user: Option<String>,
+    /// Its shares; nothing where those of the account count (`parent`).
+    pub raw_shares: Option<u64>,
+    /// Its part of what those beside it may use, from 0 to 1.
+    pub norm_shares: Option<f64>,
+    /// What it used, in seconds weighed by resource and fading with time.
+    pub raw_usage: Option<u64>,
+    /// Its part of all use of the cluster, from 0 to 1.
+    pub norm_usage: Option<f64>,
+    /// Its part of the use of those beside it, from 0 to 1.
+    pub effective_usage: Option<f64>,
+    /// A person's rank among all, from 0 to 1.
+    pub fair_share: Option<f64>,
+    /// Share by use: above 1 there is more to have, below 1 more was used. Endless for who used nothing.
+    pub level_fs: Option<f64>,
+}
+
+/// Reads the answer.
+pub fn parse_fair_share(answer: &str) -> Vec<SshareRow> {
+    answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
+}
+
+fn parse_row(line: &str) -> Option<SshareRow> {
+    let mut fields = line.trim().split('|').map(str::trim);
+    let account = fields.next().filter(|name| is_name(name))?.to_owned();
+    let user = fields.next()?;
+    let [raw_shares, norm_shares, raw_usage, norm_usage, effective, fair_share, level] = [
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+    ];
+    Some(SshareRow {
+        account,
+        user: (!user.is_empty()).then(|| sanitize(user, 100)),
+        raw_shares: raw_shares.parse().ok(),
+        norm_shares: parse_fraction(norm_shares),
+        raw_usage: raw_usage.parse().ok(),
+        norm_usage: parse_fraction(norm_usage),
+        effective_usage: parse_fraction(effective),
+        fair_share: parse_fraction(fair_share),
+        level_fs: parse_fraction(level),
+    })
+}
+
+/// A number that is none below zero; `inf` is one.
+fn parse_fraction(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V22: &str = include_str!("../../tests/fixtures/slurm/sshare-22.05.txt");
+
+    #[test]
+    fn the_words() {
+        let accounts = ["def-smith".to_owned(), "rrg-smith".to_owned()];
+        let words = args("alice", &accounts).unwrap();
+        assert_eq!(words[3..], ["-A", "def-smith,rrg-smith", "-u", "alice"]);
+        assert_eq!(args("alice", &[]), None);
+        assert_eq!(args("a,b", &accounts), None);
+        assert_eq!(args("alice", &["x y".to_owned()]), None);
+    }
+
+    #[test]
+    fn recorded_shares() {
+        let found = parse_fair_share(V22);
+        let who: Vec<_> =
+            found.iter().map(|share| (share.account.as_str(), share.user.as_deref())).collect();
+        assert_eq!(
+            who,
+            [
+                ("def-jones", None),
+                ("def-jones", Some("alice")),
+                ("def-smith", None),
+                ("def-smith", Some("alice")),
+                ("rrg-smith", None),
+                ("rrg-smith", Some("alice")),
+            ]
+        );
+        assert_eq!(found[0].level_fs, Some(f64::INFINITY));
+        assert_eq!((found[2].level_fs, found[2].fair_share), (Some(0.163_934), None));
+        assert_eq!((found[3].raw_usage, found[3].fair_share), (Some(2437), Some(0.076_923)));
+        let parent = parse_fair_share("a|u|parent|0.1|5|nan|-1|x|inf\nshort|row\n");
+        assert_eq!((parent.len(), parent[0].raw_shares, parent[0].norm_usage), (1, None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "([a-z0-9.]{0,5}\\|){0,14}|(?s).{0,100}") {
+            let _ = parse_fair_share(&text);
+        }
+    }
+}

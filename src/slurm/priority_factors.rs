@@ -1,0 +1,130 @@
+//! `sprio`: what the rank of each waiting job is made of.
+
+use super::text::{is_name, sanitize};
+
+/// The program.
+pub const PROGRAM: &str = "sprio";
+const FORMAT: &str = "%i|%r|%Y|%A|%F|%J|%P|%Q|%B|%S|%N|%T";
+
+/// No more rows than this are kept.
+const MAX_ROWS: usize = 20_000;
+
+/// Its arguments, for the jobs of one person; nothing if that cannot be a name.
+pub fn args(user: &str) -> Option<Vec<String>> {
+    let good = is_name(user) && !user.contains(':');
+    good.then(|| ["-h", "-u", user, "-o", FORMAT].map(str::to_owned).to_vec())
+}
+
+/// The points that one waiting job has in one partition. Slurm tells only of jobs that could run: not of those that are
+/// held or wait for others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SprioFactors {
+    /// The job's number; an array that waits has one row, with the number of the array.
+    pub raw_id: u64,
+    /// Where; a job that takes one of several partitions may have a row for each.
+    pub partition: String,
+    /// All together.
+    pub priority: u64,
+    /// For waiting.
+    pub age: u64,
+    /// For how little the group used of late.
+    pub fair_share: u64,
+    /// For the size of the job.
+    pub size: u64,
+    /// For the partition.
+    pub partition_points: u64,
+    /// For the kind of service.
+    pub qos: u64,
+    /// For who pays.
+    pub association: u64,
+    /// As the site set them itself; may be negative.
+    pub site: i64,
+    /// What the owner gave up; negative where an operator gave more.
+    pub nice: i64,
+    /// For what it asks for, as text: `CPU=100,Mem=20`; empty where the site counts nothing.
+    pub resources: String,
+}
+
+/// Reads the answer.
+pub fn parse_factors(answer: &str) -> Vec<SprioFactors> {
+    answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
+}
+
+fn parse_row(line: &str) -> Option<SprioFactors> {
+    let mut fields = line.trim().splitn(12, '|').map(str::trim);
+    let raw = fields.next()?.parse().ok().filter(|raw| *raw > 0)?;
+    let partition = sanitize(fields.next()?, 200);
+    let mut points = || fields.next().map(|field| field.parse::<i64>().unwrap_or(0));
+    let [priority, age, fair_share, size, partition_points, qos, association, by_site, nice] = [
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+        points()?,
+    ];
+    let positive = |points: i64| u64::try_from(points).unwrap_or(0);
+    Some(SprioFactors {
+        raw_id: raw,
+        partition,
+        priority: positive(priority),
+        age: positive(age),
+        fair_share: positive(fair_share),
+        size: positive(size),
+        partition_points: positive(partition_points),
+        qos: positive(qos),
+        association: positive(association),
+        site: by_site,
+        nice,
+        resources: sanitize(fields.next()?, 500),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V22: &str = include_str!("../../tests/fixtures/slurm/sprio-22.05.txt");
+
+    #[test]
+    fn the_words_hold_one_person() {
+        assert_eq!(args("alice").unwrap()[2], "alice");
+        assert_eq!((args("a,b"), args("-x"), args("")), (None, None, None));
+    }
+
+    #[test]
+    fn recorded_factors() {
+        let found = parse_factors(V22);
+        assert_eq!(found.len(), 3);
+        assert_eq!(
+            found[0],
+            SprioFactors {
+                raw_id: 20054,
+                partition: "trial".into(),
+                priority: 7924,
+                fair_share: 7692,
+                size: 82,
+                partition_points: 200,
+                nice: 50,
+                ..SprioFactors::default()
+            },
+            "an array of six tasks"
+        );
+        assert_eq!(
+            parse_factors("7|p|5|x|||||||-3|CPU=1,Mem=2\nrubbish\n")[0].resources,
+            "CPU=1,Mem=2"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "([0-9]{1,4}\\|){0,14}|(?s).{0,100}") {
+            let _ = parse_factors(&text);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! `scontrol show job`: all that Slurm remembers of one job.
+//!
+//! The answer is one line of `Key=value`, and values hold blanks, `=` and line breaks as people like. What can be told
+//! apart is: a block of Slurm's own words stands between the name and the command. It is found by how it begins, by the
+//! keys in it and by the command after it; what is claimed before or after counts for nothing.
+
+use super::fields::{clean_field, clean_value, parse_number, parse_time};
+use super::job::{ExitStatus, JobId};
+use super::units::TimeLimit;
+use crate::clock::UnixTime;
+
+/// The program. It wants `SLURM_TIME_FORMAT=%s` in its environment.
+pub const PROGRAM: &str = "scontrol";
+
+/// No more jobs than this are kept: an array may have many tasks.
+const MAX_JOBS: usize = 5000;
+const MAX_TEXT_LEN: usize = 4096;
+const MAX_LIST_LEN: usize = 2000;
+/// Keys of every block of Slurm's own words, in their order.
+const BLOCK_KEYS: [&str; 5] =
+    [" JobState=", " SubmitTime=", " Partition=", " NumNodes=", " Features="];
+/// Keys that may follow the path of the output.
+const KEYS_AFTER_STDOUT: [&str; 14] = [
+    " Power=",
+    " Switches=",
+    " CpusPerTres=",
+    " MemPerTres=",
+    " TresBind=",
+    " TresFreq=",
+    " TresPerJob=",
+    " TresPerNode=",
+    " TresPerSocket=",
+    " TresPerTask=",
+    " MailUser=",
+    " MailType=",
+    " NtasksPerTRES=",
+    " Container=",
+];
+
+/// Its arguments.
+pub fn args(id: JobId) -> Vec<String> {
+    ["-o", "show", "job"].map(str::to_owned).into_iter().chain([id.to_string()]).collect()
+}
+
+/// What `scontrol` alone tells of a job, and what it tells more of. Text is bounded and free of control characters; empty
+/// for none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScontrolJob {
+    /// Its number.
+    pub id: JobId,
+    /// Slurm's own number of this very job.
+    pub raw_id: u64,
+    /// The script, with its arguments.
+    pub command: String,
+    /// The folder it runs in.
+    pub work_dir: String,
+    /// Where its output goes. Slurm fills in the names that it knows; of an array that waits it is no real path.
+    pub stdout: String,
+    /// Where its error messages go: the same, if nothing else was asked for.
+    pub stderr: String,
+    /// What it reads.
+    pub stdin: String,
+    /// The words it was submitted with; only newer versions tell.
+    pub submit_line: String,
+    /// Its owner's note.
+    pub comment: String,
+    /// What its nodes must have.
+    pub features: String,
+    /// Whether it may be put back into the queue.
+    pub requeue: bool,
+    /// How much its owner lowered its rank.
+    pub nice: i64,
+    /// When it was submitted.
+    pub submitted: Option<UnixTime>,
+    /// From when it may run.
+    pub eligible: Option<UnixTime>,
+    /// When it began, or is expected to.
+    pub start: Option<UnixTime>,
+    /// When it ended, or must.
+    pub end: Option<UnixTime>,
+    /// When it was suspended.
+    pub suspended: Option<UnixTime>,
+    /// When the scheduler last looked at it.
+    pub last_sched_eval: Option<UnixTime>,
+    /// When it must be done.
+    pub deadline: Option<UnixTime>,
+    /// The shortest time it would do with.
+    pub time_min: TimeLimit,
+    /// The node that runs its script.
+    pub batch_host: String,
+    /// What it asked for: `cpu=4,mem=2G,node=1`.
+    pub requested: String,
+    /// What it was given; older versions tell one of the two.
+    pub allocated: String,
+    /// Licenses.
+    pub licenses: String,
+    /// What it waits for.
+    pub dependency: String,
+    /// How it ended, once it has.
+    pub exit: Option<ExitStatus>,
+}
+
+/// Reads the answer.
+pub fn parse_jobs(answer: &str) -> Vec<ScontrolJob> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    let starts: Vec<usize> =
+        answer.match_indices("\nJobId=").map(|(at, _)| at + 1).take(MAX_JOBS * 4).collect();
+    for end in starts.into_iter().chain([answer.len()]) {
+        // What is no whole record had a line break in a name: the record goes on.
+        if let Some(details) = ScontrolJob::parse(&answer[begin..end]) {
+            found.push(details);
+            begin = end;
+        }
+        if found.len() == MAX_JOBS || end - begin > 200_000 {
+            break;
+        }
+    }
+    found
+}
+
+impl ScontrolJob {
+    fn parse(record: &str) -> Option<Self> {
+        let record = &record[record.find("JobId=")?..];
+        let (head, _) = record.split_once(" JobName=")?;
+        let (block, tail) = find_block(record)?;
+        let tail = ScontrolTextFields::parse(tail)?;
+        let before = |key: &str| find_value(head, key);
+        let inside = |key: &str| find_value(block, key);
+        let text_of = |key: &str| clean_value(inside(key), MAX_LIST_LEN);
+        let when = |key: &str| parse_time(inside(key));
+        let raw = Some(parse_number(before("JobId"))).filter(|raw| (1..1 << 53).contains(raw))?;
+        let either = |one: &str, other: &str| {
+            let found = text_of(one);
+            if found.is_empty() { text_of(other) } else { found }
+        };
+        Some(Self {
+            id: array_job_id(raw, before("ArrayJobId"), before("ArrayTaskId")),
+            raw_id: raw,
+            requeue: inside("Requeue") == "1",
+            nice: inside("Nice").parse().unwrap_or(0),
+            submitted: when("SubmitTime"),
+            eligible: when("EligibleTime"),
+            start: when("StartTime"),
+            end: when("EndTime"),
+            suspended: when("SuspendTime"),
+            last_sched_eval: when("LastSchedEval"),
+            deadline: when("Deadline"),
+            time_min: TimeLimit::parse(inside("TimeMin")),
+            batch_host: text_of("BatchHost"),
+            requested: either("ReqTRES", "TRES"),
+            allocated: text_of("AllocTRES"),
+            features: text_of("Features"),
+            licenses: text_of("Licenses"),
+            dependency: text_of("Dependency"),
+            exit: ExitStatus::parse(inside("ExitCode")),
+            command: clean_value(tail.command, MAX_TEXT_LEN),
+            submit_line: clean_value(tail.submit_line, MAX_TEXT_LEN),
+            work_dir: clean_value(tail.work_dir, MAX_TEXT_LEN),
+            comment: clean_field(tail.comment, MAX_TEXT_LEN),
+            stderr: clean_value(
+                if tail.stderr.is_empty() { tail.stdout } else { tail.stderr },
+                MAX_TEXT_LEN,
+            ),
+            stdin: clean_value(tail.stdin, MAX_TEXT_LEN),
+            stdout: clean_value(tail.stdout, MAX_TEXT_LEN),
+        })
+    }
+}
+
+fn array_job_id(raw: u64, array: &str, task: &str) -> JobId {
+    let task = task.parse().ok();
+    match (parse_number(array), task) {
+        (0, _) => JobId::without_task(raw),
+        (array, task) => JobId { number: array, task },
+    }
+}
+
+/// Slurm's own words, and what follows them from the command on. A name that looks like the beginning of the block is
+/// passed over, as the block must run up to the first command after it; what stands in later fields is never looked at.
+fn find_block(record: &str) -> Option<(&str, &str)> {
+    let mut begin = (0..).zip(record.match_indices(" UserId=")).take(1000).map(|(_, (at, _))| at);
+    let mut from = begin.find(|at| is_block_start(&record[*at..]))?;
+    let mut later: Vec<usize> = begin.filter(|at| is_block_start(&record[*at..])).collect();
+    later.reverse();
+    loop {
+        let command = from + record[from..].find(" Command=")?;
+        while later.last().is_some_and(|at| *at < command) {
+            from = later.pop()?;
+        }
+        let block = &record[from..command];
+        let mut rest = block;
+        let whole = BLOCK_KEYS
+            .iter()
+            .all(|key| rest.find(key).map(|at| rest = &rest[at + key.len()..]).is_some());
+        if whole {
+            return Some((block, &record[command..]));
+        }
+        from = later.pop()?;
+    }
+}
+
+/// ` UserId=alice(31001) GroupId=alice(31005) MCS_label=N/A Priority=0 `
+fn is_block_start(text: &str) -> bool {
+    let mut words = text.split(' ').skip(1);
+    let mut owner = |key: &str| {
+        let value = words.next().and_then(|word| word.strip_prefix(key));
+        value.is_some_and(|value| value.ends_with(')') && value.contains('('))
+    };
+    let named = owner("UserId=") && owner("GroupId=");
+    named
+        && words.next().is_some_and(|word| word.starts_with("MCS_label="))
+        && words.next().is_some_and(|word| word.starts_with("Priority="))
+}
+
+/// The value of a key among words without blanks.
+fn find_value<'a>(words: &'a str, key: &str) -> &'a str {
+    let value = |word: &'a str| word.strip_prefix(key)?.strip_prefix('=');
+    words.split([' ', '\n']).find_map(value).unwrap_or_default()
+}
+
+/// The fields that people fill in, from the command on.
+#[derive(Default)]
+struct ScontrolTextFields<'a> {
+    command: &'a str,
+    submit_line: &'a str,
+    work_dir: &'a str,
+    comment: &'a str,
+    stderr: &'a str,
+    stdin: &'a str,
+    stdout: &'a str,
+}
+
+impl<'a> ScontrolTextFields<'a> {
+    fn parse(tail: &'a str) -> Option<Self> {
+        // From the end: the last input, and the output after it.
+        let (rest, input) = tail.rsplit_once(" StdIn=")?;
+        let (stdin, output) = input.split_once(" StdOut=").unwrap_or((input, ""));
+        let after = KEYS_AFTER_STDOUT.iter().filter_map(|key| output.find(key)).min();
+        let stdout = &output[..after.unwrap_or(output.len())];
+        let (command, rest) = rest.strip_prefix(" Command=")?.split_once(" WorkDir=")?;
+        let (command, submit_line) = command.split_once(" SubmitLine=").unwrap_or((command, ""));
+        let (rest, stderr) = split_stderr(rest)?;
+        let notes = [" AdminComment=", " SystemComment=", " Comment="];
+        let work_dir_end = notes.iter().filter_map(|key| rest.find(key)).min();
+        let work_dir = &rest[..work_dir_end.unwrap_or(rest.len())];
+        let comment = rest.split_once(" Comment=").map_or("", |(_, comment)| comment);
+        let stdin = stdin.trim();
+        Some(Self { command, submit_line, work_dir, comment, stderr, stdin, stdout: stdout.trim() })
+    }
+}
+
+/// Splits before the path of the error messages. Of several places, the one where that path lies in the folder before
+/// it; otherwise the last.
+fn split_stderr(text: &str) -> Option<(&str, &str)> {
+    const KEY: &str = " StdErr=";
+    let at = |at: usize| (&text[..at], text[at + KEY.len()..].trim());
+    let fits = |(before, path): &(&str, &str)| {
+        let folder = before.split(" Comment=").next().unwrap_or(before);
+        !folder.is_empty() && path.starts_with(folder)
+    };
+    let mut places = text.match_indices(KEY).take(100).map(|(place, _)| at(place));
+    places.find(fits).or_else(|| text.rfind(KEY).map(at))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! Tables `lines` and `connects`: the ways between people and clusters, and every try to take them.
+
+use super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, ConnectionRole, PersonId, RemoteUser, SshKeyId};
+
+/// Which line: whose, to which cluster, to which of its hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionKey {
+    /// Whose.
+    pub person: PersonId,
+    /// Where to.
+    pub cluster: ClusterId,
+    /// The login host or the automation host.
+    pub role: ConnectionRole,
+}
+
+/// A person's way to a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct ConnectionRow {
+    /// Whose.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// Where to.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    role: String,
+    /// Their name there.
+    pub remote_user: String,
+    /// Whether it is to be kept up.
+    pub wanted: bool,
+    /// Whether the server asked something at the last sign-in.
+    pub asks: bool,
+    connected_at: Option<i64>,
+    /// Why it is not up, in words.
+    pub problem: String,
+    /// What was learnt of the place, as JSON.
+    pub learnt: String,
+    learnt_at: Option<i64>,
+}
+
+impl ConnectionRow {
+    /// Which line.
+    pub fn key(&self) -> ConnectionKey {
+        let role = self.role.parse().unwrap_or(ConnectionRole::Login);
+        ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
+    }
+
+    /// When it was last opened.
+    pub fn connected_at(&self) -> Option<UnixTime> {
+        self.connected_at.map(UnixTime)
+    }
+
+    /// When the place was last looked at.
+    pub fn learnt_at(&self) -> Option<UnixTime> {
+        self.learnt_at.map(UnixTime)
+    }
+}
+
+/// One use of a key.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct SshKeyUse {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Times it opened a connection there.
+    pub times: i64,
+    /// The last time.
+    #[sqlx(try_from = "i64")]
+    pub last_at: UnixTime,
+}
+
+macro_rules! columns {
+    () => {
+        "SELECT person_id, cluster_id, role, remote_user, wanted, asks, connected_at, problem, learnt, learnt_at FROM lines "
+    };
+}
+
+/// Notes a person's name on a cluster; what was learnt under another name is forgotten.
+pub async fn save_user(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    user: &RemoteUser,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO lines (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (person_id, cluster_id, role) DO UPDATE
+         SET remote_user = $4, wanted = 0, asks = 0, problem = '', learnt = '', learnt_at = NULL
+         WHERE remote_user <> $4",
+    )
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .bind(user.as_str())
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// One line.
+pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<ConnectionRow>> {
+    Ok(sqlx::query_as(concat!(
+        columns!(),
+        "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"
+    ))
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .fetch_optional(db)
+    .await?)
+}
+
+/// A person's lines.
+pub async fn list_for_person(
+    db: &mut DbConnection,
+    person: PersonId,
+) -> Result<Vec<ConnectionRow>> {
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"))
+        .bind(person.0)
+        .fetch_all(db)
+        .await?)
+}
+
+/// All lines that are to be kept up, of people whose account is on, to clusters that may be connected to.
+pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
+    Ok(sqlx::query_as(concat!(
+        columns!(),
+        "WHERE wanted = 1
+           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+           AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
+    ))
+    .fetch_all(db)
+    .await?)
+}
+
+/// Notes that a line stands under this user name, and whether its server asked something. False if the person has
+/// another name there by now.
+pub async fn mark_connected(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    user: &str,
+    asks: bool,
+    now: UnixTime,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE lines SET wanted = 1, asks = $4, connected_at = $5, problem = ''
+         WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
+    )
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .bind(asks)
+    .bind(now.0)
+    .bind(user)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Notes why a line is not up.
+pub async fn set_problem(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    problem: &str,
+    wanted: bool,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE lines SET problem = $4, wanted = wanted AND $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+    )
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .bind(problem)
+    .bind(wanted)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a server asks for a person.
+pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> {
+    sqlx::query("UPDATE lines SET asks = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
+        .bind(key.person.0)
+        .bind(key.cluster.0)
+        .bind(key.role.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes what was learnt of the place.
+pub async fn save_discovered(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    learnt: &str,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE lines SET learnt = $4, learnt_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+    )
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .bind(learnt)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// None of a person's lines is to be kept up any more; whoever holds them closes them.
+pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
+    sqlx::query("UPDATE lines SET wanted = 0 WHERE person_id = $1")
+        .bind(person.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes the beginning of a try.
+pub async fn begin_attempt(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    now: UnixTime,
+) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "INSERT INTO connects (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
+    )
+    .bind(now.0)
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(key.role.as_str())
+    .fetch_one(db)
+    .await?)
+}
+
+/// Notes its end, and which key was accepted.
+pub async fn finish_attempt(
+    db: &mut DbConnection,
+    id: i64,
+    outcome: &str,
+    used: Option<SshKeyId>,
+) -> Result<()> {
+    sqlx::query("UPDATE connects SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1")
+        .bind(id)
+        .bind(outcome)
+        .bind(used.map(|key| key.0))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// How often a cluster was tried since a moment: by this person, and by everyone.
+pub async fn count_attempts(
+    db: &mut DbConnection,
+    key: ConnectionKey,
+    since: UnixTime,
+) -> Result<(i64, i64)> {
+    Ok(sqlx::query_as(
+        "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connects WHERE cluster_id = $2 AND at > $3",
+    )
+    .bind(key.person.0)
+    .bind(key.cluster.0)
+    .bind(since.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Where a key was used.
+pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<SshKeyUse>> {
+    Ok(sqlx::query_as(
+        "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connects u
+         JOIN clusters c ON c.id = u.cluster_id
+         WHERE u.key_id = $1 AND u.outcome IN ('up', 'tested') GROUP BY c.id ORDER BY last_at DESC",
+    )
+    .bind(key.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Whether a key has opened a connection.
+pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool> {
+    Ok(sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM connects WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
+    )
+    .bind(key.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Deletes tries older than a moment.
+pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM connects WHERE at < $1").bind(until.0).execute(db).await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,267 @@
+//! Tables `boards` and `board_runs` (in `runs`): dashboards, and the jobs that show them.
+
+pub mod accesses;
+pub mod guest_links;
+pub mod runs;
+
+use super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, DashboardId, GroupId, PersonId};
+
+/// A dashboard.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Dashboard {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: DashboardId,
+    /// Whose: it runs as this person.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// The same, as others read it.
+    pub owner_name: String,
+    /// Whether their account is switched off.
+    pub is_owner_off: bool,
+    /// Where.
+    #[sqlx(try_from = "i64")]
+    pub cluster_id: ClusterId,
+    /// The cluster's short name.
+    pub slug: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// What kind of dashboard.
+    pub kind: String,
+    /// What it is called.
+    pub title: String,
+    places: String,
+    /// How long a run is asked for.
+    pub minutes: i64,
+    /// Which project pays; empty: the person's usual one.
+    pub account: String,
+    group_id: Option<i64>,
+    /// The group whose members see it.
+    pub group_name: Option<String>,
+    /// How often those may start it in a day.
+    pub wakes_per_day: i64,
+    /// And for how long.
+    pub wake_minutes: i64,
+    /// When it was made.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    removed_at: Option<i64>,
+}
+
+impl Dashboard {
+    /// What it shows: absolute paths on the cluster.
+    pub fn places(&self) -> Vec<String> {
+        serde_json::from_str(&self.places).unwrap_or_default()
+    }
+
+    /// The group whose members see it.
+    pub const fn group(&self) -> Option<GroupId> {
+        match self.group_id {
+            Some(id) => Some(GroupId(id)),
+            None => None,
+        }
+    }
+
+    /// Whether it was deleted.
+    pub const fn is_removed(&self) -> bool {
+        self.removed_at.is_some()
+    }
+}
+
+/// A dashboard to be kept.
+#[derive(Debug)]
+pub struct NewDashboardRow<'a> {
+    /// Whose.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+    /// What kind.
+    pub kind: &'a str,
+    /// What it is called.
+    pub title: &'a str,
+    /// What it shows.
+    pub places: &'a [String],
+    /// How long a run is asked for.
+    pub minutes: i64,
+    /// Which project pays.
+    pub account: &'a str,
+    /// The form it came from.
+    pub form: &'a str,
+}
+
+/// What its owner can change at any time.
+#[derive(Debug, Clone, Copy)]
+pub struct DashboardSettings<'a> {
+    /// What it is called.
+    pub title: &'a str,
+    /// The group whose members see it.
+    pub group: Option<GroupId>,
+    /// How often they may start it in a day.
+    pub wakes_per_day: i64,
+    /// And for how long.
+    pub wake_minutes: i64,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT b.id, b.person_id, p.display_name AS owner_name, p.disabled_at IS NOT NULL AS is_owner_off,
+                    b.cluster_id, c.slug, c.title AS cluster, b.kind, b.title, b.places, b.minutes, b.account,
+                    b.group_id, g.name AS group_name, b.wakes_per_day, b.wake_minutes, b.created_at, b.removed_at
+             FROM boards b
+             JOIN people p ON p.id = b.person_id
+             JOIN clusters c ON c.id = b.cluster_id
+             LEFT JOIN groups g ON g.id = b.group_id ",
+            $rest
+        )
+    };
+}
+
+/// Adds one.
+pub async fn add(
+    db: &mut DbConnection,
+    new: &NewDashboardRow<'_>,
+    now: UnixTime,
+) -> Result<DashboardId> {
+    let places = serde_json::to_string(new.places).unwrap_or_default();
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
+    )
+    .bind(new.person.0)
+    .bind(new.cluster.0)
+    .bind(new.kind)
+    .bind(new.title)
+    .bind(places)
+    .bind(new.minutes)
+    .bind(new.account)
+    .bind(new.form)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(DashboardId(id))
+}
+
+/// The one that a form made.
+pub async fn find_by_form(
+    db: &mut DbConnection,
+    person: PersonId,
+    form: &str,
+) -> Result<Option<DashboardId>> {
+    let id: Option<i64> =
+        sqlx::query_scalar("SELECT id FROM boards WHERE person_id = $1 AND form = $2")
+            .bind(person.0)
+            .bind(form)
+            .fetch_optional(db)
+            .await?;
+    Ok(id.map(DashboardId))
+}
+
+/// One of them, deleted or not.
+pub async fn get(db: &mut DbConnection, id: DashboardId) -> Result<Option<Dashboard>> {
+    Ok(sqlx::query_as(select!("WHERE b.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// A person's own, and those that their groups see; the newest first.
+pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboard>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE b.removed_at IS NULL AND p.disabled_at IS NULL AND (b.person_id = $1
+            OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
+         ORDER BY b.id DESC LIMIT 500"
+    ))
+    .bind(person.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many a person has.
+pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM boards WHERE person_id = $1 AND removed_at IS NULL",
+    )
+    .bind(person.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// The folders that a person's boards on a cluster showed, the latest first.
+pub async fn list_recent_places(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    kind: &str,
+) -> Result<Vec<Vec<String>>> {
+    let rows: Vec<String> = sqlx::query_scalar(
+        "SELECT places FROM boards WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
+         GROUP BY places ORDER BY max(id) DESC LIMIT 10",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(kind)
+    .fetch_all(db)
+    .await?;
+    Ok(rows.iter().filter_map(|row| serde_json::from_str(row).ok()).collect())
+}
+
+/// Changes what its owner can change.
+pub async fn update_settings(
+    db: &mut DbConnection,
+    id: DashboardId,
+    settings: DashboardSettings<'_>,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE boards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
+    )
+    .bind(id.0)
+    .bind(settings.title)
+    .bind(settings.group.map(|group| group.0))
+    .bind(settings.wakes_per_day)
+    .bind(settings.wake_minutes)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Takes a person's boards back from a group that they have left.
+pub async fn hide_from_group(
+    db: &mut DbConnection,
+    person: PersonId,
+    group: GroupId,
+) -> Result<()> {
+    sqlx::query("UPDATE boards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
+        .bind(person.0)
+        .bind(group.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Marks one as deleted; its links and the browsers that look at it go at once.
+pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
+    sqlx::query("DELETE FROM board_links WHERE board_id = $1").bind(id.0).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM board_accesses WHERE board_id = $1")
+        .bind(id.0)
+        .execute(&mut *db)
+        .await?;
+    let done =
+        sqlx::query("UPDATE boards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
+            .bind(id.0)
+            .bind(now.0)
+            .execute(db)
+            .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Forgets boards that were deleted before then and of which nothing runs.
+pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
+    let done = sqlx::query(
+        "DELETE FROM boards WHERE removed_at < $1
+           AND NOT EXISTS (SELECT 1 FROM board_runs r WHERE r.board_id = boards.id AND r.over_at IS NULL)",
+    )
+    .bind(before.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,141 @@
+//! Table `board_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
+
+use super::super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{DashboardId, DashboardLinkId, PersonId, SessionId};
+
+/// By what right a browser looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DashboardAccessGrant {
+    /// Its person is signed in to the portal.
+    Session(SessionId),
+    /// It came by a link.
+    GuestLink(DashboardLinkId),
+}
+
+/// A browser that may look at a board.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct DashboardAccess {
+    /// The word in its address.
+    pub word: String,
+    /// SHA-256 of its cookie.
+    pub cookie_hash: Vec<u8>,
+    /// Which board.
+    #[sqlx(try_from = "i64")]
+    pub board_id: DashboardId,
+    session_id: Option<i64>,
+    link_id: Option<i64>,
+    person_id: Option<i64>,
+    session_seen_at: Option<i64>,
+    session_expires_at: Option<i64>,
+    /// Whether the passphrase is still to come.
+    pub is_locked: bool,
+    /// When it ends.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+}
+
+impl DashboardAccess {
+    /// Who looks, if they are signed in.
+    pub fn person(&self) -> Option<PersonId> {
+        self.person_id.map(PersonId)
+    }
+
+    /// When the session behind it was last used, and when it ends in any case.
+    pub fn session_times(&self) -> Option<(UnixTime, UnixTime)> {
+        self.session_seen_at.map(UnixTime).zip(self.session_expires_at.map(UnixTime))
+    }
+
+    /// By what right.
+    pub fn grant(&self) -> Option<DashboardAccessGrant> {
+        let session = self.session_id.map(|id| DashboardAccessGrant::Session(SessionId(id)));
+        session
+            .or_else(|| self.link_id.map(|id| DashboardAccessGrant::GuestLink(DashboardLinkId(id))))
+    }
+}
+
+/// One to be kept.
+#[derive(Debug)]
+pub struct NewDashboardAccess<'a> {
+    /// The word in its address.
+    pub access_key: &'a str,
+    /// SHA-256 of its cookie.
+    pub cookie_hash: [u8; 32],
+    /// Which board.
+    pub dashboard: DashboardId,
+    /// By what right.
+    pub grant: DashboardAccessGrant,
+    /// Whether the passphrase is still to come.
+    pub is_locked: bool,
+    /// When it ends.
+    pub expires_at: UnixTime,
+}
+
+/// So many browsers at a time by one right; the oldest make room.
+const MAX_PER_GRANT: i64 = 1000;
+/// So many of them may still owe the passphrase. They make room among themselves only.
+const MAX_LOCKED: i64 = 100;
+
+/// Adds one.
+pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixTime) -> Result<()> {
+    let (session, link) = match new.grant {
+        DashboardAccessGrant::Session(id) => (Some(id.0), None),
+        DashboardAccessGrant::GuestLink(id) => (None, Some(id.0)),
+    };
+    sqlx::query(
+        "INSERT INTO board_accesses (word, cookie_hash, board_id, session_id, link_id, is_locked, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(new.access_key)
+    .bind(&new.cookie_hash[..])
+    .bind(new.dashboard.0)
+    .bind(session)
+    .bind(link)
+    .bind(new.is_locked)
+    .bind(now.0)
+    .bind(new.expires_at.0)
+    .execute(&mut *db)
+    .await?;
+    sqlx::query(
+        "DELETE FROM board_accesses WHERE word IN (
+            SELECT word FROM board_accesses WHERE session_id IS $1 AND link_id IS $2 AND is_locked = $4
+            ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $3)",
+    )
+    .bind(session)
+    .bind(link)
+    .bind(if new.is_locked { MAX_LOCKED } else { MAX_PER_GRANT })
+    .bind(new.is_locked)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The one with this word.
+pub async fn find(db: &mut DbConnection, word: &str) -> Result<Option<DashboardAccess>> {
+    Ok(sqlx::query_as(
+        "SELECT a.word, a.cookie_hash, a.board_id, a.session_id, a.link_id, s.person_id,
+                s.last_seen_at AS session_seen_at, s.expires_at AS session_expires_at, a.is_locked, a.expires_at
+         FROM board_accesses a LEFT JOIN sessions s ON s.id = a.session_id WHERE a.word = $1",
+    )
+    .bind(word)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The passphrase was right.
+pub async fn unlock(db: &mut DbConnection, word: &str) -> Result<()> {
+    sqlx::query("UPDATE board_accesses SET is_locked = 0 WHERE word = $1")
+        .bind(word)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Deletes those that have ended.
+pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM board_accesses WHERE expires_at <= $1")
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected())
+}

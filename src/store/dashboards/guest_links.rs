@@ -1,0 +1,178 @@
+//! Table `board_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
+
+use super::super::guest_links::GuestLinkRow;
+use super::super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{DashboardId, DashboardLinkId, PersonId};
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct DashboardGuestLink {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: DashboardLinkId,
+    /// To which board.
+    #[sqlx(try_from = "i64")]
+    pub board_id: DashboardId,
+    /// What that is called.
+    pub board_title: String,
+    /// Whose board it is.
+    #[sqlx(try_from = "i64")]
+    pub person_id: PersonId,
+    /// The same, as others read it.
+    pub owner_name: String,
+    /// Whom it is for, and for how long.
+    #[sqlx(flatten)]
+    pub terms: GuestLinkRow,
+}
+
+impl DashboardGuestLink {
+    /// Who made it, where that needs to be said: nobody but a board's owner makes links to it.
+    pub const fn maker(&self) -> &'static str {
+        ""
+    }
+
+    /// Whether it ended with what its maker may do: a board's owner may always share it.
+    pub const fn is_orphan(&self) -> bool {
+        false
+    }
+}
+
+/// A link to be kept.
+#[derive(Debug)]
+pub struct NewDashboardGuestLink<'a> {
+    /// To which board.
+    pub dashboard: DashboardId,
+    /// SHA-256 of the secret part.
+    pub token_hash: [u8; 32],
+    /// Whom it is for.
+    pub label: &'a str,
+    /// The hash of the passphrase; empty: none.
+    pub passphrase: &'a str,
+    /// When it stops working.
+    pub expires_at: UnixTime,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT l.id, l.board_id, b.title AS board_title, b.person_id, p.display_name AS owner_name, l.label,
+                    l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
+             FROM board_links l JOIN boards b ON b.id = l.board_id JOIN people p ON p.id = b.person_id ",
+            $rest
+        )
+    };
+}
+
+/// Adds one.
+pub async fn add(
+    db: &mut DbConnection,
+    new: &NewDashboardGuestLink<'_>,
+    now: UnixTime,
+) -> Result<DashboardLinkId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO board_links (board_id, token_hash, label, passphrase, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+    )
+    .bind(new.dashboard.0)
+    .bind(&new.token_hash[..])
+    .bind(new.label)
+    .bind(new.passphrase)
+    .bind(now.0)
+    .bind(new.expires_at.0)
+    .fetch_one(db)
+    .await?;
+    Ok(DashboardLinkId(id))
+}
+
+/// The one with this secret, whether or not it still works.
+pub async fn find(
+    db: &mut DbConnection,
+    token_hash: &[u8; 32],
+) -> Result<Option<DashboardGuestLink>> {
+    Ok(sqlx::query_as(select!("WHERE l.token_hash = $1 AND b.removed_at IS NULL"))
+        .bind(&token_hash[..])
+        .fetch_optional(db)
+        .await?)
+}
+
+/// One of them.
+pub async fn get(db: &mut DbConnection, id: DashboardLinkId) -> Result<Option<DashboardGuestLink>> {
+    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// The links of a board, those that work before those that no longer do: however many ended, none that works is
+/// left out. The newest first.
+pub async fn list_for_dashboard(
+    db: &mut DbConnection,
+    board: DashboardId,
+    now: UnixTime,
+) -> Result<Vec<DashboardGuestLink>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.board_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
+    ))
+    .bind(board.0)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Those that work, of boards whose owners belong to a group that `pi` leads; of everyone for an administrator.
+pub async fn list_overseen(
+    db: &mut DbConnection,
+    pi: PersonId,
+    is_admin: bool,
+    now: UnixTime,
+) -> Result<Vec<DashboardGuestLink>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.revoked_at IS NULL AND l.expires_at > $3 AND b.removed_at IS NULL AND ($2 OR b.person_id IN (
+            SELECT theirs.person_id FROM memberships theirs JOIN memberships mine
+            ON mine.group_id = theirs.group_id WHERE mine.person_id = $1 AND mine.role = 'pi'))
+         ORDER BY p.display_name, l.id DESC LIMIT 1000"
+    ))
+    .bind(pi.0)
+    .bind(is_admin)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many links of a board work.
+pub async fn count_open(db: &mut DbConnection, board: DashboardId, now: UnixTime) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM board_links WHERE board_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+    )
+    .bind(board.0)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
+pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<bool> {
+    sqlx::query("DELETE FROM board_accesses WHERE link_id = $1")
+        .bind(id.0)
+        .execute(&mut *db)
+        .await?;
+    let done =
+        sqlx::query("UPDATE board_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id.0)
+            .bind(now.0)
+            .execute(db)
+            .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Counts that it was opened.
+pub async fn count_opening(
+    db: &mut DbConnection,
+    id: DashboardLinkId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query("UPDATE board_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! Table `board_runs`: the jobs that show a dashboard.
+
+use super::super::{DbConnection, Result, StoreError};
+use crate::clock::UnixTime;
+use crate::domain::{DashboardId, DashboardRunId, PersonId, SubmissionId};
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DashboardRunState {
+    /// Handed over; not a job yet.
+    Asked,
+    /// A job that waits in the queue.
+    Waiting,
+    /// The job runs; the dashboard is being prepared or started.
+    Starting,
+    /// The dashboard answers, or did when it was last reached.
+    Ready,
+    /// It has ended.
+    Over,
+}
+
+impl DashboardRunState {
+    /// As stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Over => "over",
+        }
+    }
+}
+
+impl TryFrom<String> for DashboardRunState {
+    type Error = StoreError;
+
+    fn try_from(word: String) -> Result<Self> {
+        let all = [Self::Asked, Self::Waiting, Self::Starting, Self::Ready, Self::Over];
+        let known = all.into_iter().find(|state| state.as_str() == word);
+        known.ok_or(StoreError::Malformed("board_runs.state"))
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct DashboardRun {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: DashboardRunId,
+    /// Of which board.
+    #[sqlx(try_from = "i64")]
+    pub board_id: DashboardId,
+    /// The name of its folder on the cluster.
+    pub name: String,
+    /// That folder.
+    pub folder: String,
+    submission_id: Option<i64>,
+    /// The job's number, once there is one.
+    pub job: Option<i64>,
+    woken_by: Option<i64>,
+    /// Who started it, if not its owner.
+    pub woken_by_name: Option<String>,
+    /// How far it has come.
+    #[sqlx(try_from = "String")]
+    pub state: DashboardRunState,
+    /// Why it is to end; empty if it is not.
+    pub stop: String,
+    /// How it ended.
+    pub end: String,
+    /// What it said last, in words.
+    pub message: String,
+    /// How long it was asked for.
+    pub minutes: i64,
+    begin_at: Option<i64>,
+    /// When it was asked for.
+    #[sqlx(try_from = "i64")]
+    pub asked_at: UnixTime,
+    started_at: Option<i64>,
+    ready_at: Option<i64>,
+    used_at: Option<i64>,
+    over_at: Option<i64>,
+}
+
+impl DashboardRun {
+    /// What was handed over for it.
+    pub fn submission(&self) -> Option<SubmissionId> {
+        self.submission_id.map(SubmissionId)
+    }
+
+    /// Who started it, if not its owner.
+    pub fn woken_by(&self) -> Option<PersonId> {
+        self.woken_by.map(PersonId)
+    }
+
+    /// A follow-up starts no earlier.
+    pub fn begin_at(&self) -> Option<UnixTime> {
+        self.begin_at.map(UnixTime)
+    }
+
+    /// When its job began.
+    pub fn started_at(&self) -> Option<UnixTime> {
+        self.started_at.map(UnixTime)
+    }
+
+    /// When it first answered.
+    pub fn ready_at(&self) -> Option<UnixTime> {
+        self.ready_at.map(UnixTime)
+    }
+
+    /// When someone last looked at it.
+    pub fn used_at(&self) -> Option<UnixTime> {
+        self.used_at.map(UnixTime)
+    }
+
+    /// When it ended.
+    pub fn over_at(&self) -> Option<UnixTime> {
+        self.over_at.map(UnixTime)
+    }
+
+    /// When its time is up, once it has begun.
+    pub fn ends_at(&self) -> Option<UnixTime> {
+        self.started_at().map(|at| at.plus(self.minutes * 60))
+    }
+}
+
+/// A run to be kept.
+#[derive(Debug)]
+pub struct NewDashboardRun<'a> {
+    /// Of which board.
+    pub dashboard: DashboardId,
+    /// The name of its folder.
+    pub name: &'a str,
+    /// That folder.
+    pub folder: &'a str,
+    /// Who starts it, if not its owner.
+    pub woken_by: Option<PersonId>,
+    /// For how long.
+    pub minutes: i64,
+    /// It starts no earlier.
+    pub begin_at: Option<UnixTime>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id, r.board_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
+                    w.display_name AS woken_by_name, r.state, r.stop, r.end, r.message, r.minutes, r.begin_at,
+                    r.asked_at, r.started_at, r.ready_at, r.used_at, r.over_at
+             FROM board_runs r
+             LEFT JOIN submissions s ON s.id = r.submission_id
+             LEFT JOIN people w ON w.id = r.woken_by ",
+            $rest
+        )
+    };
+}
+
+/// Adds one.
+pub async fn add(
+    db: &mut DbConnection,
+    new: &NewDashboardRun<'_>,
+    now: UnixTime,
+) -> Result<DashboardRunId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO board_runs (board_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
+         VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
+    )
+    .bind(new.dashboard.0)
+    .bind(new.name)
+    .bind(new.folder)
+    .bind(new.woken_by.map(|person| person.0))
+    .bind(new.minutes)
+    .bind(new.begin_at.map(|at| at.0))
+    .bind(now.0)
+    .fetch_one(db)
+    .await?;
+    Ok(DashboardRunId(id))
+}
+
+/// Those that are not over, of all boards.
+pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
+    Ok(sqlx::query_as(select!("WHERE r.over_at IS NULL ORDER BY r.id")).fetch_all(db).await?)
+}
+
+/// The last runs of a board, the newest first.
+pub async fn list_for_dashboard(
+    db: &mut DbConnection,
+    board: DashboardId,
+    most: i64,
+) -> Result<Vec<DashboardRun>> {
+    Ok(sqlx::query_as(select!("WHERE r.board_id = $1 ORDER BY r.id DESC LIMIT $2"))
+        .bind(board.0)
+        .bind(most)
+        .fetch_all(db)
+        .await?)
+}
+
+/// One of them.
+pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<DashboardRun>> {
+    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// How often others than its owner started a board since then.
+pub async fn count_wakes(
+    db: &mut DbConnection,
+    board: DashboardId,
+    since: UnixTime,
+) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM board_runs WHERE board_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
+    )
+    .bind(board.0)
+    .bind(since.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Notes what was handed over for it.
+pub async fn set_submission(
+    db: &mut DbConnection,
+    id: DashboardRunId,
+    submission: SubmissionId,
+) -> Result<()> {
+    sqlx::query("UPDATE board_runs SET submission_id = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(submission.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes how far it has come.
+pub async fn set_state(
+    db: &mut DbConnection,
+    id: DashboardRunId,
+    state: DashboardRunState,
+    message: &str,
+) -> Result<()> {
+    sqlx::query("UPDATE board_runs SET state = $2, message = $3 WHERE id = $1 AND over_at IS NULL")
+        .bind(id.0)
+        .bind(state.as_str())
+        .bind(message)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes when its job began.
+pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE board_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
+        .bind(id.0)
+        .bind(at.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes that it answers; someone is about to look at it.
+pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "UPDATE board_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
+                used_at = coalesce(used_at, $2)
+         WHERE id = $1 AND over_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Notes that someone looked at it.
+pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE board_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
+        .bind(id.0)
+        .bind(at.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Notes that it is to end, and why. False if it is over, or was told before.
+pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE board_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
+    )
+    .bind(id.0)
+    .bind(why)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Notes that it has ended.
+pub async fn mark_over(
+    db: &mut DbConnection,
+    id: DashboardRunId,
+    end: &str,
+    message: &str,
+    at: UnixTime,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE board_runs SET state = 'over', end = $2, message = $3, over_at = $4
+         WHERE id = $1 AND over_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(end)
+    .bind(message)
+    .bind(at.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}

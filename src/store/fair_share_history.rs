@@ -1,0 +1,101 @@
+//! Table `share_points`: fair share over time, as one person's connection told it.
+
+use super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, PersonId};
+
+/// No more than one point of an account within this many seconds.
+pub const MIN_INTERVAL_SECONDS: i64 = 6 * 3600;
+
+/// What an account was meant to have and had used at a moment, each as a part of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
+pub struct FairSharePoint {
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub at: UnixTime,
+    /// What was meant for it.
+    pub share: f64,
+    /// What it used.
+    pub used: f64,
+}
+
+/// Adds a point, if the last one is long enough ago. True if it was added.
+pub async fn add(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    account: &str,
+    point: FairSharePoint,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "INSERT INTO share_points (person_id, cluster_id, account, at, share, used)
+         SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (
+             SELECT 1 FROM share_points
+             WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at > $7)",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(account)
+    .bind(point.at.0)
+    .bind(point.share)
+    .bind(point.used)
+    .bind(point.at.0 - MIN_INTERVAL_SECONDS)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The points of an account since a moment, the oldest first.
+pub async fn list_since(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    account: &str,
+    from: UnixTime,
+) -> Result<Vec<FairSharePoint>> {
+    Ok(sqlx::query_as(
+        "SELECT at, share, used FROM share_points
+         WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at >= $4 ORDER BY at",
+    )
+    .bind(person.0)
+    .bind(cluster.0)
+    .bind(account)
+    .bind(from.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Deletes points older than a moment. Gives how many.
+pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
+    let done =
+        sqlx::query("DELETE FROM share_points WHERE at < $1").bind(until.0).execute(db).await?;
+    Ok(done.rows_affected())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, commit};
+
+    #[tokio::test]
+    async fn points_are_hours_apart_and_run_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        sqlx::query("PRAGMA defer_foreign_keys = ON").execute(&mut *tx).await.unwrap();
+        let (person, cluster) = (PersonId(1), ClusterId(1));
+        let point = |at: i64| FairSharePoint { at: UnixTime(at), share: 0.2, used: 0.4 };
+        let mut added = Vec::new();
+        for at in [0, 10, MIN_INTERVAL_SECONDS - 1, MIN_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS + 9]
+        {
+            added.push(add(&mut tx, person, cluster, "a", point(at)).await.unwrap());
+        }
+        assert_eq!(added, [true, false, false, true, false]);
+        assert!(add(&mut tx, person, cluster, "b", point(10)).await.unwrap(), "another account");
+        let found = list_since(&mut tx, person, cluster, "a", UnixTime(1)).await.unwrap();
+        assert_eq!(found, [point(MIN_INTERVAL_SECONDS)]);
+        assert_eq!(sweep(&mut tx, UnixTime(MIN_INTERVAL_SECONDS)).await.unwrap(), 2);
+        assert_eq!(sweep(&mut tx, UnixTime(i64::MAX)).await.unwrap(), 1);
+        commit(tx).await.unwrap();
+    }
+}

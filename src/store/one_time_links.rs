@@ -1,0 +1,246 @@
+//! Table `links`: links that work once. Only a hash of the secret part is kept.
+
+use super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, GroupRole, OneTimeLinkId, PersonId};
+
+/// What a link is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneTimeLinkPurpose {
+    /// Makes the first administrator.
+    Setup,
+    /// Invites someone into a group.
+    Join,
+    /// Lets someone choose a new password.
+    Reset,
+}
+
+impl OneTimeLinkPurpose {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Join => "join",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// A link to be stored.
+#[derive(Debug)]
+pub struct NewOneTimeLink<'a> {
+    /// What it is for.
+    pub purpose: OneTimeLinkPurpose,
+    /// SHA-256 of the secret part.
+    pub token_hash: [u8; 32],
+    /// Who it is meant for, in the words of the one who made it.
+    pub label: &'a str,
+    /// Invitation: into which group, as what.
+    pub group_role: Option<(GroupId, GroupRole)>,
+    /// Reset: whose password.
+    pub person: Option<PersonId>,
+    /// Who made it; nobody for the command line and the set-up link.
+    pub created_by: Option<PersonId>,
+    /// When it stops working.
+    pub expires_at: UnixTime,
+}
+
+/// A stored link.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct OneTimeLink {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: OneTimeLinkId,
+    /// Who it is meant for.
+    pub label: String,
+    group_id: Option<i64>,
+    /// Name of the group it invites into.
+    pub group_name: Option<String>,
+    role: Option<String>,
+    person_id: Option<i64>,
+    /// Who made it.
+    pub created_by_name: Option<String>,
+    /// When.
+    #[sqlx(try_from = "i64")]
+    pub created_at: UnixTime,
+    /// When it stops working.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+    /// When it was used.
+    pub used_at: Option<i64>,
+    /// Who used it.
+    pub used_by_name: Option<String>,
+    /// When it was taken back.
+    pub revoked_at: Option<i64>,
+}
+
+impl OneTimeLink {
+    /// Invitation: into which group, as what.
+    pub fn group_role(&self) -> Option<(GroupId, GroupRole)> {
+        Some((GroupId(self.group_id?), self.role.as_deref()?.parse().ok()?))
+    }
+
+    /// Reset: whose password.
+    pub fn person(&self) -> Option<PersonId> {
+        self.person_id.map(PersonId)
+    }
+
+    /// Whether it still works.
+    pub fn is_open(&self, now: UnixTime) -> bool {
+        self.used_at.is_none() && self.revoked_at.is_none() && now < self.expires_at
+    }
+}
+
+macro_rules! select_link {
+    ($tail:literal) => {
+        concat!(
+            "SELECT l.id, l.label, l.group_id, g.name AS group_name, l.role, l.person_id,
+                    maker.display_name AS created_by_name, l.created_at, l.expires_at, l.used_at,
+                    user.display_name AS used_by_name, l.revoked_at
+             FROM links l LEFT JOIN groups g ON g.id = l.group_id
+                  LEFT JOIN people maker ON maker.id = l.created_by
+                  LEFT JOIN people user ON user.id = l.used_by ",
+            $tail
+        )
+    };
+}
+
+/// Stores a link.
+pub async fn add(
+    db: &mut DbConnection,
+    link: &NewOneTimeLink<'_>,
+    now: UnixTime,
+) -> Result<OneTimeLinkId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
+    )
+    .bind(link.purpose.as_str())
+    .bind(&link.token_hash[..])
+    .bind(link.label)
+    .bind(link.group_role.map(|(group, _)| group.0))
+    .bind(link.group_role.map(|(_, role)| role.as_str()))
+    .bind(link.person.map(|person| person.0))
+    .bind(link.created_by.map(|person| person.0))
+    .bind(now.0)
+    .bind(link.expires_at.0)
+    .fetch_one(db)
+    .await?;
+    Ok(OneTimeLinkId(id))
+}
+
+/// The link with this secret, whether or not it still works.
+pub async fn find(
+    db: &mut DbConnection,
+    purpose: OneTimeLinkPurpose,
+    token_hash: &[u8; 32],
+) -> Result<Option<OneTimeLink>> {
+    Ok(sqlx::query_as(select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"))
+        .bind(purpose.as_str())
+        .bind(&token_hash[..])
+        .fetch_optional(db)
+        .await?)
+}
+
+/// One link by its id.
+pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {
+    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// The newest invitations into a group.
+pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<Vec<OneTimeLink>> {
+    Ok(sqlx::query_as(select_link!(
+        "WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"
+    ))
+    .bind(group.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// Uses a link up. False if it no longer works: someone was quicker.
+pub async fn use_up(
+    db: &mut DbConnection,
+    id: OneTimeLinkId,
+    by: PersonId,
+    now: UnixTime,
+) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE links SET used_at = $2, used_by = $3
+         WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .bind(by.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Takes a link back. False if it was used or taken back before.
+pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
+    let done = sqlx::query(
+        "UPDATE links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Takes back every open set-up link.
+pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Takes back every open reset link of a person.
+pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
+    sqlx::query(
+        "UPDATE links SET revoked_at = $2
+         WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Takes back every open invitation into a group that a person made.
+pub async fn revoke_invitations_by(
+    db: &mut DbConnection,
+    group: GroupId,
+    person: PersonId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE links SET revoked_at = $3
+         WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(group.0)
+    .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Takes back every open link made for (or by) a person.
+pub async fn revoke_for_person(
+    db: &mut DbConnection,
+    person: PersonId,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE links SET revoked_at = $2
+         WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(person.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! Tables `report_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
+//! them. Only hashes of secrets are kept.
+
+use super::super::guest_links::GuestLinkRow;
+use super::super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
+
+/// Links that have ended are listed for this many seconds: 90 days.
+const KEEP_ENDED_SECONDS: i64 = 90 * 86_400;
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct ReportGuestLink {
+    /// Which.
+    #[sqlx(try_from = "i64")]
+    pub id: ReportLinkId,
+    /// To which report.
+    #[sqlx(try_from = "i64")]
+    pub report_id: ReportId,
+    /// What that is called.
+    pub report_title: String,
+    /// Of which group that is.
+    #[sqlx(try_from = "i64")]
+    pub group_id: GroupId,
+    /// What the group is called.
+    pub group_name: String,
+    /// Who made the link, as others read it; empty if they are gone.
+    pub owner_name: String,
+    /// The same person's number.
+    pub person_id: Option<i64>,
+    /// Whether their account is switched off or gone, or they no longer lead the group.
+    pub is_owner_off: bool,
+    /// Whom it is for, and for how long.
+    #[sqlx(flatten)]
+    pub terms: GuestLinkRow,
+}
+
+impl ReportGuestLink {
+    /// Whether it still lets anyone in.
+    pub fn is_usable(&self, now: UnixTime) -> bool {
+        self.terms.is_open(now) && !self.is_owner_off
+    }
+
+    /// Who made it: others who lead the group see it, too.
+    pub fn maker(&self) -> &str {
+        &self.owner_name
+    }
+
+    /// Whether it rests: it lets nobody in while its maker does not lead the group.
+    pub const fn is_orphan(&self) -> bool {
+        self.is_owner_off
+    }
+}
+
+/// Whether whoever made the link `l` to the report `r` may still show it.
+macro_rules! is_led {
+    () => {
+        "EXISTS (SELECT 1 FROM memberships m JOIN people maker ON maker.id = m.person_id
+                 WHERE m.group_id = r.group_id AND m.person_id = l.person_id AND m.role = 'pi'
+                   AND maker.disabled_at IS NULL)"
+    };
+}
+pub(super) use is_led;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT l.id, l.report_id, r.title AS report_title, r.group_id, g.name AS group_name,
+                    coalesce(p.display_name, '') AS owner_name, l.person_id, NOT ",
+            is_led!(),
+            " AS is_owner_off, l.label, l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
+             FROM report_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
+                  JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = l.person_id ",
+            $rest
+        )
+    };
+}
+
+/// A link to be kept.
+#[derive(Debug)]
+pub struct NewReportGuestLink<'a> {
+    /// To which report.
+    pub report: ReportId,
+    /// Who makes it.
+    pub maker: PersonId,
+    /// SHA-256 of the secret part.
+    pub token_hash: [u8; 32],
+    /// Whom it is for.
+    pub label: &'a str,
+    /// The hash of the passphrase; empty: none.
+    pub passphrase: &'a str,
+    /// When it stops working.
+    pub expires_at: UnixTime,
+}
+
+/// Adds one.
+pub async fn add(
+    db: &mut DbConnection,
+    new: &NewReportGuestLink<'_>,
+    now: UnixTime,
+) -> Result<ReportLinkId> {
+    let id: i64 = sqlx::query_scalar(
+        "INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
+    )
+    .bind(new.report.0)
+    .bind(&new.token_hash[..])
+    .bind(new.label)
+    .bind(new.passphrase)
+    .bind(now.0)
+    .bind(new.expires_at.0)
+    .bind(new.maker.0)
+    .fetch_one(db)
+    .await?;
+    Ok(ReportLinkId(id))
+}
+
+/// The one with this secret, whether or not it still works; none if its report was deleted.
+pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<ReportGuestLink>> {
+    Ok(sqlx::query_as(select!("WHERE l.token_hash = $1"))
+        .bind(&token_hash[..])
+        .fetch_optional(db)
+        .await?)
+}
+
+/// One of them.
+pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<ReportGuestLink>> {
+    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+}
+
+/// The links of a report, those that are open before those that have ended: however many ended, none that works is
+/// left out. The newest first.
+pub async fn list_for_report(
+    db: &mut DbConnection,
+    report: ReportId,
+    now: UnixTime,
+) -> Result<Vec<ReportGuestLink>> {
+    Ok(sqlx::query_as(select!(
+        "WHERE l.report_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
+    ))
+    .bind(report.0)
+    .bind(now.0)
+    .fetch_all(db)
+    .await?)
+}
+
+/// How many links of a report are open. One whose maker does not lead the group now counts: it may work again.
+pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) -> Result<i64> {
+    Ok(sqlx::query_scalar(
+        "SELECT count(*) FROM report_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+    )
+    .bind(report.0)
+    .bind(now.0)
+    .fetch_one(db)
+    .await?)
+}
+
+/// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
+pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<bool> {
+    sqlx::query("DELETE FROM report_accesses WHERE link_id = $1")
+        .bind(id.0)
+        .execute(&mut *db)
+        .await?;
+    let done =
+        sqlx::query("UPDATE report_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id.0)
+            .bind(now.0)
+            .execute(db)
+            .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Counts that it was opened.
+pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE report_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(now.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// A browser that may look at a report.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct ReportAccess {
+    /// SHA-256 of its cookie.
+    pub cookie_hash: Vec<u8>,
+    /// By which link it came.
+    #[sqlx(try_from = "i64")]
+    pub link_id: ReportLinkId,
+    /// Whether the passphrase is still to come.
+    pub is_locked: bool,
+    /// When it ends.
+    #[sqlx(try_from = "i64")]
+    pub expires_at: UnixTime,
+}
+
+/// So many browsers at a time by one link; the oldest make room.
+const MAX_PER_LINK: i64 = 1000;
+/// So many of them may still owe the passphrase. They make room among themselves only.
+const MAX_LOCKED: i64 = 100;
+
+/// Lets a browser in.
+pub async fn add_access(
+    db: &mut DbConnection,
+    word: &str,
+    access: &ReportAccess,
+    now: UnixTime,
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO report_accesses (word, cookie_hash, link_id, is_locked, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(word)
+    .bind(&access.cookie_hash)
+    .bind(access.link_id.0)
+    .bind(access.is_locked)
+    .bind(now.0)
+    .bind(access.expires_at.0)
+    .execute(&mut *db)
+    .await?;
+    sqlx::query(
+        "DELETE FROM report_accesses WHERE word IN (
+            SELECT word FROM report_accesses WHERE link_id = $1 AND is_locked = $3
+            ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $2)",
+    )
+    .bind(access.link_id.0)
+    .bind(if access.is_locked { MAX_LOCKED } else { MAX_PER_LINK })
+    .bind(access.is_locked)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The browser with this word.
+pub async fn find_access(db: &mut DbConnection, word: &str) -> Result<Option<ReportAccess>> {
+    Ok(sqlx::query_as(
+        "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE word = $1",
+    )
+    .bind(word)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// The passphrase was right.
+pub async fn unlock(db: &mut DbConnection, word: &str) -> Result<()> {
+    sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE word = $1")
+        .bind(word)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Deletes accesses that have ended.
+pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
+    let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1")
+        .bind(now.0)
+        .execute(&mut *db)
+        .await?;
+    let ended = sqlx::query(
+        "DELETE FROM report_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
+    )
+    .bind(now.plus(-KEEP_ENDED_SECONDS).0)
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() + ended.rows_affected())
+}

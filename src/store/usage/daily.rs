@@ -1,0 +1,117 @@
+//! Table `usage_rolls`: sums of a day by person and sort of job.
+
+use super::super::{DbConnection, Result};
+use crate::clock::Day;
+use crate::domain::UsageSourceId;
+
+/// A row: numbers only; the room of usage gives them their meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct UsageDailyRow {
+    /// Which day.
+    pub day: i64,
+    /// Whose: a number of `usage_names`.
+    pub user_id: i64,
+    /// Of what sort, likewise.
+    pub kind_id: i64,
+    /// Cores.
+    pub core_s: i64,
+    /// Units of the site.
+    pub site_ms: i64,
+    /// GPUs.
+    pub gpu_s: i64,
+    /// GPUs by model.
+    pub gpus: String,
+    /// Jobs that ended.
+    pub jobs: i64,
+    /// Well.
+    pub done: i64,
+    /// With an error.
+    pub failed: i64,
+    /// Out of time.
+    pub timed_out: i64,
+    /// Out of memory.
+    pub memory_out: i64,
+    /// Cancelled.
+    pub cancelled: i64,
+    /// Cores held where use was measured.
+    pub held_core_s: i64,
+    /// Cores used.
+    pub used_core_s: i64,
+    /// Memory held where use was measured.
+    pub held_mb_s: i64,
+    /// Memory used.
+    pub used_mb_s: i64,
+    /// GPUs held where use was measured.
+    pub held_gpu_s: i64,
+    /// GPUs used.
+    pub used_gpu_s: i64,
+    /// Cores lost.
+    pub lost_core_s: i64,
+    /// GPUs lost.
+    pub lost_gpu_s: i64,
+    /// Cores that need not have been asked for.
+    pub spare_core_s: i64,
+    /// Memory that need not have been asked for.
+    pub spare_mb_s: i64,
+    /// Waits.
+    pub waits: String,
+}
+
+/// Adds a row.
+pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageDailyRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO usage_rolls (book_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,
+                                  timed_out, memory_out, cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s,
+                                  held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+                 $23, $24, $25)",
+    )
+    .bind(book.0)
+    .bind(row.day)
+    .bind(row.user_id)
+    .bind(row.kind_id)
+    .bind(row.core_s)
+    .bind(row.site_ms)
+    .bind(row.gpu_s)
+    .bind(&row.gpus)
+    .bind(row.jobs)
+    .bind(row.done)
+    .bind(row.failed)
+    .bind(row.timed_out)
+    .bind(row.memory_out)
+    .bind(row.cancelled)
+    .bind(row.held_core_s)
+    .bind(row.used_core_s)
+    .bind(row.held_mb_s)
+    .bind(row.used_mb_s)
+    .bind(row.held_gpu_s)
+    .bind(row.used_gpu_s)
+    .bind(row.lost_core_s)
+    .bind(row.lost_gpu_s)
+    .bind(row.spare_core_s)
+    .bind(row.spare_mb_s)
+    .bind(&row.waits)
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The rows of a book from one day to another, both included, in the order of days.
+pub async fn list_between(
+    db: &mut DbConnection,
+    book: UsageSourceId,
+    from: Day,
+    until: Day,
+) -> Result<Vec<UsageDailyRow>> {
+    Ok(sqlx::query_as(
+        "SELECT day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out,
+                cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s,
+                lost_gpu_s, spare_core_s, spare_mb_s, waits
+         FROM usage_rolls WHERE book_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
+    )
+    .bind(book.0)
+    .bind(from.0)
+    .bind(until.0)
+    .fetch_all(db)
+    .await?)
+}
