@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use portolan::boards::handshake::{Secret, shake};
+use portolan::dashboards::handshake::{DashboardSecret, authenticate};
 use portolan::entropy;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 #[derive(Clone)]
 struct Target {
     address: String,
-    secret: Option<Secret>,
+    secret: Option<DashboardSecret>,
     head: String,
     prefix: String,
 }
@@ -34,7 +34,7 @@ impl Target {
             if cookie.is_empty() { String::new() } else { format!("Cookie: {cookie}\r\n") };
         Ok(Self {
             address: std::env::var("BENCH_ADDRESS").context("BENCH_ADDRESS")?,
-            secret: Secret::from_hex(&secret),
+            secret: DashboardSecret::from_hex(&secret),
             head: format!("Host: {host}\r\n{cookie}"),
             prefix: var("BENCH_PREFIX"),
         })
@@ -44,7 +44,7 @@ impl Target {
         let mut stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         if let Some(secret) = &self.secret {
-            shake(&mut stream, secret, entropy::random_bytes()?).await?;
+            authenticate(&mut stream, secret, entropy::random_bytes()?).await?;
         }
         Ok(Connection { stream: BufReader::with_capacity(256 * 1024, stream) })
     }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mimalloc::MiMalloc;
-use portolan::recipes::book::Book;
+use portolan::recipes::catalog::RecipeCatalog;
 use portolan::recipes::compose::compose;
-use portolan::recipes::form::{Answers, Form};
-use portolan::recipes::place::Place;
+use portolan::recipes::context::ComposeContext;
+use portolan::recipes::form::{FormAnswers, RecipeForm};
 use portolan::sites;
 use zeroizing_alloc::ZeroAlloc;
 
@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     let name = std::env::args().nth(1).context("usage: bench_compose RECIPE <FORM")?;
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
-    let mut answers = Answers::new();
+    let mut answers = FormAnswers::new();
     for (key, value) in form_urlencoded::parse(text.as_bytes()) {
         if let Some(key) = key.strip_prefix("a.") {
             answers.insert(key.to_owned(), value.into_owned());
@@ -35,14 +35,14 @@ fn main() -> anyhow::Result<()> {
             answers.insert(format!("sweep.{key}"), value.into_owned());
         }
     }
-    let book = Book::shipped();
-    let recipe = book.recipe(&name).context("there is no such recipe")?;
-    let form = Form::of(recipe, &book.blocks);
+    let book = RecipeCatalog::shipped();
+    let recipe = book.find(&name).context("there is no such recipe")?;
+    let form = RecipeForm::new(recipe, &book.blocks);
     let site =
         sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
     let folders =
         [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
-    let place = Place {
+    let place = ComposeContext {
         site: Arc::new(site.clone()),
         user: "alice".into(),
         accounts: Vec::new(),
@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for _ in 0..EACH {
-            black_box(compose(&form, black_box(&answers), &place).script());
+            black_box(compose(&form, black_box(&answers), &place).build_script());
         }
         best = best.min(began.elapsed() / EACH);
     }

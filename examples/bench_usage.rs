@@ -15,8 +15,8 @@ use portolan::store::allocations::NewAllocation;
 use portolan::store::connections::ConnectionKey;
 use portolan::store::usage::UsageDayRow;
 use portolan::store::{self, Store};
-use portolan::usage::tally::{Names, Window, tally};
-use portolan::usage::write_sheet;
+use portolan::usage::daily_totals::{DayWindow, UserNamePolicy, count_day};
+use portolan::usage::save_daily_totals;
 use zeroizing_alloc::ZeroAlloc;
 
 /// As in the program itself.
@@ -95,11 +95,12 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
         let runs: Vec<AccountedRun> =
             (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
         number += u64::try_from(runs.len())?;
-        let window = Window { from: day.start(), until: day.plus(1).start() };
-        let sheet = tally(&runs.iter().collect::<Vec<_>>(), window, &Names::All, &site);
+        let window = DayWindow { from: day.start(), until: day.plus(1).start() };
+        let sheet =
+            count_day(&runs.iter().collect::<Vec<_>>(), window, &UserNamePolicy::All, &site);
         let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
         let mut tx = store.write().await?;
-        write_sheet(&mut tx, &book, read, &sheet).await?;
+        save_daily_totals(&mut tx, &book, read, &sheet).await?;
         store::commit(tx).await?;
     }
     anyhow::ensure!(number == JOBS, "{number} jobs were written");

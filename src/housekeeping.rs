@@ -70,7 +70,7 @@ pub async fn sweep(app: &AppState) {
             + store::dashboards::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?;
         store::commit(tx).await?;
         if entries > 0 {
-            app.notifications.forget();
+            app.notifications.clear_cache();
         }
         app.store.truncate_wal().await?;
         Ok::<_, crate::auth::AuthError>((sessions, entries))

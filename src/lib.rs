@@ -14,11 +14,11 @@
 
 pub mod app;
 pub mod auth;
-pub mod boards;
 pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod dashboards;
 pub mod domain;
 pub mod entropy;
 pub mod error;

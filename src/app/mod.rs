@@ -13,17 +13,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::AuthService;
-use crate::boards::{self, Boards};
 use crate::clock::Clock;
 use crate::cluster::dashboard_folders::DashboardFolderCache;
 use crate::cluster::{ConnectionPool, ConnectionPoolParts};
 use crate::config::Config;
-use crate::jobs::notices::Bell;
-use crate::jobs::webhook::{self, Webhooks};
-use crate::jobs::{Kitchen, Outputs, Papers, Past, Queues, Submissions, submissions};
+use crate::dashboards::{self, Dashboards};
+use crate::jobs::notifications::NotificationHub;
+use crate::jobs::webhook::{self, WebhookWorker};
+use crate::jobs::{
+    JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker,
+    submissions,
+};
 use crate::sites::Site;
 use crate::store::{Store, StoreCache};
-use crate::usage::{self, Usage};
+use crate::usage::{self, UsageService};
 use crate::vault::Vault;
 use crate::{entropy, housekeeping, telemetry, web};
 
@@ -71,31 +74,31 @@ pub struct App {
     /// People's connections to clusters.
     pub connections: ConnectionPool,
     /// People's jobs.
-    pub queue_monitor: Queues,
+    pub queue_monitor: QueueMonitor,
     /// Jobs on their way to clusters.
-    pub submissions: Submissions,
+    pub submissions: SubmissionWorker,
     /// Dashboards.
-    pub dashboards: Boards,
+    pub dashboards: Dashboards,
     /// What dashboards could show.
     pub dashboard_folders: DashboardFolderCache,
     /// What groups used.
-    pub usage: Usage,
+    pub usage: UsageService,
     /// What was read for jobs' own pages.
-    pub job_details: Papers,
+    pub job_details: JobDetailsCache,
     /// What earlier runs used.
-    pub past_runs: Past,
+    pub past_runs: PastRunsCache,
     /// The output of jobs that people look at.
-    pub job_outputs: Outputs,
+    pub job_outputs: OutputCache,
     /// Rings when someone is to be told something.
-    pub notifications: Bell,
+    pub notifications: NotificationHub,
     /// Sends notices to addresses of people's own choice.
-    pub webhooks: Webhooks,
+    pub webhooks: WebhookWorker,
     /// What is known of sites: ours, then the administrator's own.
     pub site_presets: Vec<Site>,
     /// The recipes: ours, and the administrator's own.
     pub recipe_files: RecipeFiles,
     /// The recipes that people keep.
-    pub saved_recipes: Kitchen,
+    pub saved_recipes: SavedRecipes,
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
     /// What every home page shows.
@@ -103,15 +106,15 @@ pub struct App {
     /// What it shows of each person's connections.
     pub home_connections: web::HomeWays,
     /// When people were last there.
-    pub home_visits: web::Visits,
+    pub home_visits: web::HomeVisits,
     /// The clusters that people compose jobs for.
-    pub compose_targets: web::Spots,
+    pub compose_targets: web::ComposeTargetCache,
     /// The clusters that people have jobs on.
-    pub cluster_queues: web::Places,
+    pub cluster_queues: web::ClusterQueueCache,
     /// What was drawn of groups' use.
     pub usage_summaries: web::UseSheets,
     /// Open event streams.
-    pub event_streams: web::Streams,
+    pub event_streams: web::EventStreamLimiter,
     /// Names this run of the program in request ids.
     run_id: u32,
     request_counter: AtomicU64,
@@ -146,8 +149,8 @@ impl App {
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        let bell = Bell::default();
-        let queues = Queues::new(
+        let bell = NotificationHub::default();
+        let queues = QueueMonitor::new(
             auth.clone(),
             store.clone(),
             clock.clone(),
@@ -155,42 +158,42 @@ impl App {
             config.queue_pace.clone(),
             bell.clone(),
         );
-        let submissions = Submissions::new(submissions::Parts {
+        let submissions = SubmissionWorker::new(submissions::SubmissionServices {
             auth: auth.clone(),
             store: store.clone(),
             clock: clock.clone(),
-            lines: lines.clone(),
+            connections: lines.clone(),
             queues: queues.clone(),
             pace: config.submit_pace.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        let boards = Boards::new(boards::Parts {
+        let boards = Dashboards::new(dashboards::DashboardServices {
             auth: auth.clone(),
             store: store.clone(),
             clock: clock.clone(),
-            lines: lines.clone(),
+            connections: lines.clone(),
             queues: queues.clone(),
             submissions: submissions.clone(),
-            bell: bell.clone(),
-            idle: Duration::from_mins(config.boards.idle_minutes.into()),
+            notifications: bell.clone(),
+            idle_timeout: Duration::from_mins(config.boards.idle_minutes.into()),
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        let usage = Usage::new(usage::Parts {
+        let usage = UsageService::new(usage::UsageServiceParts {
             auth: auth.clone(),
             store: store.clone(),
             clock: clock.clone(),
-            lines: lines.clone(),
-            bell: bell.clone(),
+            connections: lines.clone(),
+            notifications: bell.clone(),
             pace: config.usage_pace.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        let papers = Papers::new(store.clone(), clock.clone(), lines.clone());
-        let past = Past::new(store.clone(), lines.clone());
-        let outputs = Outputs::new(clock.clone(), lines.clone());
-        let webhooks = Webhooks::new(webhook_services(&config, &store, &vault, &clock, &bell));
+        let papers = JobDetailsCache::new(store.clone(), clock.clone(), lines.clone());
+        let past = PastRunsCache::new(store.clone(), lines.clone());
+        let outputs = OutputCache::new(clock.clone(), lines.clone());
+        let webhooks = WebhookWorker::new(webhook_services(&config, &store, &vault, &clock, &bell));
         Ok(Arc::new(Self {
             webhooks,
             connections: lines,
@@ -204,7 +207,7 @@ impl App {
             job_outputs: outputs,
             notifications: bell,
             recipe_files: RecipeFiles::new(config.data_dir.join(files::RECIPES)),
-            saved_recipes: Kitchen::new(auth.clone(), store.clone(), clock.clone()),
+            saved_recipes: SavedRecipes::new(auth.clone(), store.clone(), clock.clone()),
             site_presets: load_presets(&config.data_dir.join(files::SITES)),
             config,
             auth,
@@ -214,11 +217,11 @@ impl App {
             metrics,
             home_overview: StoreCache::new(1),
             home_connections: StoreCache::new(1000),
-            home_visits: web::Visits::default(),
+            home_visits: web::HomeVisits::default(),
             compose_targets: StoreCache::new(1000),
             cluster_queues: StoreCache::new(1000),
             usage_summaries: web::UseSheets::default(),
-            event_streams: web::Streams::default(),
+            event_streams: web::EventStreamLimiter::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),
             request_counter: AtomicU64::new(1),
             stop,
@@ -239,14 +242,14 @@ fn webhook_services(
     store: &Store,
     vault: &Vault,
     clock: &Clock,
-    bell: &Bell,
-) -> webhook::Parts {
-    webhook::Parts {
+    bell: &NotificationHub,
+) -> webhook::WebhookServices {
+    webhook::WebhookServices {
         store: store.clone(),
         vault: vault.clone(),
         clock: clock.clone(),
-        bell: bell.clone(),
-        portal: config.portal.public_url.to_string(),
+        notifications: bell.clone(),
+        portal_url: config.portal.public_url.to_string(),
         allow_private: config.notices.allow_private,
     }
 }
@@ -289,16 +292,16 @@ pub async fn serve(app: AppState, listeners: PortalListeners) -> anyhow::Result<
         .await
         .context("The connections of the run before could not be read")?;
     app.tasks.spawn(app.connections.clone().run());
-    app.tasks.spawn(app.queue_monitor.clone().keep(app.stop.clone(), app.tasks.clone()));
-    app.tasks.spawn(app.submissions.clone().keep());
-    app.tasks.spawn(app.dashboards.clone().keep());
-    app.tasks.spawn(app.usage.clone().keep());
-    app.tasks.spawn(app.webhooks.clone().keep(app.stop.clone()));
+    app.tasks.spawn(app.queue_monitor.clone().run(app.stop.clone(), app.tasks.clone()));
+    app.tasks.spawn(app.submissions.clone().run());
+    app.tasks.spawn(app.dashboards.clone().run_reconciler());
+    app.tasks.spawn(app.usage.clone().run());
+    app.tasks.spawn(app.webhooks.clone().run(app.stop.clone()));
     app.tasks.spawn(housekeeping::run(app.clone()));
     let servers = [
-        (listeners.portal, web::portal(app.clone())),
-        (listeners.dashboards, web::boards(app.clone())),
-        (listeners.metrics, web::private(app.clone())),
+        (listeners.portal, web::portal_router(app.clone())),
+        (listeners.dashboards, web::dashboard_router(app.clone())),
+        (listeners.metrics, web::private_router(app.clone())),
     ]
     .map(|(listener, router)| {
         let stop = app.stop.clone();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::recipes::book::{Book, File};
-use crate::recipes::recipe::LONGEST;
+use crate::recipes::catalog::{RecipeCatalog, RecipeFile};
+use crate::recipes::recipe::MAX_RECIPE_FILE_LEN;
 
 /// The folder is looked at no more often than this.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ pub struct RecipeFiles {
 struct LoadedRecipeFiles {
     checked_at: Instant,
     files: Vec<RecipeFileStamp>,
-    catalog: Arc<Book>,
+    catalog: Arc<RecipeCatalog>,
 }
 
 /// A file, and by what a change of it is noticed.
@@ -49,7 +49,7 @@ impl RecipeFiles {
     }
 
     /// The recipes as they are now.
-    pub fn catalog(&self) -> Arc<Book> {
+    pub fn catalog(&self) -> Arc<RecipeCatalog> {
         let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if known.checked_at.elapsed() >= CHECK_INTERVAL {
             known.checked_at = Instant::now();
@@ -87,23 +87,23 @@ fn list_files(folder: &Path) -> Vec<RecipeFileStamp> {
     found
 }
 
-fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> Book {
+fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
     let text = |file: &RecipeFileStamp| {
         // One that is too long is read as far as it needs to be to say so.
-        let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(1);
+        let most = u64::try_from(MAX_RECIPE_FILE_LEN).unwrap_or(u64::MAX).saturating_add(1);
         if file.size > most {
-            return Some(" ".repeat(LONGEST + 1));
+            return Some(" ".repeat(MAX_RECIPE_FILE_LEN + 1));
         }
         std::fs::read(folder.join(&file.name))
             .ok()
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     };
-    let own: Vec<File> = files
+    let own: Vec<RecipeFile> = files
         .iter()
-        .filter_map(|file| Some(File { name: file.name.clone(), text: text(file)? }))
+        .filter_map(|file| Some(RecipeFile { name: file.name.clone(), text: text(file)? }))
         .collect();
-    let book = Book::with(&own);
-    for fault in &book.faults {
+    let book = RecipeCatalog::with_files(&own);
+    for fault in &book.rejected {
         tracing::warn!(recipe.file = %fault.file, "A recipe file cannot be used: {}", fault.error);
     }
     book
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn files_are_read_and_wrong_ones_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let count = Book::shipped().recipes.len();
+        let count = RecipeCatalog::shipped().recipes.len();
         std::fs::write(
             folder.path().join("a.toml"),
             "name = 'a'\ntitle = 'A'\nsummary = 'S'\nscript = 'true'\n",
@@ -126,8 +126,8 @@ mod tests {
         std::fs::write(folder.path().join(".hidden.toml"), "x").unwrap();
         let files = RecipeFiles::new(folder.path().to_owned());
         let book = files.catalog();
-        assert_eq!((book.recipes.len(), book.faults.len()), (count + 1, 1));
-        assert_eq!(book.faults[0].file, "b.toml");
+        assert_eq!((book.recipes.len(), book.rejected.len()), (count + 1, 1));
+        assert_eq!(book.rejected[0].file, "b.toml");
         std::fs::write(
             folder.path().join("b.toml"),
             "name = 'b'\ntitle = 'B'\nsummary = 'S'\nscript = 'true'\n",
@@ -135,6 +135,6 @@ mod tests {
         .unwrap();
         files.loaded.lock().unwrap().checked_at -= CHECK_INTERVAL;
         let book = files.catalog();
-        assert_eq!((book.recipes.len(), book.faults.len()), (count + 2, 0));
+        assert_eq!((book.recipes.len(), book.rejected.len()), (count + 2, 0));
     }
 }

@@ -4,94 +4,102 @@
 #[cfg(test)]
 mod tests;
 
+use super::amounts::{format_count, format_duration, format_minutes};
 use super::can_start::can_start;
-use super::sizes::{count, duration, minutes};
 use crate::clock::UnixTime;
-use crate::recipes::place::{Gpu, Place};
-use crate::recipes::request::{Directive, Request, Sets};
+use crate::recipes::context::{AvailableGpu, ComposeContext};
+use crate::recipes::request::{JobRequest, RequestField, SbatchDirective};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::test_only::TestOnlyAnswer;
 
 /// No more than this are tried: each costs the scheduler a look through its plan.
-const MOST: usize = 6;
+const MAX_ALTERNATIVES: usize = 6;
 /// Where clusters commonly part long jobs from short ones, in minutes.
-const BINS: [u32; 4] = [1440, 720, 180, 60];
+const TIME_BINS: [u32; 4] = [1440, 720, 180, 60];
 /// So many of them below what was asked for.
-const MOST_TIMES: usize = 3;
+const MAX_TIMES: usize = 3;
 /// Of other GPUs and of other sorts of job.
-const MOST_OF_A_KIND: usize = 2;
+const MAX_PER_KIND: usize = 2;
 /// A start that is not sooner by this many seconds, and by a fifth of the wait, is the same for an estimate.
 const NOTABLE_S: i64 = 600;
 
 /// Something else to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alternative {
+pub struct RequestAlternative {
     /// `with 3 h instead of 1 d`.
     pub words: String,
     /// What to change, as one would type it into the form.
-    pub changes: Vec<(Sets, String)>,
+    pub changes: Vec<(RequestField, String)>,
     /// The options of `sbatch` that differ, to stand over those in the script.
     pub args: Vec<String>,
 }
 
 /// What else one might ask for; only what can start here.
-pub fn alternatives(request: &Request, place: &Place) -> Vec<Alternative> {
-    let make = |(words, changes, then): Changed| {
-        let args = differing(request, &then, place)?;
-        can_start(&then, place).then_some(Alternative { words, changes, args })
+pub fn alternatives(request: &JobRequest, place: &ComposeContext) -> Vec<RequestAlternative> {
+    let make = |(words, changes, then): ChangedRequest| {
+        let args = changed_options(request, &then, place)?;
+        can_start(&then, place).then_some(RequestAlternative { words, changes, args })
     };
-    let mut all: Vec<Alternative> =
-        times(request).into_iter().filter_map(make).take(MOST_TIMES).collect();
-    all.extend(gpus(request, place).into_iter().filter_map(make).take(MOST_OF_A_KIND));
-    all.extend(sorts(request, place).into_iter().filter_map(make).take(MOST_OF_A_KIND));
-    all.extend(nodes(request).into_iter().filter_map(make));
-    all.truncate(MOST);
+    let mut all: Vec<RequestAlternative> =
+        shorter_times(request).into_iter().filter_map(make).take(MAX_TIMES).collect();
+    all.extend(other_gpus(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(other_job_types(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(fewer_nodes(request).into_iter().filter_map(make));
+    all.truncate(MAX_ALTERNATIVES);
     all
 }
 
-type Changed = (String, Vec<(Sets, String)>, Request);
+type ChangedRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
 /// The options that differ. None if one would have to be taken away: a script's own lines cannot be.
-fn differing(request: &Request, changed: &Request, place: &Place) -> Option<Vec<String>> {
+fn changed_options(
+    request: &JobRequest,
+    changed: &JobRequest,
+    place: &ComposeContext,
+) -> Option<Vec<String>> {
     let option = place.site.jobs.gpu_option;
     let (before, after) = (request.directives(option), changed.directives(option));
-    let is_kept = |old: &Directive| after.iter().any(|new| new.option == old.option);
+    let is_kept = |old: &SbatchDirective| after.iter().any(|new| new.option == old.option);
     before.iter().all(is_kept).then_some(())?;
-    let new: Vec<&Directive> = after.iter().filter(|one| !before.contains(one)).collect();
-    (!new.is_empty()).then(|| new.into_iter().map(Directive::word).collect())
+    let new: Vec<&SbatchDirective> = after.iter().filter(|one| !before.contains(one)).collect();
+    (!new.is_empty()).then(|| new.into_iter().map(SbatchDirective::to_argument).collect())
 }
 
-fn times(request: &Request) -> Vec<Changed> {
+fn shorter_times(request: &JobRequest) -> Vec<ChangedRequest> {
     let Some(asked) = request.minutes else { return Vec::new() };
-    let shorter = BINS.into_iter().filter(|bin| *bin < asked);
+    let shorter = TIME_BINS.into_iter().filter(|bin| *bin < asked);
     let one = |bin: u32| {
-        let words = format!("with {} instead of {}", minutes(bin), minutes(asked));
+        let words = format!("with {} instead of {}", format_minutes(bin), format_minutes(asked));
         let value = format!("{}:00:00", bin / 60);
-        (words, vec![(Sets::Time, value)], Request { minutes: Some(bin), ..request.clone() })
+        (
+            words,
+            vec![(RequestField::Time, value)],
+            JobRequest { minutes: Some(bin), ..request.clone() },
+        )
     };
     shorter.map(one).collect()
 }
 
-fn gpus(request: &Request, place: &Place) -> Vec<Changed> {
+fn other_gpus(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedRequest> {
     let Some(asked) = &request.gpus else { return Vec::new() };
     // Where jobs name no models, the sort of job decides: see below.
     if place.site.jobs.gpu_model == JobOptionRule::Never {
         return Vec::new();
     }
-    let is_other = |gpu: &&Gpu| {
+    let is_other = |gpu: &&AvailableGpu| {
         gpu.model.is_some() && gpu.model != asked.model && !(gpu.is_slice && request.all_gpus() > 1)
     };
     let now = asked.model.as_deref().unwrap_or("any GPU");
-    let one = |gpu: &Gpu| {
+    let one = |gpu: &AvailableGpu| {
         let model = gpu.model.clone()?;
         let mut then = request.clone();
         then.gpus.as_mut()?.model = Some(model.clone());
-        let mut changes = vec![(Sets::GpuModel, model)];
+        let mut changes = vec![(RequestField::GpuModel, model)];
         if let Some(partition) = gpu.partition.as_ref().filter(|_| request.partition.is_some())
             && request.partition.as_ref() != Some(partition)
         {
             then.partition = Some(partition.clone());
-            changes.push((Sets::Partition, form_value(place, partition)));
+            changes.push((RequestField::Partition, form_value(place, partition)));
         }
         Some((format!("on {} instead of {now}", gpu.label), changes, then))
     };
@@ -99,27 +107,27 @@ fn gpus(request: &Request, place: &Place) -> Vec<Changed> {
 }
 
 /// The name of a partition's sort of job, which forms show instead.
-fn form_value(place: &Place, partition: &str) -> String {
+fn form_value(place: &ComposeContext, partition: &str) -> String {
     let fits =
         |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
     let sort = place.site.jobs.types.iter().find(fits);
     sort.map_or(partition, |one| one.name.as_str()).to_owned()
 }
 
-fn sorts(request: &Request, place: &Place) -> Vec<Changed> {
+fn other_job_types(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedRequest> {
     let jobs = &place.site.jobs;
     if jobs.partition == JobOptionRule::Never {
         return Vec::new();
     }
     let wants_gpus = request.gpus.is_some();
     let change = |name: &str, partition: Option<String>, qos: Option<String>| {
-        let changed = Request { partition, qos, ..request.clone() };
+        let changed = JobRequest { partition, qos, ..request.clone() };
         let differs = (&changed.partition, &changed.qos) != (&request.partition, &request.qos);
         let words = format!("as a job of the sort {name}");
-        differs.then(|| (words, vec![(Sets::Partition, name.to_owned())], changed))
+        differs.then(|| (words, vec![(RequestField::Partition, name.to_owned())], changed))
     };
     if jobs.types.is_empty() {
-        let fits = |one: &&crate::recipes::place::Partition| {
+        let fits = |one: &&crate::recipes::context::Partition| {
             one.is_up
                 && one.gpus.is_empty() != wants_gpus
                 && !(one.is_default && request.partition.is_none())
@@ -144,24 +152,24 @@ fn sorts(request: &Request, place: &Place) -> Vec<Changed> {
         .collect()
 }
 
-fn nodes(request: &Request) -> Vec<Changed> {
+fn fewer_nodes(request: &JobRequest) -> Vec<ChangedRequest> {
     let Some(asked) = request.nodes.filter(|nodes| *nodes > 1) else { return Vec::new() };
     let fewer = asked / 2;
-    let words = format!("on {} instead of {asked}", count(fewer.into(), "node"));
-    let mut then = Request { nodes: Some(fewer), ..request.clone() };
-    let mut changes = vec![(Sets::Nodes, fewer.to_string())];
+    let words = format!("on {} instead of {asked}", format_count(fewer.into(), "node"));
+    let mut then = JobRequest { nodes: Some(fewer), ..request.clone() };
+    let mut changes = vec![(RequestField::Nodes, fewer.to_string())];
     // As many tasks on each node as before.
     if let Some(tasks) = request.tasks {
         let tasks = (tasks / 2).max(1);
         then.tasks = Some(tasks);
-        changes.push((Sets::Tasks, tasks.to_string()));
+        changes.push((RequestField::Tasks, tasks.to_string()));
     }
     vec![(words, changes, then)]
 }
 
 /// One line of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct SoonerStart {
     /// In words, with times from now: `with 3 h instead of 1 d: in about 20 min instead of in about 2 d 4 h`.
     pub sentence: String,
     /// When it would start; pages show it in the reader's time.
@@ -169,7 +177,7 @@ pub struct Row {
     /// When it would start as it was asked for, if that is known.
     pub instead_of: Option<UnixTime>,
     /// What to change.
-    pub changes: Vec<(Sets, String)>,
+    pub changes: Vec<(RequestField, String)>,
 }
 
 /// When a request would start, in words; nothing if that is not known.
@@ -183,11 +191,11 @@ pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
 }
 
 /// Those that would start notably sooner, the soonest first. All of it is an estimate: jobs end early, and others come.
-pub fn compare(
+pub fn compare_starts(
     now: UnixTime,
     asked: &TestOnlyAnswer,
-    tried: &[(Alternative, TestOnlyAnswer)],
-) -> Vec<Row> {
+    tried: &[(RequestAlternative, TestOnlyAnswer)],
+) -> Vec<SoonerStart> {
     let as_asked = match asked {
         TestOnlyAnswer::Starts(start) => Some(start.at),
         TestOnlyAnswer::Refused(_) => None,
@@ -200,21 +208,21 @@ pub fn compare(
             saved >= NOTABLE_S && saved >= wait / 5
         })
     };
-    let row = |(alternative, answer): &(Alternative, TestOnlyAnswer)| {
+    let row = |(alternative, answer): &(RequestAlternative, TestOnlyAnswer)| {
         let TestOnlyAnswer::Starts(start) = answer else { return None };
         let then = match as_asked {
             Some(asked) => format!("instead of {}", from_now(now, asked)),
             None => "and as it is asked for now, it would be refused".to_owned(),
         };
         let soon = from_now(now, start.at);
-        is_notable(start.at).then(|| Row {
+        is_notable(start.at).then(|| SoonerStart {
             sentence: format!("{}: {soon} {then}", alternative.words),
             at: start.at,
             instead_of: as_asked,
             changes: alternative.changes.clone(),
         })
     };
-    let mut rows: Vec<Row> = tried.iter().filter_map(row).collect();
+    let mut rows: Vec<SoonerStart> = tried.iter().filter_map(row).collect();
     rows.sort_by_key(|row| row.at);
     rows
 }
@@ -228,5 +236,5 @@ fn from_now(now: UnixTime, at: UnixTime) -> String {
         3600..86_400 => seconds.div_ceil(900) * 900,
         _ => seconds.div_ceil(3600) * 3600,
     };
-    format!("in about {}", duration(rounded))
+    format!("in about {}", format_duration(rounded))
 }

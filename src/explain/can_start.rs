@@ -1,31 +1,31 @@
 //! Can a request ever start here? Only what is known of the place is held against it: where nothing is known, nothing
 //! is said.
 
-mod machines;
-mod projects;
+mod account_check;
+mod node_fit;
 #[cfg(test)]
 mod tests;
 
-use super::sizes::{count, minutes};
-use super::sorts::{partitions, sorts, tasks};
-use crate::recipes::place::Place;
-use crate::recipes::request::{Request, Sets};
+use super::amounts::{format_count, format_minutes};
+use super::job_types::{candidate_partitions, matching_job_types, task_count};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
 
 /// Something that stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct RequestProblem {
     /// The part of the request that it is about.
-    pub sets: Sets,
+    pub sets: RequestField,
     /// How certain it is.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// What it is, and what to do.
     pub sentence: String,
 }
 
 /// How certain a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The cluster will refuse it, or let it wait for ever.
     Refused,
     /// It may, or something else than expected happens.
@@ -33,68 +33,68 @@ pub enum Severity {
 }
 
 /// All that stands in the way; what is certain first.
-pub fn problems(request: &Request, place: &Place) -> Vec<Problem> {
-    let mut found = Found { place, problems: Vec::new() };
-    projects::look(request, &mut found);
-    partition(request, &mut found);
-    time(request, &mut found);
-    said_or_not(request, &mut found);
-    machines::look(request, &mut found);
-    array(request, &mut found);
-    folders(request, &mut found);
+pub fn find_problems(request: &JobRequest, place: &ComposeContext) -> Vec<RequestProblem> {
+    let mut found = ProblemCollector { place, problems: Vec::new() };
+    account_check::check(request, &mut found);
+    check_partition(request, &mut found);
+    check_time(request, &mut found);
+    check_site_rules(request, &mut found);
+    node_fit::check(request, &mut found);
+    check_array(request, &mut found);
+    check_folders(request, &mut found);
     found.problems.sort_by_key(|problem| problem.severity);
     found.problems
 }
 
 /// Whether nothing certain stands in the way.
-pub fn can_start(request: &Request, place: &Place) -> bool {
-    problems(request, place).iter().all(|problem| problem.severity != Severity::Refused)
+pub fn can_start(request: &JobRequest, place: &ComposeContext) -> bool {
+    find_problems(request, place).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
 }
 
 /// What was found so far.
-struct Found<'a> {
-    place: &'a Place,
-    problems: Vec<Problem>,
+struct ProblemCollector<'a> {
+    place: &'a ComposeContext,
+    problems: Vec<RequestProblem>,
 }
 
-impl Found<'_> {
-    fn refused(&mut self, sets: Sets, sentence: impl Into<String>) {
-        self.add(sets, Severity::Refused, sentence);
+impl ProblemCollector<'_> {
+    fn add_refused(&mut self, sets: RequestField, sentence: impl Into<String>) {
+        self.add(sets, ProblemSeverity::Refused, sentence);
     }
 
-    fn warning(&mut self, sets: Sets, sentence: impl Into<String>) {
-        self.add(sets, Severity::Warning, sentence);
+    fn add_warning(&mut self, sets: RequestField, sentence: impl Into<String>) {
+        self.add(sets, ProblemSeverity::Warning, sentence);
     }
 
     /// By a rule of the site's file; a warning where the file says that the rule is not certain.
-    fn by_rule(&mut self, field: &str, sets: Sets, sentence: impl Into<String>) {
+    fn add_by_rule(&mut self, field: &str, sets: RequestField, sentence: impl Into<String>) {
         let doubted = self.place.site.uncertain.iter().any(|one| one.field == field);
-        let severity = if doubted { Severity::Warning } else { Severity::Refused };
+        let severity = if doubted { ProblemSeverity::Warning } else { ProblemSeverity::Refused };
         self.add(sets, severity, sentence);
     }
 
-    fn add(&mut self, sets: Sets, severity: Severity, sentence: impl Into<String>) {
+    fn add(&mut self, sets: RequestField, severity: ProblemSeverity, sentence: impl Into<String>) {
         let sentence = sentence.into();
-        self.problems.push(Problem { sets, severity, sentence });
+        self.problems.push(RequestProblem { sets, severity, sentence });
     }
 }
 
-fn partition(request: &Request, found: &mut Found<'_>) {
+fn check_partition(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let asked = request.partition.as_deref().filter(|name| *name != "default");
     let Some(names) = asked else {
         if place.site.jobs.partition == JobOptionRule::Required {
-            found.by_rule(
+            found.add_by_rule(
                 "jobs.partition",
-                Sets::Partition,
+                RequestField::Partition,
                 "Choose the sort of job: this cluster wants each job to name its partition.",
             );
         }
         return;
     };
     if place.site.jobs.partition == JobOptionRule::Never {
-        found.warning(
-            Sets::Partition,
+        found.add_warning(
+            RequestField::Partition,
             "This cluster chooses the partition itself, by time and size. Leave it out.",
         );
     }
@@ -104,16 +104,16 @@ fn partition(request: &Request, found: &mut Found<'_>) {
                 let known: Vec<&str> =
                     place.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
                 // Partitions may be hidden and take jobs all the same.
-                found.warning(
-                    Sets::Partition,
+                found.add_warning(
+                    RequestField::Partition,
                     format!(
                         "This cluster shows no partition called {name}. It shows {}.",
                         known.join(", ")
                     ),
                 );
             }
-            Some(partition) if !partition.is_up => found.warning(
-                Sets::Partition,
+            Some(partition) if !partition.is_up => found.add_warning(
+                RequestField::Partition,
                 format!("The partition {name} starts no jobs at the moment. Jobs wait there until it is opened again."),
             ),
             _ => {}
@@ -121,43 +121,43 @@ fn partition(request: &Request, found: &mut Found<'_>) {
     }
 }
 
-fn time(request: &Request, found: &mut Found<'_>) {
+fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let Some(asked) = request.minutes else { return };
     let place = found.place;
     let jobs = &place.site.jobs;
-    let words = minutes(asked);
+    let words = format_minutes(asked);
     // The tightest limit is the one worth naming.
     let mut limits: Vec<(u32, String, &str)> = Vec::new();
     let in_partitions: Vec<_> =
-        partitions(request, place).iter().map(|one| one.time_limit.minutes()).collect();
+        candidate_partitions(request, place).iter().map(|one| one.time_limit.minutes()).collect();
     if let Some(most) = in_partitions.iter().copied().collect::<Option<Vec<u32>>>() {
         limits.extend(most.into_iter().max().map(|most| (most, "Jobs there".to_owned(), "")));
     }
     limits.extend(jobs.max_hours.map(|hours| {
         (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")
     }));
-    for one in sorts(request, place) {
+    for one in matching_job_types(request, place) {
         let whose = format!("Jobs of the sort {}", one.name);
         limits.extend(one.max_minutes.map(|most| (most, whose, "jobs.types")));
     }
-    if let Some(account) = projects::account(request, place) {
+    if let Some(account) = account_check::find_account(request, place) {
         let whose = format!("Jobs of the project {}", account.name);
         limits.extend(account.max_minutes.map(|most| (most, whose, "")));
     }
     let tightest = limits.into_iter().min_by_key(|(most, _, _)| *most);
     if let Some((most, whose, field)) = tightest.filter(|(most, _, _)| asked > *most) {
-        let most = minutes(most);
-        found.by_rule(
+        let most = format_minutes(most);
+        found.add_by_rule(
             field,
-            Sets::Time,
+            RequestField::Time,
             format!("{whose} run for {most} at most, and this one asks for {words}. Ask for {most} or less."),
         );
     }
     if let Some(least) = jobs.min_minutes.filter(|least| asked < *least) {
-        let least = minutes(least);
-        found.by_rule(
+        let least = format_minutes(least);
+        found.add_by_rule(
             "jobs.min_minutes",
-            Sets::Time,
+            RequestField::Time,
             format!(
                 "Jobs on this cluster ask for {least} at least, and this one asks for {words}."
             ),
@@ -166,19 +166,19 @@ fn time(request: &Request, found: &mut Found<'_>) {
 }
 
 /// What every job must say, and what none may.
-fn said_or_not(request: &Request, found: &mut Found<'_>) {
+fn check_site_rules(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let jobs = &found.place.site.jobs;
-    let of_sort = sorts(request, found.place).into_iter().find_map(|one| one.memory);
+    let of_sort = matching_job_types(request, found.place).into_iter().find_map(|one| one.memory);
     let note = jobs.memory_note.clone().map(|note| format!(" {note}")).unwrap_or_default();
     match (of_sort.unwrap_or(jobs.memory), request.memory) {
-        (JobOptionRule::Required, None) => found.by_rule(
+        (JobOptionRule::Required, None) => found.add_by_rule(
             "jobs.memory",
-            Sets::Memory,
+            RequestField::Memory,
             format!("Say how much memory it needs: this cluster refuses jobs that do not.{note}"),
         ),
-        (JobOptionRule::Never, Some(_)) => found.by_rule(
+        (JobOptionRule::Never, Some(_)) => found.add_by_rule(
             "jobs.memory",
-            Sets::Memory,
+            RequestField::Memory,
             format!(
                 "Leave the memory out: here, such a job has all the memory of its nodes.{note}"
             ),
@@ -187,31 +187,31 @@ fn said_or_not(request: &Request, found: &mut Found<'_>) {
     }
     match &request.gpus {
         Some(gpus) => match (jobs.gpu_model, &gpus.model) {
-            (JobOptionRule::Required, None) => found.by_rule(
+            (JobOptionRule::Required, None) => found.add_by_rule(
                 "jobs.gpu_model",
-                Sets::GpuModel,
+                RequestField::GpuModel,
                 "Say which GPU it needs: this cluster refuses jobs that do not.",
             ),
-            (JobOptionRule::Never, Some(model)) => found.warning(
-                Sets::GpuModel,
+            (JobOptionRule::Never, Some(model)) => found.add_warning(
+                RequestField::GpuModel,
                 format!("Leave out which GPU ({model}): here, the sort of job decides that."),
             ),
             _ => {}
         },
-        None if jobs.gpu_only => found.by_rule(
+        None if jobs.gpu_only => found.add_by_rule(
             "jobs.gpu_only",
-            Sets::Gpus,
+            RequestField::Gpus,
             "Ask for a GPU: this cluster takes no jobs without one.",
         ),
         None => {}
     }
 }
 
-fn array(request: &Request, found: &mut Found<'_>) {
+fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let Some(array) = &request.array else { return };
-    let Some(tasks) = tasks(array) else {
-        found.warning(
-            Sets::Array,
+    let Some(tasks) = task_count(array) else {
+        found.add_warning(
+            RequestField::Array,
             format!(
                 "The list of tasks, {}, cannot be read. Write it like 0-11 or 1,3,5.",
                 array.tasks
@@ -221,36 +221,37 @@ fn array(request: &Request, found: &mut Found<'_>) {
     };
     let place = found.place;
     let jobs = &place.site.jobs;
-    let words = count(tasks, "task");
+    let words = format_count(tasks, "task");
     let over = |most: Option<u32>| most.filter(|most| tasks > u64::from(*most));
     let of_site = over(jobs.max_array).map(|most| (most, "jobs.max_array"));
     let of_slurm = over(place.max_array).map(|most| (most, ""));
     if let Some((most, field)) = of_slurm.or(of_site) {
-        found.by_rule(
+        found.add_by_rule(
             field,
-            Sets::Array,
+            RequestField::Array,
             format!("An array has {most} tasks at most here, and this one has {words}. Make it smaller or split it."),
         );
         return;
     }
-    let of_account = projects::account(request, place).and_then(|account| account.max_submit);
+    let of_account =
+        account_check::find_account(request, place).and_then(|account| account.max_submit);
     if let Some(most) = over(jobs.max_jobs.into_iter().chain(of_account).min()) {
         let rule = if over(of_account).is_some() { "" } else { "jobs.max_jobs" };
-        found.by_rule(
+        found.add_by_rule(
             rule,
-            Sets::Array,
+            RequestField::Array,
             format!(
                 "You may have {most} jobs at a time here, waiting and running, and each of its {words} counts as one."
             ),
         );
     }
-    for one in sorts(request, place) {
+    for one in matching_job_types(request, place) {
         if let Some(most) = over(one.max_jobs) {
-            found.warning(
-                Sets::Array,
+            found.add_warning(
+                RequestField::Array,
                 format!(
                     "You may have {} of the sort {} at a time, and this is an array of {words}.",
-                    count(most.into(), "job"),
+                    format_count(most.into(), "job"),
                     one.name
                 ),
             );
@@ -259,7 +260,7 @@ fn array(request: &Request, found: &mut Found<'_>) {
 }
 
 /// Where it starts, and where its output goes.
-fn folders(request: &Request, found: &mut Found<'_>) {
+fn check_folders(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let Some(home) = place.folders.get("HOME") else { return };
     let in_home = |path: &Option<String>| {
@@ -269,15 +270,15 @@ fn folders(request: &Request, found: &mut Found<'_>) {
     };
     if place.site.jobs.submit_from == SubmitFolderRule::Scratch && in_home(&request.folder) {
         let some = if place.site.family == SiteFamily::Alliance { "Some" } else { "These" };
-        found.warning(
-            Sets::Folder,
+        found.add_warning(
+            RequestField::Folder,
             format!("{some} clusters refuse jobs that start in a home folder. Let it start in a folder on scratch."),
         );
     }
     let area = place.site.storage.area(StorageAreaKind::Home);
     if area.is_some_and(|area| area.read_only_in_jobs) && in_home(&request.output) {
-        found.refused(
-            Sets::Output,
+        found.add_refused(
+            RequestField::Output,
             "Its output cannot go to home: jobs can only read there. Let it go to a folder on scratch.",
         );
     }

@@ -7,16 +7,16 @@ mod price;
 mod tests;
 
 pub use self::price::reference_units;
-use self::price::{Price, float, price};
-use super::sizes::{self, count};
-use super::sorts;
-use crate::recipes::place::Place;
-use crate::recipes::request::{Request, Sets};
+use self::price::{HourlyPrice, hourly_price, to_f64};
+use super::amounts::{self, format_count};
+use super::job_types;
+use crate::recipes::context::ComposeContext;
+use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{SiteAllocationPeriod, SiteFamily};
 
 /// What a job costs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub struct JobCost {
     /// The unit, for people: `billing hours`, `RGU hours`.
     pub unit: String,
     /// What is paid for each hour that one task runs.
@@ -26,9 +26,9 @@ pub struct Cost {
     /// What it pays if all its tasks take the whole time asked for; none if it asks for no time.
     pub total: Option<f64>,
     /// What each part of the request counts in an hour.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CostPart>,
     /// Which of them is paid for.
-    pub driver: What,
+    pub driver: CostDriver,
     /// In a sentence, for a heading.
     pub headline: String,
     /// What else to know, a sentence each: what sets the price, how much of the group's rest it is.
@@ -36,16 +36,16 @@ pub struct Cost {
     /// What is not known, a sentence each.
     pub notes: Vec<String>,
     /// What would be cheaper, the cheapest first.
-    pub cheaper: Vec<Cheaper>,
+    pub cheaper: Vec<CheaperRequest>,
     /// The total as part of what the group has left, where that is known: 0.03 is three percent.
     pub of_left: Option<f64>,
 }
 
 /// What a part of a request counts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct CostPart {
     /// Which part.
-    pub what: What,
+    pub what: CostDriver,
     /// How much is asked for: `40 GB`.
     pub words: String,
     /// Units in an hour.
@@ -54,7 +54,7 @@ pub struct Part {
 
 /// A part of a request that may set the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum CostDriver {
     /// Cores.
     Cores,
     /// Memory.
@@ -67,93 +67,96 @@ pub enum What {
 
 /// Something that would be cheaper.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cheaper {
+pub struct CheaperRequest {
     /// In words.
     pub sentence: String,
     /// What to change, as one would type it into the form.
-    pub changes: Vec<(Sets, String)>,
+    pub changes: Vec<(RequestField, String)>,
     /// What is paid for each hour then.
     pub per_hour: f64,
 }
 
 /// What the tool of the site says is left for an account; nothing if it does not say.
-pub fn left(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
+pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
     told.accounts.iter().find(|one| one.account == account)?.available()
 }
 
 /// What a request costs. `left`: what the group still has, in the unit of its quota.
-pub fn cost(request: &Request, place: &Place, left: Option<f64>) -> Cost {
-    let price = price(request, place);
+pub fn estimate_cost(request: &JobRequest, place: &ComposeContext, left: Option<f64>) -> JobCost {
+    let price = hourly_price(request, place);
     let per_hour = price.per_hour();
-    let tasks = request.array.as_ref().and_then(sorts::tasks).unwrap_or(1).max(1);
+    let tasks = request.array.as_ref().and_then(job_types::task_count).unwrap_or(1).max(1);
     let hours = request.minutes.map(|minutes| f64::from(minutes) / 60.0);
     let each = hours.map(|hours| per_hour * hours);
-    let total = each.map(|each| each * float(tasks));
+    let total = each.map(|each| each * to_f64(tasks));
     let left = left.filter(|left| left.is_finite() && price.is_sites_unit);
-    let mut cost = Cost {
+    let mut cost = JobCost {
         per_hour,
         tasks,
         total,
-        driver: price.driver().map_or(What::Cores, |part| part.what),
+        driver: price.driver().map_or(CostDriver::Cores, |part| part.what),
         headline: headline(request, &price, each, tasks),
-        sentences: why(&price).into_iter().collect(),
-        cheaper: cheaper::cheaper(request, place, &price),
+        sentences: explain_driver(&price).into_iter().collect(),
+        cheaper: cheaper::find_cheaper(request, place, &price),
         of_left: None,
         unit: price.unit,
         parts: price.parts,
         notes: price.notes,
     };
-    cost.sentences.extend(in_years(&cost, place));
+    cost.sentences.extend(explain_years(&cost, place));
     if let (Some(total), Some(left)) = (total, left) {
         cost.of_left = (left > 0.0).then(|| total / left);
-        cost.sentences.push(of_left(total, left, &cost.unit, place.site.family));
+        cost.sentences.push(explain_share_of_left(total, left, &cost.unit, place.site.family));
     }
     cost
 }
 
-fn headline(request: &Request, price: &Price, each: Option<f64>, tasks: u64) -> String {
-    let per_hour = in_units(price.per_hour(), &price.unit);
+fn headline(request: &JobRequest, price: &HourlyPrice, each: Option<f64>, tasks: u64) -> String {
+    let per_hour = format_with_unit(price.per_hour(), &price.unit);
     let Some((each, minutes)) = each.zip(request.minutes) else {
         return format!("It costs {per_hour} for each hour that it runs.");
     };
-    let time = sizes::minutes(minutes);
+    let time = amounts::format_minutes(minutes);
     if tasks > 1 {
-        let all = in_units(each * float(tasks), &price.unit);
+        let all = format_with_unit(each * to_f64(tasks), &price.unit);
         return format!(
             "It costs up to {all}: each of its {} pays for itself, {} for the {time} that it asks for.",
-            count(tasks, "task"),
-            amount(each),
+            format_count(tasks, "task"),
+            format_amount(each),
         );
     }
     format!(
         "It costs {per_hour} for each hour, {} if it takes the whole {time} that it asks for.",
-        amount(each)
+        format_amount(each)
     )
 }
 
 /// An amount with its unit: one billing hour, two billing hours.
-fn in_units(number: f64, unit: &str) -> String {
-    let words = amount(number);
+fn format_with_unit(number: f64, unit: &str) -> String {
+    let words = format_amount(number);
     let unit = if words == "1" { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
     format!("{words} {unit}")
 }
 
 /// What sets the price, where more than one thing might have.
-fn why(price: &Price) -> Option<String> {
+fn explain_driver(price: &HourlyPrice) -> Option<String> {
     let driver = price.driver()?;
-    let others: Vec<&Part> = price.parts.iter().filter(|part| part.what != driver.what).collect();
-    let paid = amount(driver.counts);
+    let others: Vec<&CostPart> =
+        price.parts.iter().filter(|part| part.what != driver.what).collect();
+    let paid = format_amount(driver.counts);
     match driver.what {
-        What::Nodes => Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words)),
-        What::Cores | What::Gpus if others.is_empty() => None,
-        What::Cores if !others.iter().any(|part| part.what == What::Gpus) => {
+        CostDriver::Nodes => {
+            Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words))
+        }
+        CostDriver::Cores | CostDriver::Gpus if others.is_empty() => None,
+        CostDriver::Cores if !others.iter().any(|part| part.what == CostDriver::Gpus) => {
             Some("You pay for the cores: the memory you ask for comes with them.".to_owned())
         }
-        What::Gpus => Some(
+        CostDriver::Gpus => Some(
             "You pay for the GPUs: the cores and the memory you ask for come with them.".to_owned(),
         ),
-        What::Memory if price.unit == "core hours" => {
-            let cores = others.iter().find(|part| part.what == What::Cores)?;
+        CostDriver::Memory if price.unit == "core hours" => {
+            let cores = others.iter().find(|part| part.what == CostDriver::Cores)?;
             Some(format!(
                 "You pay for {paid} cores because of the memory you ask for: {} count as much as {paid} cores, and \
                  you ask for {}.",
@@ -163,7 +166,7 @@ fn why(price: &Price) -> Option<String> {
         _ => {
             let others: Vec<String> = others
                 .iter()
-                .map(|part| format!("{} {}", part.words, amount(part.counts)))
+                .map(|part| format!("{} {}", part.words, format_amount(part.counts)))
                 .collect();
             let what = driver.what.noun();
             Some(format!(
@@ -176,23 +179,25 @@ fn why(price: &Price) -> Option<String> {
 }
 
 /// Where shares are told in years.
-fn in_years(cost: &Cost, place: &Place) -> Option<String> {
+fn explain_years(cost: &JobCost, place: &ComposeContext) -> Option<String> {
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
     let told = place.site.units.period == SiteAllocationPeriod::AprilMarch
         && unit != "node"
         && years >= 0.001;
-    told.then(|| format!("Shares are given in years: this is {} {unit} years.", amount(years)))
+    told.then(|| {
+        format!("Shares are given in years: this is {} {unit} years.", format_amount(years))
+    })
 }
 
-fn of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
-    let has = amount(left.max(0.0));
+fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
+    let has = format_amount(left.max(0.0));
     if total > left {
         let aside = if family == SiteFamily::Nris { "sets aside" } else { "may use" };
         return format!(
             "Your group has {has} {unit} left, and this {aside} {}. It would be refused, or wait until there is more.",
-            amount(total)
+            format_amount(total)
         );
     }
     let percent = match total / left * 100.0 {
@@ -202,7 +207,7 @@ fn of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
     format!("That is {percent} of the {has} {unit} that your group has left.")
 }
 
-impl What {
+impl CostDriver {
     /// As people name it.
     pub const fn noun(self) -> &'static str {
         match self {
@@ -215,11 +220,11 @@ impl What {
 }
 
 /// A number as people read it: three digits or so, thousands apart.
-pub fn amount(number: f64) -> String {
+pub fn format_amount(number: f64) -> String {
     let number = if number.is_finite() { number.max(0.0) } else { 0.0 };
     if number >= 99.95 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
-        return sizes::number(number.round().min(1e15) as u64);
+        return amounts::format_number(number.round().min(1e15) as u64);
     }
     let text = match number {
         n if n >= 9.995 => format!("{n:.1}"),

@@ -4,14 +4,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::sizes::{count, duration, memory, memory_option, minutes, nice_memory, nice_minutes};
-use super::verdict::Mended;
+use super::amounts::{
+    format_count, format_duration, format_memory, format_minutes, memory_option, round_up_memory,
+    round_up_minutes,
+};
+use super::verdict::SuggestedOption;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
 /// Shorter jobs are measured too rarely.
-pub(super) const SHORTEST_S: u64 = 60;
+pub(super) const MIN_MEASURED_S: u64 = 60;
 /// Less memory than this is never worth saving.
 pub(super) const SMALL_MB: u64 = 2048;
 /// Less time than this neither.
@@ -19,7 +22,7 @@ pub(super) const SHORT_MINUTES: u32 = 60;
 
 /// What is known about a job that ended or runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured<'a> {
+pub struct MeasuredJob<'a> {
     /// The job.
     pub job: &'a SlurmJob,
     /// What it used (so far).
@@ -30,7 +33,7 @@ pub struct Measured<'a> {
 
 /// What a figure says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Judgement {
+pub enum UsageJudgement {
     /// Asked for what was needed.
     Good,
     /// Much was asked for and not used.
@@ -43,7 +46,7 @@ pub enum Judgement {
 
 /// One thing that was asked for, and what was used of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Figure {
+pub struct EfficiencyFigure {
     /// What it is: `Cores`.
     pub label: &'static str,
     /// What was used: `3.1 cores`; empty if unknown.
@@ -53,27 +56,27 @@ pub struct Figure {
     /// Used of asked, in percent; may be above 100.
     pub percent: Option<u32>,
     /// What it says.
-    pub judgement: Judgement,
+    pub judgement: UsageJudgement,
     /// What to know about it; may be empty.
     pub note: String,
 }
 
 /// What a job used of what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Efficiency {
+pub struct JobEfficiency {
     /// Cores, memory, time, and GPUs if it had any.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<EfficiencyFigure>,
     /// What to ask for next time; empty if it asked well or if that cannot be told.
-    pub next: Vec<Mended>,
+    pub next: Vec<SuggestedOption>,
     /// What makes the figures less certain, a sentence each.
     pub caveats: Vec<String>,
 }
 
 /// Compares used and asked.
-pub fn efficiency(measured: &Measured<'_>) -> Efficiency {
-    let Measured { job, usage, whole_node } = *measured;
-    let mut all = Efficiency::default();
-    let brief = usage.elapsed_s < SHORTEST_S;
+pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
+    let MeasuredJob { job, usage, whole_node } = *measured;
+    let mut all = JobEfficiency::default();
+    let brief = usage.elapsed_s < MIN_MEASURED_S;
     if brief {
         all.caveats.push(
             "It ran for less than a minute, which is too short to measure what it used.".to_owned(),
@@ -87,22 +90,22 @@ pub fn efficiency(measured: &Measured<'_>) -> Efficiency {
             "It is a task of an array: others may need more, so look at the largest before asking for less.".to_owned(),
         );
     }
-    all.figures.push(cores(job, usage, whole_node));
-    all.figures.push(memory_held(job, usage, whole_node));
-    all.figures.push(time(job, usage));
-    all.figures.extend(gpus(job, usage));
+    all.figures.push(cores_figure(job, usage, whole_node));
+    all.figures.push(memory_figure(job, usage, whole_node));
+    all.figures.push(time_figure(job, usage));
+    all.figures.extend(gpus_figure(job, usage));
     if brief {
-        for figure in all.figures.iter_mut().filter(|figure| figure.label != TIME) {
-            figure.judgement = Judgement::Unknown;
+        for figure in all.figures.iter_mut().filter(|figure| figure.label != TIME_LABEL) {
+            figure.judgement = UsageJudgement::Unknown;
         }
     }
     if job.state == JobState::Completed {
-        all.next = next(measured, brief);
+        all.next = suggest_options(measured, brief);
     }
     all
 }
 
-const TIME: &str = "Time";
+const TIME_LABEL: &str = "Time";
 
 /// Percent, without dividing by nothing.
 fn percent(used: u64, asked: u64) -> Option<u32> {
@@ -112,15 +115,15 @@ fn percent(used: u64, asked: u64) -> Option<u32> {
 }
 
 /// Tenths of cores that were busy on average.
-fn busy_tenths(usage: &JobUsage) -> Option<u64> {
+fn busy_core_tenths(usage: &JobUsage) -> Option<u64> {
     (usage.cpu_s?.saturating_mul(10).saturating_add(usage.elapsed_s / 2))
         .checked_div(usage.elapsed_s)
 }
 
-fn cores(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
+fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> EfficiencyFigure {
     let cpus = u64::from(job.cpus);
     let percent = usage.cpu_s.and_then(|cpu| percent(cpu, usage.elapsed_s.saturating_mul(cpus)));
-    let busy = busy_tenths(usage);
+    let busy = busy_core_tenths(usage);
     let used = match busy {
         Some(10) => "1 core".to_owned(),
         Some(tenths) if tenths % 10 == 0 => format!("{} cores", tenths / 10),
@@ -128,11 +131,11 @@ fn cores(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
         None => String::new(),
     };
     let judgement = match percent {
-        None => Judgement::Unknown,
-        Some(0..50) => Judgement::Low,
-        Some(_) => Judgement::Good,
+        None => UsageJudgement::Unknown,
+        Some(0..50) => UsageJudgement::Low,
+        Some(_) => UsageJudgement::Good,
     };
-    let low = judgement == Judgement::Low;
+    let low = judgement == UsageJudgement::Low;
     let note = match (low, busy) {
         (true, _) if whole_node => {
             "Whole machines are given here: their other cores were reserved all the same."
@@ -140,87 +143,89 @@ fn cores(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
         (true, _) if job.gpu_count() > 0 => {
             "For programs that calculate on a GPU this is often fine, unless the GPU waited for data."
         }
-        (true, _) if usage.elapsed_s < SHORTEST_S => "",
+        (true, _) if usage.elapsed_s < MIN_MEASURED_S => "",
         (true, Some(7..=12)) if cpus > 1 => {
             "It kept about one core busy. Many programs use more only when told so, with an option or OMP_NUM_THREADS."
         }
         (true, _) => "The cores waited much of the time, for files or for each other.",
         (false, _) => "",
     };
-    let asked = if cpus > 0 { count(cpus, "core") } else { String::new() };
-    Figure { label: "Cores", used, asked, percent, judgement, note: note.to_owned() }
+    let asked = if cpus > 0 { format_count(cpus, "core") } else { String::new() };
+    EfficiencyFigure { label: "Cores", used, asked, percent, judgement, note: note.to_owned() }
 }
 
 /// The most that all tasks together can have held, in mebibytes, and whether that is an estimate.
-fn held(usage: &JobUsage) -> Option<(u64, bool)> {
+fn peak_memory(usage: &JobUsage) -> Option<(u64, bool)> {
     let most = usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let tasks = u64::from(usage.tasks.max(1));
     Some((most.saturating_mul(tasks), tasks > 1))
 }
 
-fn memory_held(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Figure {
+fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> EfficiencyFigure {
     let asked = job.memory_mb.filter(|mb| *mb > 0);
-    let held = held(usage);
+    let held = peak_memory(usage);
     let percent = held.zip(asked).and_then(|((held, _), asked)| percent(held, asked));
     let several = held.is_some_and(|(_, estimate)| estimate);
     let (judgement, note) = match percent {
-        None => (Judgement::Unknown, "How much memory it held was not measured.".to_owned()),
+        None => (UsageJudgement::Unknown, "How much memory it held was not measured.".to_owned()),
         Some(_) if whole_node => (
-            Judgement::Unknown,
+            UsageJudgement::Unknown,
             "Its machines were all its own, so their whole memory was counted: asking for less would free nothing."
                 .to_owned(),
         ),
         Some(_) if several => (
-            Judgement::Unknown,
+            UsageJudgement::Unknown,
             format!(
                 "Measured for each task: {} tasks, the largest held {}. Together they held no more than this, perhaps \
                  much less.",
                 usage.tasks,
-                memory(usage.max_rss_mb.unwrap_or(0))
+                format_memory(usage.max_rss_mb.unwrap_or(0))
             ),
         ),
         Some(0..50) if asked.is_some_and(|asked| asked > SMALL_MB) => (
-            Judgement::Low,
+            UsageJudgement::Low,
             "Memory that is asked for and not used is lost to others, and jobs that ask for less start earlier."
                 .to_owned(),
         ),
-        Some(101..) => (Judgement::High, "More than it had: jobs are stopped for this.".to_owned()),
-        Some(95..) => (Judgement::High, "Close to the limit: a little more, and it is stopped.".to_owned()),
-        Some(_) => (Judgement::Good, String::new()),
+        Some(101..) => (UsageJudgement::High, "More than it had: jobs are stopped for this.".to_owned()),
+        Some(95..) => (UsageJudgement::High, "Close to the limit: a little more, and it is stopped.".to_owned()),
+        Some(_) => (UsageJudgement::Good, String::new()),
     };
     let at_most = if several { "at most " } else { "" };
-    Figure {
+    EfficiencyFigure {
         label: "Memory",
-        used: held.map(|(held, _)| format!("{at_most}{}", memory(held))).unwrap_or_default(),
-        asked: asked.map(memory).unwrap_or_default(),
+        used: held.map(|(held, _)| format!("{at_most}{}", format_memory(held))).unwrap_or_default(),
+        asked: asked.map(format_memory).unwrap_or_default(),
         percent,
         judgement,
         note,
     }
 }
 
-fn time(job: &SlurmJob, usage: &JobUsage) -> Figure {
+fn time_figure(job: &SlurmJob, usage: &JobUsage) -> EfficiencyFigure {
     let asked = job.time_limit.minutes();
     let percent = asked.and_then(|asked| percent(usage.elapsed_s, u64::from(asked) * 60));
     let over = job.state.is_over();
     let (judgement, note) = match percent {
-        None => (Judgement::Unknown, ""),
+        None => (UsageJudgement::Unknown, ""),
         Some(0..25) if over && asked.is_some_and(|asked| asked > SHORT_MINUTES) => {
-            (Judgement::Low, "Jobs that ask for less time often start earlier.")
+            (UsageJudgement::Low, "Jobs that ask for less time often start earlier.")
         }
-        Some(90..) => (Judgement::High, "Close to the limit: a little longer, and it is stopped."),
-        Some(_) => (Judgement::Good, ""),
+        Some(90..) => {
+            (UsageJudgement::High, "Close to the limit: a little longer, and it is stopped.")
+        }
+        Some(_) => (UsageJudgement::Good, ""),
     };
     let asked = match job.time_limit {
-        TimeLimit::Minutes(asked) => minutes(asked),
+        TimeLimit::Minutes(asked) => format_minutes(asked),
         TimeLimit::Unlimited => "no limit".to_owned(),
         TimeLimit::Unknown => String::new(),
     };
-    let used = duration(usage.elapsed_s);
-    Figure { label: TIME, used, asked, percent, judgement, note: note.to_owned() }
+    let used = format_duration(usage.elapsed_s);
+    EfficiencyFigure { label: TIME_LABEL, used, asked, percent, judgement, note: note.to_owned() }
 }
 
-fn gpus(job: &SlurmJob, usage: &JobUsage) -> Option<Figure> {
+fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
     let asked = job.gpu_count();
     if asked == 0 {
         return None;
@@ -229,66 +234,73 @@ fn gpus(job: &SlurmJob, usage: &JobUsage) -> Option<Figure> {
     let percent = usage.gpu_percent.map(|percent| percent / asked);
     let (judgement, note) = match percent {
         None => (
-            Judgement::Unknown,
+            UsageJudgement::Unknown,
             "This cluster does not tell how busy the GPUs were. nvidia-smi in the job's script can.",
         ),
         Some(0..5) => (
-            Judgement::Low,
+            UsageJudgement::Low,
             "The GPU was hardly used. Look whether the program is told to use it and was installed with support for it.",
         ),
         Some(5..40) => (
-            Judgement::Low,
+            UsageJudgement::Low,
             "The GPU waited much of the time, mostly for data: more cores to load it, or larger batches, may help.",
         ),
-        Some(_) => (Judgement::Good, ""),
+        Some(_) => (UsageJudgement::Good, ""),
     };
     let mut used = percent.map(|percent| format!("{percent} % busy")).unwrap_or_default();
     if let Some(held) = usage.gpu_memory_mb.filter(|mb| *mb > 0) {
         let join = if used.is_empty() { "" } else { ", " };
-        used = format!("{used}{join}{} of its memory", memory(held));
+        used = format!("{used}{join}{} of its memory", format_memory(held));
     }
-    let asked = super::sizes::gpus(&job.gpus);
-    Some(Figure { label: "GPUs", used, asked, percent, judgement, note: note.to_owned() })
+    let asked = super::amounts::format_gpus(&job.gpus);
+    Some(EfficiencyFigure { label: "GPUs", used, asked, percent, judgement, note: note.to_owned() })
 }
 
 /// What to ask for next time, with room to spare. Only where it makes a difference of a quarter.
-fn next(measured: &Measured<'_>, brief: bool) -> Vec<Mended> {
-    let Measured { job, usage, whole_node } = *measured;
+fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOption> {
+    let MeasuredJob { job, usage, whole_node } = *measured;
     let mut next = Vec::new();
     let saves = |value: u64, asked: u64| value.saturating_mul(4) <= asked.saturating_mul(3);
     let nodes = u64::from(job.nodes.max(1));
-    if let (Some((held, _)), Some(asked), false) = (held(usage), job.memory_mb, whole_node || brief)
+    if let (Some((held, _)), Some(asked), false) =
+        (peak_memory(usage), job.memory_mb, whole_node || brief)
     {
-        let value = nice_memory((held / nodes).saturating_mul(5).div_ceil(4).max(256));
+        let value = round_up_memory((held / nodes).saturating_mul(5).div_ceil(4).max(256));
         let near = held.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
         let each = if nodes > 1 { " for each machine" } else { "" };
         // Tasks may be spread unevenly over machines; then nothing safe can be said.
         let uneven = nodes > 1 && usage.tasks <= 1;
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
-            next.push(Mended {
+            next.push(SuggestedOption {
                 option: format!("--mem={}", memory_option(value)),
-                why: format!("The most it held, and a quarter more: {}{each}.", memory(value)),
+                why: format!(
+                    "The most it held, and a quarter more: {}{each}.",
+                    format_memory(value)
+                ),
             });
         }
     }
     if let Some(asked) = job.time_limit.minutes().filter(|asked| *asked > SHORT_MINUTES && !brief) {
         let ran = u32::try_from(usage.elapsed_s.div_ceil(60)).unwrap_or(u32::MAX);
-        let value = nice_minutes(ran.saturating_mul(13).div_ceil(10).max(5));
+        let value = round_up_minutes(ran.saturating_mul(13).div_ceil(10).max(5));
         if saves(value.into(), asked.into()) {
-            next.push(Mended {
+            next.push(SuggestedOption {
                 option: format!("--time={}", TimeLimit::Minutes(value)),
-                why: format!("The time it ran, and a third more: {}.", minutes(value)),
+                why: format!("The time it ran, and a third more: {}.", format_minutes(value)),
             });
         }
     }
     let single =
         job.nodes <= 1 && usage.tasks <= 1 && job.gpu_count() == 0 && !whole_node && !brief;
-    if let Some(tenths) = busy_tenths(usage).filter(|_| single) {
+    if let Some(tenths) = busy_core_tenths(usage).filter(|_| single) {
         let value = tenths.saturating_mul(12).div_ceil(100).max(1);
         if value.saturating_mul(2) <= u64::from(job.cpus) {
-            next.push(Mended {
+            next.push(SuggestedOption {
                 option: format!("--cpus-per-task={value}"),
-                why: format!("It kept no more than {} busy on average.", count(value, "core")),
+                why: format!(
+                    "It kept no more than {} busy on average.",
+                    format_count(value, "core")
+                ),
             });
         }
     }

@@ -30,7 +30,7 @@ const SIGNALS: &[(u32, &str, &str)] = &[
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExitWords {
+pub struct ExitExplanation {
     /// As programs and manuals call it: `exit code 1`, `signal 11, SIGSEGV`.
     pub name: String,
     /// What it means; a part of a sentence.
@@ -40,38 +40,38 @@ pub struct ExitWords {
 }
 
 /// In words; nothing if it ended well.
-pub fn words(exit: ExitStatus) -> Option<ExitWords> {
+pub fn explain_exit(exit: ExitStatus) -> Option<ExitExplanation> {
     match (exit.code, exit.signal) {
         (0, 0) => None,
-        (_, 53) => Some(ExitWords {
+        (_, 53) => Some(ExitExplanation {
             name: "signal 53".to_owned(),
             meaning: "Slurm could not begin it; mostly the folder for its output does not exist or may not be written",
             signal: None,
         }),
-        (_, 125) => Some(ExitWords {
+        (_, 125) => Some(ExitExplanation {
             name: "signal 125".to_owned(),
             meaning: "Slurm ended it because memory ran out",
             signal: Some(9),
         }),
-        (0, signal) => Some(of_signal(signal)),
-        (code, _) => Some(of_code(code)),
+        (0, signal) => Some(explain_signal(signal)),
+        (code, _) => Some(explain_code(code)),
     }
 }
 
-fn of_signal(signal: u32) -> ExitWords {
+fn explain_signal(signal: u32) -> ExitExplanation {
     let known = SIGNALS.iter().find(|(number, _, _)| *number == signal);
     let (name, meaning) = match known {
         Some((_, name, meaning)) => (format!("signal {signal}, {name}"), *meaning),
         None => (format!("signal {signal}"), "it was ended from outside"),
     };
-    ExitWords { name, meaning, signal: Some(signal) }
+    ExitExplanation { name, meaning, signal: Some(signal) }
 }
 
-fn of_code(code: u32) -> ExitWords {
+fn explain_code(code: u32) -> ExitExplanation {
     let behind = code.checked_sub(128).filter(|signal| (1..=64).contains(signal));
     if let Some(signal) = behind.filter(|_| code != 255) {
-        let ExitWords { name, meaning, .. } = of_signal(signal);
-        return ExitWords {
+        let ExitExplanation { name, meaning, .. } = explain_signal(signal);
+        return ExitExplanation {
             name: format!("exit code {code} ({name})"),
             meaning,
             signal: Some(signal),
@@ -86,7 +86,7 @@ fn of_code(code: u32) -> ExitWords {
         255 => "a program reported an error without telling which; often a connection that broke",
         _ => "the last program reported an error of its own; its manual or output tells which",
     };
-    ExitWords { name: format!("exit code {code}"), meaning, signal: None }
+    ExitExplanation { name: format!("exit code {code}"), meaning, signal: None }
 }
 
 #[cfg(test)]
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     fn of(code: u32, signal: u32) -> (String, &'static str, Option<u32>) {
-        let words = words(ExitStatus { code, signal }).unwrap();
+        let words = explain_exit(ExitStatus { code, signal }).unwrap();
         (words.name, words.meaning, words.signal)
     }
 
     #[test]
     fn ends_in_words() {
-        assert_eq!(words(ExitStatus::default()), None);
+        assert_eq!(explain_exit(ExitStatus::default()), None);
         for (code, signal, name, part) in [
             (1, 0, "exit code 1", "general error"),
             (2, 0, "exit code 2", "understand"),

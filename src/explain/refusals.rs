@@ -2,7 +2,7 @@
 
 /// Slurm's answer to something that a person wanted of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ActionRefusal {
     /// What it means, and what to do.
     pub sentence: &'static str,
     /// Slurm's own words.
@@ -47,16 +47,16 @@ const MEANINGS: &[(&str, &str)] = &[
 ];
 
 /// Words after which nobody knows whether it was done.
-const UNSURE: &[&str] =
+const UNSURE_WORDS: &[&str] =
     &["timed out", "zero bytes", "connection reset", "communication", "unexpected message"];
 
 /// Whether nobody knows after these words whether it was done; in lower case.
 pub(super) fn is_unsure(lower: &str) -> bool {
-    UNSURE.iter().any(|word| lower.contains(word))
+    UNSURE_WORDS.iter().any(|word| lower.contains(word))
 }
 
 /// Reads what Slurm said.
-pub fn read(said: &str) -> Refusal {
+pub fn explain_refusal(said: &str) -> ActionRefusal {
     let lower = said.to_lowercase();
     let is_unsure = is_unsure(&lower);
     let sentence = if is_unsure {
@@ -65,7 +65,7 @@ pub fn read(said: &str) -> Refusal {
         let known = MEANINGS.iter().find(|(words, _)| lower.contains(words));
         known.map_or("The cluster refused this. Its own words are below.", |(_, sentence)| sentence)
     };
-    Refusal { sentence, slurm: said.to_owned(), is_unsure }
+    ActionRefusal { sentence, slurm: said.to_owned(), is_unsure }
 }
 
 #[cfg(test)]
@@ -92,11 +92,11 @@ mod tests {
             ("something new", "own words"),
         ];
         for (said, meaning) in cases {
-            let refusal = read(said);
+            let refusal = explain_refusal(said);
             assert!(refusal.sentence.contains(meaning), "{said}: {}", refusal.sentence);
             assert!(!refusal.is_unsure);
         }
-        let late = read("scancel: error: Socket timed out on send/recv operation");
+        let late = explain_refusal("scancel: error: Socket timed out on send/recv operation");
         assert!(late.is_unsure);
     }
 }

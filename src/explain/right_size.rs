@@ -3,9 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::efficiency::{SHORT_MINUTES, SHORTEST_S, SMALL_MB};
-use super::sizes::{count, duration, memory, memory_option, minutes, nice_memory, nice_minutes};
-use crate::recipes::request::{Memory, Request, Sets};
+use super::amounts::{
+    format_count, format_duration, format_memory, format_minutes, memory_option, round_up_memory,
+    round_up_minutes,
+};
+use super::efficiency::{MIN_MEASURED_S, SHORT_MINUTES, SMALL_MB};
+use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 use crate::slurm::job::JobState;
 use crate::slurm::units::TimeLimit;
 
@@ -13,9 +16,9 @@ pub use crate::slurm::accounting::PastRun;
 
 /// A proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proposal {
+pub struct SizeProposal {
     /// What to change.
-    pub sets: Sets,
+    pub sets: RequestField,
     /// To what, as one would type it into the form: `6G`, `2:00:00`, `2`.
     pub value: String,
     /// What is asked for now, likewise.
@@ -26,14 +29,14 @@ pub struct Proposal {
 
 /// What to ask for instead; nothing where too little is known or the difference is small. `whole_node`: whether nodes
 /// are given as a whole, so that cores and memory need not be asked for sparingly.
-pub fn right_size(runs: &[PastRun], asked: &Request, whole_node: bool) -> Vec<Proposal> {
+pub fn right_size(runs: &[PastRun], asked: &JobRequest, whole_node: bool) -> Vec<SizeProposal> {
     if !runs.iter().any(|run| run.state == JobState::Completed) {
         return Vec::new();
     }
-    let mut all: Vec<Proposal> = time(runs, asked).into_iter().collect();
+    let mut all: Vec<SizeProposal> = propose_time(runs, asked).into_iter().collect();
     if !whole_node {
-        all.extend(memory_of(runs, asked));
-        all.extend(cores(runs, asked));
+        all.extend(propose_memory(runs, asked));
+        all.extend(propose_cores(runs, asked));
     }
     all
 }
@@ -52,17 +55,17 @@ const fn differs(value: u64, was: u64) -> bool {
 }
 
 /// Those that ran long enough to be measured.
-fn measured(runs: &[PastRun]) -> impl Iterator<Item = &PastRun> {
-    runs.iter().filter(|run| run.usage.elapsed_s >= SHORTEST_S)
+fn measured_runs(runs: &[PastRun]) -> impl Iterator<Item = &PastRun> {
+    runs.iter().filter(|run| run.usage.elapsed_s >= MIN_MEASURED_S)
 }
 
-fn time(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
+fn propose_time(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     let was = asked.minutes?;
     let ran = runs.iter().filter(|run| run.state == JobState::Completed);
     let used: Vec<u64> = ran.map(|run| run.usage.elapsed_s).collect();
     let longest = used.iter().copied().max()?;
     let whole = u32::try_from(longest.div_ceil(60)).unwrap_or(u32::MAX);
-    let enough = nice_minutes(whole.saturating_mul(13).div_ceil(10).max(5));
+    let enough = round_up_minutes(whole.saturating_mul(13).div_ceil(10).max(5));
     let out = runs
         .iter()
         .filter(|run| run.state == JobState::Timeout)
@@ -74,34 +77,34 @@ fn time(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
     }
     let based = based_on(used.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", minutes(out)),
+        Some(out) => format!(" One ran out of its {}.", format_minutes(out)),
         None => String::new(),
     };
-    Some(Proposal {
-        sets: Sets::Time,
-        value: typed(value),
-        was: typed(was),
+    Some(SizeProposal {
+        sets: RequestField::Time,
+        value: format_time_value(value),
+        was: format_time_value(was),
         sentence: format!(
             "{based}: they took {} at most.{ended} {} leaves room to spare.",
-            duration(longest),
-            minutes(value)
+            format_duration(longest),
+            format_minutes(value)
         ),
     })
 }
 
 /// More than was too little.
 fn more_minutes(too_few: u32) -> u32 {
-    nice_minutes(too_few.saturating_add(too_few.div_ceil(4)).max(5))
+    round_up_minutes(too_few.saturating_add(too_few.div_ceil(4)).max(5))
 }
 
 /// As one types it: `2:00:00`.
-fn typed(minutes: u32) -> String {
+fn format_time_value(minutes: u32) -> String {
     let text = TimeLimit::Minutes(minutes).to_string();
     text.strip_prefix('0').unwrap_or(&text).to_owned()
 }
 
 /// The most that a run can have held on one node, in mebibytes; nothing if that cannot be told.
-fn held(run: &PastRun) -> Option<u64> {
+fn peak_memory_per_node(run: &PastRun) -> Option<u64> {
     let one = run.usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let nodes = u64::from(run.nodes.max(1));
     let tasks = u64::from(run.usage.tasks.max(1));
@@ -109,52 +112,54 @@ fn held(run: &PastRun) -> Option<u64> {
     (nodes == 1 || tasks > 1).then(|| one.saturating_mul(tasks.div_ceil(nodes)))
 }
 
-fn memory_of(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
+fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     let node_cores = u64::from((asked.all_cores() / asked.nodes_or_one()).max(1));
     // On one node, as it is asked for now.
     let (was, sets, parts) = match asked.memory? {
-        Memory::PerNode(mb) => (mb, Sets::Memory, 1),
-        Memory::PerCore(mb) => (mb.saturating_mul(node_cores), Sets::MemoryPerCore, node_cores),
-        Memory::PerGpu(_) => return None,
+        MemoryRequest::PerNode(mb) => (mb, RequestField::Memory, 1),
+        MemoryRequest::PerCore(mb) => {
+            (mb.saturating_mul(node_cores), RequestField::MemoryPerCore, node_cores)
+        }
+        MemoryRequest::PerGpu(_) => return None,
     };
-    let peaks: Vec<u64> = measured(runs).filter_map(held).collect();
+    let peaks: Vec<u64> = measured_runs(runs).filter_map(peak_memory_per_node).collect();
     let peak = peaks.iter().copied().max()?;
     let per_node = |run: &PastRun| run.memory_mb.map(|mb| mb / u64::from(run.nodes.max(1)));
     let out =
         runs.iter().filter(|run| run.state == JobState::OutOfMemory).filter_map(per_node).max();
-    let enough = nice_memory(peak.saturating_mul(6).div_ceil(5).max(256));
+    let enough = round_up_memory(peak.saturating_mul(6).div_ceil(5).max(256));
     let value =
-        out.map_or(enough, |out| enough.max(nice_memory(out.saturating_add(out.div_ceil(4)))));
-    let each = nice_each(value, parts);
+        out.map_or(enough, |out| enough.max(round_up_memory(out.saturating_add(out.div_ceil(4)))));
+    let each = round_up_each(value, parts);
     let value = each.saturating_mul(parts);
     if !differs(value, was) || (value < was && was <= SMALL_MB) {
         return None;
     }
     let based = based_on(peaks.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", memory(out)),
+        Some(out) => format!(" One ran out of its {}.", format_memory(out)),
         None => String::new(),
     };
     let for_each = if parts > 1 { " for each core" } else { "" };
-    Some(Proposal {
+    Some(SizeProposal {
         sets,
         value: memory_option(each),
         was: memory_option(was / parts.max(1)),
         sentence: format!(
             "{based}: at most {} of the {} that you ask for now.{ended} {}{for_each} leaves room to spare.",
-            memory(peak),
-            memory(was),
-            memory(each)
+            format_memory(peak),
+            format_memory(was),
+            format_memory(each)
         ),
     })
 }
 
 /// An amount for each of several, rounded up.
-const fn nice_each(whole: u64, parts: u64) -> u64 {
+const fn round_up_each(whole: u64, parts: u64) -> u64 {
     if parts <= 1 { whole } else { whole.div_ceil(parts).div_ceil(256).saturating_mul(256) }
 }
 
-fn cores(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
+fn propose_cores(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     let was = asked.cores.filter(|cores| *cores > 1)?;
     // Of tasks that work together, or wait for a GPU, the number of busy cores says little.
     if asked.all_tasks() > 1 || asked.gpus.is_some() {
@@ -165,7 +170,7 @@ fn cores(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
         let tenths = run.usage.cpu_s?.saturating_mul(10).div_ceil(run.usage.elapsed_s.max(1));
         (run.state == JobState::Completed).then_some((tenths, run.cores))
     };
-    let found: Vec<(u64, u32)> = measured(runs).filter(single).filter_map(busy).collect();
+    let found: Vec<(u64, u32)> = measured_runs(runs).filter(single).filter_map(busy).collect();
     let (most, _) = found.iter().copied().max()?;
     // All that it had was busy: with fewer than now, it may have wanted more.
     let starved = found.iter().any(|(tenths, cores)| *tenths * 10 >= u64::from(*cores) * 90);
@@ -173,8 +178,8 @@ fn cores(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
     if starved || value >= u64::from(was) || !differs(value, was.into()) {
         return None;
     }
-    Some(Proposal {
-        sets: Sets::Cores,
+    Some(SizeProposal {
+        sets: RequestField::Cores,
         value: value.to_string(),
         was: was.to_string(),
         sentence: format!(
@@ -182,7 +187,7 @@ fn cores(runs: &[PastRun], asked: &Request) -> Option<Proposal> {
             based_on(found.len()),
             most / 10,
             most % 10,
-            count(was.into(), "core")
+            format_count(was.into(), "core")
         ),
     })
 }

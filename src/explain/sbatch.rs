@@ -7,22 +7,22 @@ mod tests;
 
 use self::messages::MESSAGES;
 use super::refusals::is_unsure;
-use crate::recipes::request::Sets;
+use crate::recipes::request::RequestField;
 use crate::sites::clean::clean_text;
 use crate::slurm::text::is_name;
 
 /// No more of what was said is kept.
-const LONGEST: usize = 4000;
+const MAX_TEXT_BYTES: usize = 4000;
 /// No more projects are offered.
-const MOST_ACCOUNTS: usize = 60;
+const MAX_ACCOUNTS: usize = 60;
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct SbatchRefusal {
     /// What it means, and what to do.
     pub sentence: String,
     /// The parts of the request that it is about; empty if that is not plain.
-    pub fields: Vec<Sets>,
+    pub fields: Vec<RequestField>,
     /// The projects that the cluster offers to choose from.
     pub accounts: Vec<String>,
     /// The cluster's own words, fit to be shown.
@@ -32,13 +32,13 @@ pub struct Refused {
 }
 
 /// Reads what `sbatch` said, on stdout and stderr.
-pub fn read(said: &str) -> Refused {
-    let slurm = without_rules(&clean_text(said, LONGEST));
-    let lines: Vec<&str> = slurm.lines().map(bare).collect();
+pub fn explain_sbatch(said: &str) -> SbatchRefusal {
+    let slurm = without_rules(&clean_text(said, MAX_TEXT_BYTES));
+    let lines: Vec<&str> = slurm.lines().map(without_prefix).collect();
     // One line: Slurm breaks its sentences, and sites put frames around theirs.
     let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
     let text = words.join(" ").to_lowercase();
-    let accounts = accounts(&lines);
+    let accounts = offered_accounts(&lines);
     let is_unsure = text.is_empty() || is_unsure(&text);
     let known = MESSAGES.iter().find(|message| message.says.iter().any(|part| text.contains(part)));
     let (sentence, fields) = match known {
@@ -50,11 +50,17 @@ pub fn read(said: &str) -> Refused {
         Some(message) => (message.means, message.about),
         None => ("The cluster refused the job. Its own words are below.", &[][..]),
     };
-    Refused { sentence: sentence.to_owned(), fields: fields.to_vec(), accounts, slurm, is_unsure }
+    SbatchRefusal {
+        sentence: sentence.to_owned(),
+        fields: fields.to_vec(),
+        accounts,
+        slurm,
+        is_unsure,
+    }
 }
 
 /// A line without the program's name before it.
-fn bare(line: &str) -> &str {
+fn without_prefix(line: &str) -> &str {
     let line = line.trim();
     let line = line.strip_prefix("sbatch:").unwrap_or(line).trim_start();
     line.strip_prefix("error:").unwrap_or(line).trim_start()
@@ -63,14 +69,14 @@ fn bare(line: &str) -> &str {
 /// Without lines that only draw a frame.
 fn without_rules(text: &str) -> String {
     let is_rule = |line: &&str| {
-        let line = bare(line);
+        let line = without_prefix(line);
         !line.is_empty() && line.chars().all(|c| !c.is_alphanumeric())
     };
     text.lines().filter(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// The projects in lists such as `RAC accounts: rrg-a, rpp-b,`, and below a line that announces them.
-fn accounts(lines: &[&str]) -> Vec<String> {
+fn offered_accounts(lines: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut announced = false;
     for line in lines {
@@ -95,7 +101,7 @@ fn accounts(lines: &[&str]) -> Vec<String> {
             continue;
         }
         for name in names {
-            if found.len() < MOST_ACCOUNTS && !found.iter().any(|known| known == name) {
+            if found.len() < MAX_ACCOUNTS && !found.iter().any(|known| known == name) {
                 found.push(name.to_owned());
             }
         }

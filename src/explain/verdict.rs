@@ -5,16 +5,19 @@ mod failed;
 #[cfg(test)]
 mod tests;
 
-use super::sizes::{duration, memory, memory_option, minutes, nice_memory, nice_minutes};
+use super::amounts::{
+    format_duration, format_memory, format_minutes, memory_option, round_up_memory,
+    round_up_minutes,
+};
 use crate::clock::UnixTime;
-use crate::logs::findings::{Finding, Kind};
+use crate::logs::findings::{FindingKind, LogFinding};
 use crate::slurm::job::{JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
 /// What is known about a job that ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
+pub struct EndedJob<'a> {
     /// The job.
     pub job: &'a SlurmJob,
     /// What it used.
@@ -22,16 +25,16 @@ pub struct Ended<'a> {
     /// Who cancelled it, by name where it is known: compared with the job's user; `0` and `root` are the centre.
     pub cancelled_by: Option<&'a str>,
     /// What its output tells.
-    pub findings: &'a [Finding],
+    pub findings: &'a [LogFinding],
     /// Whether its machines were all its own, so that it had all their memory.
     pub whole_node: bool,
     /// How long jobs in its partition may run.
     pub partition_max_minutes: Option<u32>,
 }
 
-impl<'a> Ended<'a> {
+impl<'a> EndedJob<'a> {
     /// A job of which nothing more is known.
-    pub const fn of(job: &'a SlurmJob) -> Self {
+    pub const fn new(job: &'a SlurmJob) -> Self {
         Self {
             job,
             usage: None,
@@ -59,14 +62,14 @@ impl<'a> Ended<'a> {
             && self.usage.is_none_or(|usage| usage.cpu_s.unwrap_or(0) == 0)
     }
 
-    fn finding(&self, kind: Kind) -> Option<&'a Finding> {
+    fn finding(&self, kind: FindingKind) -> Option<&'a LogFinding> {
         self.findings.iter().find(|finding| finding.kind == kind)
     }
 }
 
 /// How it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Tone {
+pub enum VerdictTone {
     /// As it should be.
     Ok,
     /// Not as it should be, by nobody's mistake or only in part.
@@ -79,7 +82,7 @@ pub enum Tone {
 
 /// An option to change when the job is submitted again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct SuggestedOption {
     /// As `sbatch` takes it: `--mem=24G`.
     pub option: String,
     /// Why this value.
@@ -88,86 +91,86 @@ pub struct Mended {
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct JobVerdict {
     /// How it looks.
-    pub tone: Tone,
+    pub tone: VerdictTone,
     /// A few words.
     pub title: String,
     /// What happened.
     pub text: String,
     /// What to change when it is submitted again.
-    pub mended: Vec<Mended>,
+    pub suggestions: Vec<SuggestedOption>,
     /// What to do, a sentence each.
     pub advice: Vec<String>,
 }
 
-impl Verdict {
-    fn new(tone: Tone, title: &str, text: impl Into<String>) -> Self {
+impl JobVerdict {
+    fn new(tone: VerdictTone, title: &str, text: impl Into<String>) -> Self {
         let (title, text) = (title.to_owned(), text.into());
-        Self { tone, title, text, mended: Vec::new(), advice: Vec::new() }
+        Self { tone, title, text, suggestions: Vec::new(), advice: Vec::new() }
     }
 
-    fn advise(mut self, advice: impl Into<String>) -> Self {
+    fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
         self
     }
 }
 
 /// Says how a job ended.
-pub fn verdict(ended: &Ended<'_>) -> Verdict {
+pub fn verdict(ended: &EndedJob<'_>) -> JobVerdict {
     match ended.job.state {
         JobState::Completed => completed(ended),
         JobState::OutOfMemory => out_of_memory(ended, "It ran out of memory"),
         JobState::Timeout => timeout(ended),
         JobState::Cancelled => cancelled::cancelled(ended),
         JobState::Failed => failed::failed(ended),
-        JobState::NodeFail => Verdict::new(
-            Tone::Warning,
+        JobState::NodeFail => JobVerdict::new(
+            VerdictTone::Warning,
             "A machine failed",
             "A machine on which it ran stopped working. Your program is not to blame.",
         )
-        .advise("Submit it again. What it had saved is where it wrote it."),
-        JobState::BootFail => Verdict::new(
-            Tone::Warning,
+        .with_advice("Submit it again. What it had saved is where it wrote it."),
+        JobState::BootFail => JobVerdict::new(
+            VerdictTone::Warning,
             "Its machine did not come up",
             "The machine that it was given did not start. Your program is not to blame.",
         )
-        .advise("Submit it again; tell the centre's support if it happens twice."),
-        JobState::Preempted => Verdict::new(
-            Tone::Warning,
+        .with_advice("Submit it again; tell the centre's support if it happens twice."),
+        JobState::Preempted => JobVerdict::new(
+            VerdictTone::Warning,
             "It had to make room",
             "Another job with a higher rank needed its place, so it was stopped.",
         )
-        .advise("Submit it again. A program that saves its state now and then can go on from there."),
-        JobState::Deadline => Verdict::new(
-            Tone::Warning,
+        .with_advice("Submit it again. A program that saves its state now and then can go on from there."),
+        JobState::Deadline => JobVerdict::new(
+            VerdictTone::Warning,
             "It was too late",
             "It could not be done before the deadline that was set for it, so Slurm took it out of the queue.",
         )
-        .advise("Submit it again with a later deadline or without one, or ask for less time."),
-        JobState::Revoked => Verdict::new(
-            Tone::Neutral,
+        .with_advice("Submit it again with a later deadline or without one, or ask for less time."),
+        JobState::Revoked => JobVerdict::new(
+            VerdictTone::Neutral,
             "It runs on another cluster",
             "Another cluster that works together with this one took it over.",
         ),
-        state => Verdict::new(
-            Tone::Neutral,
+        state => JobVerdict::new(
+            VerdictTone::Neutral,
             "It is not over",
             format!("Slurm says {}; how it ends is not known yet.", state.slurm_name()),
         ),
     }
 }
 
-fn completed(ended: &Ended<'_>) -> Verdict {
+fn completed(ended: &EndedJob<'_>) -> JobVerdict {
     let text = match ended.elapsed_s() {
-        Some(elapsed) => format!("It ended well after {}.", duration(elapsed)),
+        Some(elapsed) => format!("It ended well after {}.", format_duration(elapsed)),
         None => "It ended well.".to_owned(),
     };
-    let done = Verdict::new(Tone::Ok, "Done", text);
+    let done = JobVerdict::new(VerdictTone::Ok, "Done", text);
     // A script ends well if its last command does; an earlier one may have failed unseen.
-    let telling = ended.findings.iter().find(|finding| finding.kind < Kind::NoSuchFile);
+    let telling = ended.findings.iter().find(|finding| finding.kind < FindingKind::NoSuchFile);
     match telling {
-        Some(finding) => Verdict { tone: Tone::Warning, ..done }.advise(format!(
+        Some(finding) => JobVerdict { tone: VerdictTone::Warning, ..done }.with_advice(format!(
             "Its output tells of an error all the same: {}. Look whether the results are complete; 'set -e' at the \
              script's start makes it stop at the first error.",
             lower_first(finding.title)
@@ -177,75 +180,75 @@ fn completed(ended: &Ended<'_>) -> Verdict {
 }
 
 /// What it had and used, and about how much to ask for.
-fn out_of_memory(ended: &Ended<'_>, title: &str) -> Verdict {
+fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
     let had = ended.job.memory_mb.filter(|mb| *mb > 0);
     let used = ended.usage.and_then(|usage| usage.max_rss_mb).filter(|mb| *mb > 0);
     let text = match (had, used) {
         (Some(had), Some(used)) if used.saturating_mul(100) >= had.saturating_mul(85) => format!(
             "It used {} of the {} of memory that it had, needed more, and was stopped.",
-            memory(used),
-            memory(had)
+            format_memory(used),
+            format_memory(had)
         ),
         (Some(had), Some(used)) => format!(
             "It needed more than the {} of memory that it had and was stopped. {} were measured last: Slurm measures now \
              and then, and the peak was not caught.",
-            memory(had),
-            memory(used)
+            format_memory(had),
+            format_memory(used)
         ),
         (Some(had), None) => {
             format!(
                 "It needed more than the {} of memory that it had and was stopped.",
-                memory(had)
+                format_memory(had)
             )
         }
         (None, _) => "It needed more memory than it had and was stopped.".to_owned(),
     };
-    let mut verdict = Verdict::new(Tone::Danger, title, text);
+    let mut verdict = JobVerdict::new(VerdictTone::Danger, title, text);
     if ended.whole_node {
         return verdict
-            .advise("It had all memory of its machines already: choose machines with more, or spread it over more of them.")
-            .advise("Or let the program work on less data at a time.");
+            .with_advice("It had all memory of its machines already: choose machines with more, or spread it over more of them.")
+            .with_advice("Or let the program work on less data at a time.");
     }
     if let Some(had) = had {
         let each = had.div_ceil(u64::from(ended.job.nodes.max(1)));
         let reached = used.unwrap_or(0).max(each);
-        let next = nice_memory(reached.saturating_mul(3).div_ceil(2));
+        let next = round_up_memory(reached.saturating_mul(3).div_ceil(2));
         let per = if ended.job.nodes > 1 { " for each machine" } else { "" };
-        verdict.mended.push(Mended {
+        verdict.suggestions.push(SuggestedOption {
             option: format!("--mem={}", memory_option(next)),
             why: if reached > each {
-                format!("Half as much again as it reached: about {}{per}.", memory(next))
+                format!("Half as much again as it reached: about {}{per}.", format_memory(next))
             } else {
-                format!("About half as much again as before: {}{per}.", memory(next))
+                format!("About half as much again as before: {}{per}.", format_memory(next))
             },
         });
     }
-    verdict.advise("It may also help to let the program work on less data at a time.")
+    verdict.with_advice("It may also help to let the program work on less data at a time.")
 }
 
-fn timeout(ended: &Ended<'_>) -> Verdict {
+fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
     let asked = ended.job.time_limit.minutes();
     let text = match asked {
         Some(asked) => {
-            format!("It was not done and was stopped at its limit of {}.", minutes(asked))
+            format!("It was not done and was stopped at its limit of {}.", format_minutes(asked))
         }
         None => "It was not done and was stopped at its time limit.".to_owned(),
     };
-    let mut verdict = Verdict::new(Tone::Danger, "It ran out of time", text);
+    let mut verdict = JobVerdict::new(VerdictTone::Danger, "It ran out of time", text);
     let most = ended.partition_max_minutes.unwrap_or(u32::MAX);
     if let Some(asked) = asked.filter(|asked| *asked < most) {
         // Short jobs get twice the time, long ones half as much again.
         let next =
             if asked <= 720 { asked.saturating_mul(2) } else { asked.saturating_add(asked / 2) };
-        let next = nice_minutes(next).min(most);
-        verdict.mended.push(Mended {
+        let next = round_up_minutes(next).min(most);
+        verdict.suggestions.push(SuggestedOption {
             option: format!("--time={}", TimeLimit::Minutes(next)),
-            why: format!("{} instead of {}.", minutes(next), minutes(asked)),
+            why: format!("{} instead of {}.", format_minutes(next), format_minutes(asked)),
         });
     } else if asked.is_some() {
         verdict.advice.push("This is the longest that jobs may run there.".to_owned());
     }
-    verdict.advise(
+    verdict.with_advice(
         "If the program can save its state (checkpoints), let it do so and go on from there in a next job; then it does \
          not matter when it is stopped.",
     )

@@ -6,15 +6,15 @@ mod reasons;
 #[cfg(test)]
 mod tests;
 
-use super::sizes::{count, minutes, number};
+use super::amounts::{format_count, format_minutes, format_number};
 use crate::clock::UnixTime;
 use crate::slurm::job::SlurmJob;
 use crate::slurm::text::sanitize;
 
 /// No more of Slurm's reason is kept.
-const LONGEST_REASON: usize = 300;
+const MAX_REASON: usize = 300;
 /// No more jobs than this are named in one sentence.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// A start within this many seconds is soon.
 const SOON_S: i64 = 3600;
 /// Shorter jobs than this gain nothing from a still shorter time limit.
@@ -22,7 +22,7 @@ const LONG_MINUTES: u32 = 180;
 
 /// How serious it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum WaitKind {
     /// It waits its turn.
     Normal,
     /// It is about to start.
@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// Where in the queue of its partition a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ahead {
+pub struct QueuePosition {
     /// Jobs with a higher rank.
     pub jobs_ahead: u64,
     /// All that wait there.
@@ -52,7 +52,7 @@ pub struct Ahead {
 
 /// What a job's rank is made of, in points that are weighted already.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Factors {
+pub struct PriorityPoints {
     /// For the time it has waited.
     pub age: f64,
     /// For what its group did not use.
@@ -69,19 +69,19 @@ pub struct Factors {
 
 /// What is known about a job that waits.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting<'a> {
+pub struct WaitingJob<'a> {
     /// The job.
     pub job: &'a SlurmJob,
     /// The present moment.
     pub now: UnixTime,
     /// Its place in its partition's queue.
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<QueuePosition>,
     /// Other jobs and tasks of the same person that wait.
     pub own_waiting: u64,
     /// Jobs that wait on the same account.
     pub group_waiting: Option<u64>,
     /// What its rank is made of.
-    pub factors: Option<Factors>,
+    pub factors: Option<PriorityPoints>,
     /// Whether what a group used counts on this cluster.
     pub fair_share_counts: bool,
     /// The group's share divided by its use; below 1 it has used more than its share.
@@ -90,9 +90,9 @@ pub struct Waiting<'a> {
     pub partition_max_minutes: Option<u32>,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingJob<'a> {
     /// A job of which nothing more is known.
-    pub const fn of(job: &'a SlurmJob, now: UnixTime) -> Self {
+    pub const fn new(job: &'a SlurmJob, now: UnixTime) -> Self {
         Self {
             job,
             now,
@@ -109,9 +109,9 @@ impl<'a> Waiting<'a> {
 
 /// Why a job waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct WaitExplanation {
     /// How serious it is.
-    pub kind: Kind,
+    pub kind: WaitKind,
     /// A few words for a list.
     pub headline: String,
     /// What happens.
@@ -127,42 +127,42 @@ pub struct Why {
 /// Whether a job that waits for this reason can never start as it is.
 pub fn can_never_start(reason: &str) -> bool {
     let job = SlurmJob { reason: reason.to_owned(), ..SlurmJob::default() };
-    why(&Waiting::of(&job, UnixTime(0))).kind == Kind::Never
+    explain_wait(&WaitingJob::new(&job, UnixTime(0))).kind == WaitKind::Never
 }
 
 /// Says why a job waits.
-pub fn why(waiting: &Waiting<'_>) -> Why {
+pub fn explain_wait(waiting: &WaitingJob<'_>) -> WaitExplanation {
     let job = waiting.job;
-    let slurm = sanitize(&job.reason, LONGEST_REASON);
-    let reason = tidy(&slurm);
-    let mut why = reasons::fixed(&reason)
-        .or_else(|| limits::read(&reason).map(|limit| limit.why(waiting)))
-        .unwrap_or_else(|| reasons::unknown(&reason));
+    let slurm = sanitize(&job.reason, MAX_REASON);
+    let reason = normalise_reason(&slurm);
+    let mut why = reasons::explain_known(&reason)
+        .or_else(|| limits::parse_limit(&reason).map(|limit| limit.explain(waiting)))
+        .unwrap_or_else(|| reasons::explain_unknown(&reason));
     why.slurm = slurm;
-    let set = job.eligible.filter(|_| why.kind == Kind::Later);
+    let set = job.eligible.filter(|_| why.kind == WaitKind::Later);
     why.start = job.start.or(set).filter(|start| *start > waiting.now);
     let word = reasons::first_word(&reason);
     match (why.kind, word) {
-        (Kind::Depends, "Dependency") => depends(&mut why, &job.dependency),
-        (Kind::Never, "PartitionTimeLimit") => too_long(&mut why, waiting),
-        (Kind::Limit, "JobArrayTaskLimit") => at_once(&mut why, job),
-        (Kind::Normal, _) => queue(&mut why, waiting, word),
+        (WaitKind::Depends, "Dependency") => explain_dependency(&mut why, &job.dependency),
+        (WaitKind::Never, "PartitionTimeLimit") => explain_time_limit(&mut why, waiting),
+        (WaitKind::Limit, "JobArrayTaskLimit") => explain_task_limit(&mut why, job),
+        (WaitKind::Normal, _) => explain_queue(&mut why, waiting, word),
         _ => {}
     }
     why
 }
 
 /// Brackets off, and blanks for the underscores that some programs write instead.
-fn tidy(reason: &str) -> String {
+fn normalise_reason(reason: &str) -> String {
     reason.trim_matches(['(', ')', ' ']).replace('_', " ")
 }
 
-fn too_long(why: &mut Why, waiting: &Waiting<'_>) {
+fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     if let (Some(asked), Some(most)) =
         (waiting.job.time_limit.minutes(), waiting.partition_max_minutes)
         && asked > most
     {
-        let (asked, most) = (minutes(asked), minutes(most));
+        let (asked, most) = (format_minutes(asked), format_minutes(most));
         why.sentence = format!(
             "It asks for {asked}, but jobs in this part of the cluster may run {most} at most. It will never start like \
              this."
@@ -171,16 +171,16 @@ fn too_long(why: &mut Why, waiting: &Waiting<'_>) {
     }
 }
 
-fn at_once(why: &mut Why, job: &SlurmJob) {
+fn explain_task_limit(why: &mut WaitExplanation, job: &SlurmJob) {
     if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.max_running) {
-        let tasks = count(most.into(), "task");
+        let tasks = format_count(most.into(), "task");
         why.sentence =
             format!("You set that {tasks} of this array may run at a time; the others wait.");
     }
 }
 
 /// Names what it waits for: `afterok:123(unfulfilled),afterany:124_*(unfulfilled)`.
-fn depends(why: &mut Why, dependency: &str) {
+fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
     let mut parts = Vec::new();
     let mut more = 0_usize;
     for clause in dependency.split([',', '?']).map(str::trim).filter(|clause| !clause.is_empty()) {
@@ -198,7 +198,7 @@ fn depends(why: &mut Why, dependency: &str) {
             _ => continue,
         };
         for id in ids.split(':').map(job_number).filter(|id| !id.is_empty()) {
-            if parts.len() < MOST_NAMED {
+            if parts.len() < MAX_NAMED {
                 parts.push(format!("job {id} {what}"));
             } else {
                 more += 1;
@@ -208,7 +208,7 @@ fn depends(why: &mut Why, dependency: &str) {
     if more > 0 {
         parts.push(format!(
             "the same goes for {} more",
-            number(more.try_into().unwrap_or(u64::MAX))
+            format_number(more.try_into().unwrap_or(u64::MAX))
         ));
     }
     // A question mark between clauses means that one of them is enough.
@@ -226,21 +226,23 @@ fn job_number(text: &str) -> String {
 }
 
 /// What the queue around it, its size and its group add to an ordinary wait.
-fn queue(why: &mut Why, waiting: &Waiting<'_>, word: &str) {
+fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str) {
     let ranked = matches!(word, "Priority" | "Resources");
-    if let Some(Ahead { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
+    if let Some(QueuePosition { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
         let place = match (jobs_ahead, all) {
             (0, _) => "No job is ahead of it in its part of the cluster.".to_owned(),
-            (1, all) => format!("1 of {} there is ahead of it.", count(all.max(2), "waiting job")),
+            (1, all) => {
+                format!("1 of {} there is ahead of it.", format_count(all.max(2), "waiting job"))
+            }
             (ahead, all) => {
-                let all = count(all.max(ahead.saturating_add(1)), "waiting job");
-                format!("{} of {all} there are ahead of it.", number(ahead))
+                let all = format_count(all.max(ahead.saturating_add(1)), "waiting job");
+                format!("{} of {all} there are ahead of it.", format_number(ahead))
             }
         };
         why.sentence = format!("{} {place}", why.sentence);
     }
     if why.start.is_some_and(|start| start.since(waiting.now) <= SOON_S) {
-        why.kind = Kind::Soon;
+        why.kind = WaitKind::Soon;
     }
     if why.start.is_some() {
         why.advice.push(
@@ -255,10 +257,10 @@ fn queue(why: &mut Why, waiting: &Waiting<'_>, word: &str) {
     if let Some(asked) = waiting.job.time_limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
         why.advice.push(format!(
             "It asks for {}. If it needs less, a shorter time limit may let it slip into a gap earlier.",
-            minutes(asked)
+            format_minutes(asked)
         ));
     }
-    competition(why, waiting);
+    explain_competition(why, waiting);
     if waiting.fair_share_counts {
         if waiting.level_fs.is_some_and(|level| level < 1.0) {
             why.advice.push(
@@ -270,14 +272,14 @@ fn queue(why: &mut Why, waiting: &Waiting<'_>, word: &str) {
     } else if word == "Priority" {
         why.advice.push("Its rank rises while it waits.".to_owned());
     }
-    why.advice.extend(waiting.factors.and_then(|factors| rank(&factors)));
+    why.advice.extend(waiting.factors.and_then(|factors| main_rank_source(&factors)));
 }
 
-fn competition(why: &mut Why, waiting: &Waiting<'_>) {
+fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     if waiting.own_waiting > 0 {
         let (other, they) = match waiting.own_waiting {
             1 => ("1 other job of yours waits".to_owned(), "it competes"),
-            many => (format!("{} other jobs of yours wait", number(many)), "they compete"),
+            many => (format!("{} other jobs of yours wait", format_number(many)), "they compete"),
         };
         why.advice.push(format!("{other}; {they} with this one."));
     }
@@ -285,13 +287,13 @@ fn competition(why: &mut Why, waiting: &Waiting<'_>) {
     let rest =
         waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
     if rest > 0 {
-        let (jobs, verb) = (count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
+        let (jobs, verb) = (format_count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
         why.advice.push(format!("{jobs} of others in your group {verb} too and share its rank."));
     }
 }
 
 /// What its rank comes from mostly.
-fn rank(factors: &Factors) -> Option<String> {
+fn main_rank_source(factors: &PriorityPoints) -> Option<String> {
     let parts = [
         (factors.age, "the time it has waited"),
         (factors.fairshare, "your group's fair share"),

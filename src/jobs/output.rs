@@ -6,43 +6,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::watch::{QueueKey, recent};
+use super::queue_monitor::{ClusterAccountId, is_recent};
 use crate::clock::{Clock, UnixTime};
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
 use crate::entropy;
-use crate::logs::findings::{self, Findings};
-use crate::logs::terminal::{self, Rendered};
+use crate::logs::findings::{self, LogFindings};
+use crate::logs::terminal::{self, RenderedLog};
 use crate::ssh::{CallUrgency, ClusterConnection, RunCommandError};
 
 /// So much of a file is read at a time.
-pub const CHUNK: u32 = 256 * 1024;
+pub const CHUNK_BYTES: u32 = 256 * 1024;
 /// A copy that has grown longer is cut to half of it.
-const MOST_KEPT: usize = 1024 * 1024;
+const MAX_COPY_BYTES: usize = 1024 * 1024;
 /// While a file grows, it is read this often.
-const FASTEST: Duration = Duration::from_secs(3);
+const MIN_INTERVAL: Duration = Duration::from_secs(3);
 /// A look waits this long for another one of the same file.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// While nothing comes, this often.
-const SLOWEST: Duration = Duration::from_secs(15);
+const MAX_INTERVAL: Duration = Duration::from_secs(15);
 /// A copy that nobody has looked at for this long is forgotten.
-const KEPT_FOR: Duration = Duration::from_mins(3);
+const COPY_TTL: Duration = Duration::from_mins(3);
 /// So many copies are kept at most.
-const MOST_COPIES: usize = 200;
+const MAX_COPIES: usize = 200;
 
 /// Which file, over whose connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OutputKey {
     /// Whose connection.
-    pub queue: QueueKey,
+    pub queue: ClusterAccountId,
     /// The file.
     pub path: String,
 }
 
 /// What kind of thing was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum OutputKind {
     /// Not read yet.
     #[default]
     Unread,
@@ -57,14 +57,14 @@ pub enum Kind {
     /// It may not be read.
     Denied,
     /// A device, a folder, a pipe.
-    Odd,
+    NotAFile,
 }
 
 /// The end of a file, ready to be shown.
 #[derive(Debug, Clone, Default)]
-pub struct Shown {
+pub struct OutputSnapshot {
     /// What was found.
-    pub kind: Kind,
+    pub kind: OutputKind,
     /// How many bytes come before what is shown.
     pub base: u64,
     /// How long the file is.
@@ -78,9 +78,9 @@ pub struct Shown {
     /// Changes when the lines are counted anew.
     pub generation: u64,
     /// What a terminal would show.
-    pub rendered: Arc<Rendered>,
+    pub rendered: Arc<RenderedLog>,
     /// The errors in it.
-    pub findings: Arc<Findings>,
+    pub findings: Arc<LogFindings>,
     /// Whether nothing more will come.
     pub is_final: bool,
     /// Why the last look gave nothing, in words.
@@ -89,144 +89,163 @@ pub struct Shown {
 
 /// How much of the job's life is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum JobPhase {
     /// It may still write.
-    GoesOn,
+    Ongoing,
     /// It ended a moment ago: the last words may be on their way.
     JustEnded,
     /// It ended long ago.
-    Over,
+    Ended,
 }
 
 #[derive(Default)]
-struct Kept {
-    shown: Shown,
+struct OutputCopy {
+    snapshot: OutputSnapshot,
     bytes: Vec<u8>,
     inode: u64,
-    asked: Option<Instant>,
+    asked_at: Option<Instant>,
     pause: Duration,
     /// Looks in a row that brought nothing although the job was over.
     idle_ends: u32,
 }
 
-struct Spot {
-    copy: tokio::sync::Mutex<Kept>,
+struct FollowedOutput {
+    copy: tokio::sync::Mutex<OutputCopy>,
     /// What was last shown, for those who cannot wait for a read under way.
-    latest: Mutex<Shown>,
-    looked: Mutex<Instant>,
+    latest: Mutex<OutputSnapshot>,
+    viewed_at: Mutex<Instant>,
 }
 
 /// The outputs that people look at.
 #[derive(Clone)]
-pub struct Outputs(Arc<Inner>);
+pub struct OutputCache(Arc<OutputCacheInner>);
 
-struct Inner {
+struct OutputCacheInner {
     clock: Clock,
-    lines: ConnectionPool,
-    spots: Mutex<HashMap<OutputKey, Arc<Spot>>>,
+    connections: ConnectionPool,
+    followed: Mutex<HashMap<OutputKey, Arc<FollowedOutput>>>,
     generations: AtomicU64,
 }
 
-impl Outputs {
+impl OutputCache {
     /// Nobody looks yet.
     pub fn new(clock: Clock, lines: ConnectionPool) -> Self {
         // Pages that are open from before a restart must not find their numbers again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
-        Self(Arc::new(Inner { clock, lines, spots: Mutex::default(), generations }))
+        Self(Arc::new(OutputCacheInner {
+            clock,
+            connections: lines,
+            followed: Mutex::default(),
+            generations,
+        }))
     }
 
     /// The end of a file as it is known, asked anew if it is time. Tabs share one look.
-    pub async fn follow(&self, key: &OutputKey, stage: Life) -> Shown {
-        let (spot, active) = self.spot(key);
+    pub async fn follow(&self, key: &OutputKey, stage: JobPhase) -> OutputSnapshot {
+        let (spot, active) = self.followed_output(key);
         // A cluster that hangs must not make tabs wait for one another: they get what was known.
-        let Ok(mut kept) = tokio::time::timeout(PATIENCE, spot.copy.lock()).await else {
+        let Ok(mut kept) = tokio::time::timeout(LOCK_TIMEOUT, spot.copy.lock()).await else {
             return spot.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         };
-        let shown = self.look(key, &mut kept, stage, active).await;
+        let shown = self.refresh(key, &mut kept, stage, active).await;
         *spot.latest.lock().unwrap_or_else(PoisonError::into_inner) = shown.clone();
         shown
     }
 
-    async fn look(&self, key: &OutputKey, kept: &mut Kept, stage: Life, active: u32) -> Shown {
-        let line = match self.0.lines.connection(key.queue.line()) {
+    async fn refresh(
+        &self,
+        key: &OutputKey,
+        kept: &mut OutputCopy,
+        stage: JobPhase,
+        active: u32,
+    ) -> OutputSnapshot {
+        let line = match self.0.connections.connection(key.queue.connection_key()) {
             Ok(line) => line,
             Err(error) => {
-                kept.shown.trouble = Some(error.to_string());
-                return kept.shown.clone();
+                kept.snapshot.trouble = Some(error.to_string());
+                return kept.snapshot.clone();
             }
         };
         let now = Instant::now();
         line.call_budget().record_use(now);
-        let every = polite(&line, active);
+        let every = min_read_interval(&line, active);
         // Of a job that is over, the last words are fetched without long pauses.
-        let pause = if stage == Life::GoesOn || kept.shown.trouble.is_some() {
+        let pause = if stage == JobPhase::Ongoing || kept.snapshot.trouble.is_some() {
             kept.pause.max(every)
         } else {
             every
         };
-        let due = kept.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= pause);
-        if kept.shown.is_final {
-            kept.shown.trouble = None;
+        let due = kept.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= pause);
+        if kept.snapshot.is_final {
+            kept.snapshot.trouble = None;
         }
-        if kept.shown.is_final || !due {
-            return kept.shown.clone();
+        if kept.snapshot.is_final || !due {
+            return kept.snapshot.clone();
         }
-        let urgency =
-            if kept.asked.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
-        kept.asked = Some(now);
-        let from = match kept.shown.kind {
-            Kind::Text | Kind::Binary
-                if kept.shown.size - kept.end().min(kept.shown.size) > as_u64(MOST_KEPT) =>
+        let urgency = if kept.asked_at.is_none() {
+            CallUrgency::Interactive
+        } else {
+            CallUrgency::Background
+        };
+        kept.asked_at = Some(now);
+        let from = match kept.snapshot.kind {
+            OutputKind::Text | OutputKind::Binary
+                if kept.snapshot.size - kept.end().min(kept.snapshot.size)
+                    > as_u64(MAX_COPY_BYTES) =>
             {
                 OutputFilePosition::End
             }
-            Kind::Text | Kind::Binary => {
+            OutputKind::Text | OutputKind::Binary => {
                 OutputFilePosition::Offset { offset: kept.end(), inode: kept.inode }
             }
             _ => OutputFilePosition::End,
         };
-        match output_file::read_output_file(&line, &key.path, from, CHUNK, urgency).await {
+        match output_file::read_output_file(&line, &key.path, from, CHUNK_BYTES, urgency).await {
             Ok(found) => {
-                kept.shown.trouble = None;
-                kept.shown.read_at = Some(self.0.clock.now());
-                let grew = self.take(kept, found).await;
-                kept.pause =
-                    if grew { Duration::ZERO } else { (kept.pause.max(FASTEST) * 2).min(SLOWEST) };
-                kept.idle_ends = if grew || stage == Life::GoesOn { 0 } else { kept.idle_ends + 1 };
+                kept.snapshot.trouble = None;
+                kept.snapshot.read_at = Some(self.0.clock.now());
+                let grew = self.apply_reply(kept, found).await;
+                kept.pause = if grew {
+                    Duration::ZERO
+                } else {
+                    (kept.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL)
+                };
+                kept.idle_ends =
+                    if grew || stage == JobPhase::Ongoing { 0 } else { kept.idle_ends + 1 };
                 // What is behind is fetched at the next look; then the end is not reached yet.
-                kept.shown.end = kept.end();
-                let at_end = kept.shown.end >= kept.shown.size;
-                kept.shown.is_final = match stage {
-                    Life::GoesOn => false,
-                    Life::JustEnded => at_end && kept.idle_ends >= 2,
-                    Life::Over => at_end,
+                kept.snapshot.end = kept.end();
+                let at_end = kept.snapshot.end >= kept.snapshot.size;
+                kept.snapshot.is_final = match stage {
+                    JobPhase::Ongoing => false,
+                    JobPhase::JustEnded => at_end && kept.idle_ends >= 2,
+                    JobPhase::Ended => at_end,
                 };
             }
             Err(error) => {
-                kept.shown.trouble = Some(error.to_string());
-                kept.pause = SLOWEST;
+                kept.snapshot.trouble = Some(error.to_string());
+                kept.pause = MAX_INTERVAL;
                 // A pause after a read that hung counts from its end.
-                kept.asked = Some(Instant::now());
+                kept.asked_at = Some(Instant::now());
             }
         }
-        kept.shown.clone()
+        kept.snapshot.clone()
     }
 
     /// Forgets all copies: the next look reads anew.
-    pub fn forget(&self) {
-        self.0.spots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    pub fn clear(&self) {
+        self.0.followed.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A piece before what is shown, for whoever wants to read further back.
-    pub async fn before(
+    pub async fn read_before(
         &self,
         key: &OutputKey,
         end: u64,
-    ) -> Result<Option<(OutputFileChunk, Rendered)>, RunCommandError> {
-        let line = self.0.lines.connection(key.queue.line())?;
-        let offset = end.saturating_sub(u64::from(CHUNK));
-        let most = u32::try_from(end - offset).unwrap_or(CHUNK);
+    ) -> Result<Option<(OutputFileChunk, RenderedLog)>, RunCommandError> {
+        let line = self.0.connections.connection(key.queue.connection_key())?;
+        let offset = end.saturating_sub(u64::from(CHUNK_BYTES));
+        let most = u32::try_from(end - offset).unwrap_or(CHUNK_BYTES);
         let from = OutputFilePosition::Offset { offset, inode: 0 };
         let found =
             output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Interactive)
@@ -242,7 +261,7 @@ impl Outputs {
     }
 
     /// A piece of the whole file, for downloads. Waits while the connection is busy with what people look at.
-    pub async fn piece(
+    pub async fn read_piece(
         &self,
         key: &OutputKey,
         offset: u64,
@@ -252,7 +271,7 @@ impl Outputs {
         /// A minute later the budget is there again.
         const TRIES: u32 = 40;
         for _ in 0..TRIES {
-            let line = self.0.lines.connection(key.queue.line())?;
+            let line = self.0.connections.connection(key.queue.connection_key())?;
             let figures = line.call_budget().stats(Instant::now());
             line.call_budget().record_use(Instant::now());
             // Half of the polite number of calls stays for everything else.
@@ -278,81 +297,84 @@ impl Outputs {
     }
 
     /// Takes in what was found. Says whether anything new came.
-    async fn take(&self, copy: &mut Kept, found: OutputFileResult) -> bool {
+    async fn apply_reply(&self, copy: &mut OutputCopy, found: OutputFileResult) -> bool {
         let kind = match found {
-            OutputFileResult::Chunk(piece) => return self.take_piece(copy, piece).await,
-            OutputFileResult::Missing => Kind::Missing,
-            OutputFileResult::NoFolder => Kind::NoFolder,
-            OutputFileResult::Denied => Kind::Denied,
-            OutputFileResult::NotAFile => Kind::Odd,
+            OutputFileResult::Chunk(piece) => return self.apply_piece(copy, piece).await,
+            OutputFileResult::Missing => OutputKind::Missing,
+            OutputFileResult::NoFolder => OutputKind::NoFolder,
+            OutputFileResult::Denied => OutputKind::Denied,
+            OutputFileResult::NotAFile => OutputKind::NotAFile,
         };
-        if copy.shown.kind == kind {
+        if copy.snapshot.kind == kind {
             return false;
         }
-        let shown = Shown {
+        let shown = OutputSnapshot {
             kind,
-            generation: self.generation(),
-            read_at: copy.shown.read_at,
-            ..Shown::default()
+            generation: self.next_generation(),
+            read_at: copy.snapshot.read_at,
+            ..OutputSnapshot::default()
         };
-        *copy = Kept { shown, asked: copy.asked, ..Kept::default() };
+        *copy = OutputCopy { snapshot: shown, asked_at: copy.asked_at, ..OutputCopy::default() };
         true
     }
 
-    async fn take_piece(&self, copy: &mut Kept, mut piece: OutputFileChunk) -> bool {
-        let continues = matches!(copy.shown.kind, Kind::Text | Kind::Binary)
+    async fn apply_piece(&self, copy: &mut OutputCopy, mut piece: OutputFileChunk) -> bool {
+        let continues = matches!(copy.snapshot.kind, OutputKind::Text | OutputKind::Binary)
             && copy.inode == piece.inode
             && copy.end() == piece.start;
-        copy.shown.size = piece.size;
-        copy.shown.modified = piece.modified;
+        copy.snapshot.size = piece.size;
+        copy.snapshot.modified = piece.modified;
         copy.inode = piece.inode;
-        let mut is_half = copy.shown.rendered.cut;
+        let mut is_half = copy.snapshot.rendered.is_cut;
         if continues {
             if piece.bytes.is_empty() {
                 return false;
             }
             copy.bytes.extend_from_slice(&piece.bytes);
-            if copy.bytes.len() > MOST_KEPT {
-                let cut = copy.bytes.len() - MOST_KEPT / 2;
+            if copy.bytes.len() > MAX_COPY_BYTES {
+                let cut = copy.bytes.len() - MAX_COPY_BYTES / 2;
                 let mut rest = OutputFileChunk {
-                    start: copy.shown.base + as_u64(cut),
+                    start: copy.snapshot.base + as_u64(cut),
                     bytes: copy.bytes.split_off(cut),
                     ..piece
                 };
                 is_half = rest.trim_to_line();
-                (copy.shown.base, copy.bytes) = (rest.start, rest.bytes);
-                copy.shown.generation = self.generation();
+                (copy.snapshot.base, copy.bytes) = (rest.start, rest.bytes);
+                copy.snapshot.generation = self.next_generation();
             }
         } else {
             is_half = piece.trim_to_line();
-            (copy.shown.base, copy.bytes) = (piece.start, piece.bytes);
-            copy.shown.generation = self.generation();
+            (copy.snapshot.base, copy.bytes) = (piece.start, piece.bytes);
+            copy.snapshot.generation = self.next_generation();
         }
         let bytes = copy.bytes.clone();
         let made = tokio::task::spawn_blocking(move || {
             let rendered = terminal::render(&bytes, is_half);
-            let findings = findings::find(&rendered.texts());
+            let findings = findings::find_errors(&rendered.texts());
             (rendered, findings)
         });
         if let Ok((mut rendered, findings)) = made.await {
-            rendered.cut = is_half;
-            copy.shown.kind = if rendered.binary { Kind::Binary } else { Kind::Text };
-            (copy.shown.rendered, copy.shown.findings) = (Arc::new(rendered), Arc::new(findings));
+            rendered.is_cut = is_half;
+            copy.snapshot.kind =
+                if rendered.is_binary { OutputKind::Binary } else { OutputKind::Text };
+            (copy.snapshot.rendered, copy.snapshot.findings) =
+                (Arc::new(rendered), Arc::new(findings));
         }
         true
     }
 
-    fn generation(&self) -> u64 {
+    fn next_generation(&self) -> u64 {
         self.0.generations.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The place of a copy, and how many this person looks at over the same connection.
-    fn spot(&self, key: &OutputKey) -> (Arc<Spot>, u32) {
+    fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
-        let mut spots = self.0.spots.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = |spot: &Spot| *spot.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        spots.retain(|_, spot| recent(Some(looked(spot)), now, KEPT_FOR));
-        if spots.len() >= MOST_COPIES && !spots.contains_key(key) {
+        let mut spots = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked =
+            |spot: &FollowedOutput| *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        spots.retain(|_, spot| is_recent(Some(looked(spot)), now, COPY_TTL));
+        if spots.len() >= MAX_COPIES && !spots.contains_key(key) {
             let oldest =
                 spots.iter().min_by_key(|(_, spot)| looked(spot)).map(|(key, _)| key.clone());
             oldest.map(|oldest| spots.remove(&oldest));
@@ -360,28 +382,28 @@ impl Outputs {
         let spot = spots
             .entry(key.clone())
             .or_insert_with(|| {
-                Arc::new(Spot {
+                Arc::new(FollowedOutput {
                     copy: tokio::sync::Mutex::default(),
                     latest: Mutex::default(),
-                    looked: Mutex::new(now),
+                    viewed_at: Mutex::new(now),
                 })
             })
             .clone();
-        *spot.looked.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
         let active = spots
             .iter()
             .filter(|(other, spot)| {
-                other.queue == key.queue && recent(Some(looked(spot)), now, SLOWEST)
+                other.queue == key.queue && is_recent(Some(looked(spot)), now, MAX_INTERVAL)
             })
             .count();
         (spot, u32::try_from(active).unwrap_or(1).max(1))
     }
 }
 
-impl Kept {
+impl OutputCopy {
     /// How much of the file has been read.
     fn end(&self) -> u64 {
-        self.shown.base + as_u64(self.bytes.len())
+        self.snapshot.base + as_u64(self.bytes.len())
     }
 }
 
@@ -390,9 +412,9 @@ fn as_u64(length: usize) -> u64 {
 }
 
 /// How often a file may be read, so that all files that someone follows take half of the polite number of calls.
-fn polite(line: &ClusterConnection, active: u32) -> Duration {
+fn min_read_interval(line: &ClusterConnection, active: u32) -> Duration {
     let budget =
         u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
     let every = Duration::from_mins(2) * active / budget;
-    every.clamp(FASTEST, Duration::from_mins(1))
+    every.clamp(MIN_INTERVAL, Duration::from_mins(1))
 }

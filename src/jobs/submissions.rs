@@ -2,9 +2,9 @@
 //! the job. A background worker for each person and cluster carries it out. Whenever it is not certain whether
 //! something arrived, the worker looks for the token before it does anything else.
 
-mod carry;
-mod doubt;
-mod order;
+mod send;
+mod submit_request;
+mod unconfirmed;
 mod worker;
 
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use order::{Order, Unfit};
+pub use submit_request::{SubmitRequest, SubmitRequestError};
 
-use super::watch::{QueueKey, Queues};
+use super::queue_monitor::{ClusterAccountId, QueueMonitor};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, AuthService, Permission};
 use crate::clock::Clock;
@@ -31,17 +31,17 @@ pub use crate::store::submissions::{Submission, SubmissionState};
 use crate::store::{self, Store, StoreError};
 
 /// So many may wait for one person at a time.
-const MOST_OPEN: i64 = 200;
+const MAX_OPEN: i64 = 200;
 
 /// Why nothing was taken over.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTaken {
+pub enum SubmitError {
     /// The order itself.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Invalid(#[from] SubmitRequestError),
     /// The person has no way to this cluster, or it is out of use.
     #[error("You have no way to this cluster yet. Connect to it first, then submit again.")]
-    NoWay,
+    NotConnected,
     /// Enough is waiting.
     #[error("Too many of your jobs still wait to be sent. Wait until some of them have arrived.")]
     TooMany,
@@ -54,7 +54,7 @@ pub enum NotTaken {
 }
 
 /// What submissions need of the rest.
-pub struct Parts {
+pub struct SubmissionServices {
     /// Accounts and rights.
     pub auth: AuthService,
     /// The database.
@@ -62,9 +62,9 @@ pub struct Parts {
     /// The time.
     pub clock: Clock,
     /// Connections.
-    pub lines: ConnectionPool,
+    pub connections: ConnectionPool,
     /// Looks again once there is a new job.
-    pub queues: Queues,
+    pub queues: QueueMonitor,
     /// How long things take.
     pub pace: SubmitPace,
     /// Ends the background work.
@@ -75,72 +75,81 @@ pub struct Parts {
 
 /// All submissions.
 #[derive(Clone)]
-pub struct Submissions(Arc<Inner>);
+pub struct SubmissionWorker(Arc<SubmissionWorkerInner>);
 
-struct Inner {
-    parts: Parts,
+struct SubmissionWorkerInner {
+    services: SubmissionServices,
     /// One for each person and cluster with something to be done; told when there is more, or a reason to hurry.
-    workers: Mutex<HashMap<QueueKey, Arc<Notify>>>,
-    changes: broadcast::Sender<Change>,
+    workers: Mutex<HashMap<ClusterAccountId, Arc<Notify>>>,
+    changes: broadcast::Sender<SubmissionChange>,
 }
 
 /// A submission that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct SubmissionChange {
     /// Whose.
     pub person: PersonId,
     /// Which.
     pub id: SubmissionId,
 }
 
-impl Submissions {
+impl SubmissionWorker {
     /// Nothing is carried out before [`Submissions::keep`] or the next order.
-    pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner {
-            parts,
+    pub fn new(parts: SubmissionServices) -> Self {
+        Self(Arc::new(SubmissionWorkerInner {
+            services: parts,
             workers: Mutex::default(),
             changes: broadcast::channel(256).0,
         }))
     }
 
     /// Tells what has changed.
-    pub fn watch(&self) -> broadcast::Receiver<Change> {
+    pub fn subscribe(&self) -> broadcast::Receiver<SubmissionChange> {
         self.0.changes.subscribe()
     }
 
     /// Takes an order over: from now on it becomes one job, or an honest no. The same form sent again gives the same
     /// submission, whatever is in it.
-    pub async fn submit(&self, actor: &Actor, order: Order) -> Result<SubmissionId, NotTaken> {
-        order.check()?;
+    pub async fn submit(
+        &self,
+        actor: &Actor,
+        order: SubmitRequest,
+    ) -> Result<SubmissionId, SubmitError> {
+        order.validate()?;
         if actor.id.is_some_and(|id| id != order.person) {
             return Err(AuthError::Denied.into());
         }
-        let parts = &self.0.parts;
-        let key = order.key();
+        let parts = &self.0.services;
+        let key = order.account_id();
         let now = parts.clock.now();
         let mut tx = parts.store.write().await?;
-        if let Some(known) = submissions::find_by_form(&mut tx, order.person, &order.form).await? {
+        if let Some(known) =
+            submissions::find_by_form(&mut tx, order.person, &order.form_token).await?
+        {
             return Ok(known);
         }
         parts.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
-        if submissions::count_open(&mut tx, order.person).await? >= MOST_OPEN {
-            return Err(NotTaken::TooMany);
+        if submissions::count_open(&mut tx, order.person).await? >= MAX_OPEN {
+            return Err(SubmitError::TooMany);
         }
-        let line = store::connections::get(&mut tx, key.line()).await?.ok_or(NotTaken::NoWay)?;
+        let line = store::connections::get(&mut tx, key.connection_key())
+            .await?
+            .ok_or(SubmitError::NotConnected)?;
         let cluster = store::clusters::get(&mut tx, order.cluster).await?;
-        let cluster =
-            cluster.filter(|cluster| cluster.retired_at().is_none()).ok_or(NotTaken::NoWay)?;
+        let cluster = cluster
+            .filter(|cluster| cluster.retired_at().is_none())
+            .ok_or(SubmitError::NotConnected)?;
         let title = cluster.title.clone();
         let known = ClusterProfile::load(&mut tx, cluster).await?;
         let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
         let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
         let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
-        let token = token()?;
+        let token = new_token()?;
         let new = NewSubmission {
             person: order.person,
             cluster: order.cluster,
             token: &token,
-            form: &order.form,
+            form: &order.form_token,
             script: &order.script,
             job_name: &order.job_name,
             folders: &order.folders,
@@ -159,7 +168,7 @@ impl Submissions {
         };
         record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;
         store::commit(tx).await?;
-        self.tell(order.person, id);
+        self.notify(order.person, id);
         self.wake(key);
         Ok(id)
     }
@@ -170,7 +179,7 @@ impl Submissions {
         person: PersonId,
         id: SubmissionId,
     ) -> Result<Option<Submission>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.services.store.read().await?;
         Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
     }
 
@@ -181,9 +190,9 @@ impl Submissions {
         at_most: Duration,
     ) -> Result<Option<Submission>, StoreError> {
         let until = tokio::time::Instant::now() + at_most;
-        let mut news = self.watch();
+        let mut news = self.subscribe();
         loop {
-            let mut db = self.0.parts.store.read().await?;
+            let mut db = self.0.services.store.read().await?;
             let now = submissions::get(&mut db, id).await?;
             drop(db);
             if now.as_ref().is_none_or(|one| one.state.is_settled()) {
@@ -197,43 +206,43 @@ impl Submissions {
     }
 
     /// Tries one that could not be sent again. False if it is no such.
-    pub async fn again(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
-        let now = self.0.parts.clock.now();
-        let mut tx = self.0.parts.store.write().await?;
+    pub async fn retry(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
+        let now = self.0.services.clock.now();
+        let mut tx = self.0.services.store.write().await?;
         let Some(one) = submissions::get(&mut tx, id).await? else { return Ok(false) };
         let done = submissions::retry(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
         if done {
-            self.tell(person, id);
-            self.wake(QueueKey { person, cluster: one.cluster_id });
+            self.notify(person, id);
+            self.wake(ClusterAccountId { person, cluster: one.cluster_id });
         }
         Ok(done)
     }
 
     /// Gives up one that was not sent. False if it may be a job already, or is settled.
     pub async fn give_up(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
-        let now = self.0.parts.clock.now();
-        let mut tx = self.0.parts.store.write().await?;
+        let now = self.0.services.clock.now();
+        let mut tx = self.0.services.store.write().await?;
         let done = submissions::give_up(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
         if done {
-            self.tell(person, id);
+            self.notify(person, id);
         }
         Ok(done)
     }
 
-    fn tell(&self, person: PersonId, id: SubmissionId) {
+    fn notify(&self, person: PersonId, id: SubmissionId) {
         // Nobody may be looking.
-        let _ = self.0.changes.send(Change { person, id });
+        let _ = self.0.changes.send(SubmissionChange { person, id });
     }
 
-    fn workers(&self) -> MutexGuard<'_, HashMap<QueueKey, Arc<Notify>>> {
+    fn workers(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, Arc<Notify>>> {
         self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A word that belongs to one submission. Eighty random bits.
-fn token() -> Result<String, StoreError> {
+fn new_token() -> Result<String, StoreError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bytes = entropy::random_bytes::<16>().map_err(|_| StoreError::Busy)?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use super::notices::Bell;
-use super::tidings::Kind;
+use super::notification_digest::NotificationKind;
+use super::notifications::NotificationHub;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{self, AuthError};
 use crate::clock::{Clock, UnixTime};
@@ -21,35 +21,35 @@ use crate::store::{self, Store};
 use crate::vault::{Vault, VaultPurpose};
 
 mod address;
+mod delivery;
 mod message;
-mod sending;
 
-pub use address::{Address, AddressError};
-pub use sending::Failure;
+pub use address::{WebhookAddress, WebhookAddressError};
+pub use delivery::WebhookDeliveryError;
 
-use message::Message;
+use message::WebhookMessage;
 
 /// A person may try their address again after this long.
 const TEST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// All webhooks.
 #[derive(Clone)]
-pub struct Webhooks(Arc<Inner>);
+pub struct WebhookWorker(Arc<WebhookWorkerInner>);
 
-struct Inner {
+struct WebhookWorkerInner {
     store: Store,
     vault: Vault,
     clock: Clock,
-    bell: Bell,
-    portal: String,
+    notifications: NotificationHub,
+    portal_url: String,
     allow_private: bool,
-    tested: Mutex<HashMap<PersonId, Instant>>,
+    tested_at: Mutex<HashMap<PersonId, Instant>>,
     /// Held while messages are under way: two at once would send the same.
-    round: tokio::sync::Mutex<()>,
+    send_lock: tokio::sync::Mutex<()>,
 }
 
 /// What webhooks need.
-pub struct Parts {
+pub struct WebhookServices {
     /// The database.
     pub store: Store,
     /// For addresses and secrets.
@@ -57,20 +57,20 @@ pub struct Parts {
     /// The time.
     pub clock: Clock,
     /// Rings when there is something to send.
-    pub bell: Bell,
+    pub notifications: NotificationHub,
     /// The portal's own address, for links.
-    pub portal: String,
+    pub portal_url: String,
     /// Whether messages may be sent into private networks.
     pub allow_private: bool,
 }
 
 /// How a person's webhook stands, without anything secret.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct WebhookStatus {
     /// The host of the address.
     pub host: String,
     /// What is sent.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<NotificationKind>,
     /// When something last arrived.
     pub sent: Option<UnixTime>,
     /// What went wrong at the last try; empty if it went well.
@@ -83,10 +83,10 @@ pub struct Standing {
 
 /// Why a webhook was not set.
 #[derive(Debug, thiserror::Error)]
-pub enum SetError {
+pub enum WebhookError {
     /// The address is not taken.
     #[error(transparent)]
-    Address(#[from] AddressError),
+    Address(#[from] WebhookAddressError),
     /// There is none whose choices could be changed.
     #[error("Enter the address that messages are to be sent to.")]
     Missing,
@@ -97,7 +97,7 @@ pub enum SetError {
 
 macro_rules! our_fault {
     ($($error:ty),*) => {
-        $(impl From<$error> for SetError {
+        $(impl From<$error> for WebhookError {
             fn from(error: $error) -> Self {
                 Self::Auth(error.into())
             }
@@ -106,31 +106,38 @@ macro_rules! our_fault {
 }
 our_fault!(store::StoreError, crate::vault::VaultError);
 
-impl Webhooks {
+impl WebhookWorker {
     /// Nothing is sent before [`Webhooks::keep`] runs.
-    pub fn new(parts: Parts) -> Self {
-        let Parts { store, vault, clock, bell, portal, allow_private } = parts;
-        Self(Arc::new(Inner {
+    pub fn new(parts: WebhookServices) -> Self {
+        let WebhookServices {
             store,
             vault,
             clock,
-            bell,
-            portal,
+            notifications: bell,
+            portal_url: portal,
             allow_private,
-            tested: Mutex::default(),
-            round: tokio::sync::Mutex::default(),
+        } = parts;
+        Self(Arc::new(WebhookWorkerInner {
+            store,
+            vault,
+            clock,
+            notifications: bell,
+            portal_url: portal,
+            allow_private,
+            tested_at: Mutex::default(),
+            send_lock: tokio::sync::Mutex::default(),
         }))
     }
 
     /// How a person's webhook stands.
-    pub async fn standing(&self, person: PersonId) -> Result<Option<Standing>, SetError> {
+    pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
         let mut db = self.0.store.read().await?;
         let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
         drop(db);
         let host = self.0.open_address(&found)?.host().to_owned();
-        Ok(Some(Standing {
+        Ok(Some(WebhookStatus {
             host,
-            kinds: Kind::list(&found.kinds),
+            kinds: NotificationKind::parse_list(&found.kinds),
             sent: found.sent_at(),
             next: found.next_at,
             stopped: found.stopped_at(),
@@ -145,14 +152,14 @@ impl Webhooks {
         actor: &Actor,
         person: PersonId,
         address: &str,
-        kinds: &[Kind],
-    ) -> Result<Option<Zeroizing<String>>, SetError> {
+        kinds: &[NotificationKind],
+    ) -> Result<Option<Zeroizing<String>>, WebhookError> {
         let inner = &self.0;
         let new = match address.trim() {
             "" => None,
             text => {
-                let address = Address::read(text, inner.allow_private)?;
-                address.look_up(inner.allow_private).await?;
+                let address = WebhookAddress::parse(text, inner.allow_private)?;
+                address.resolve(inner.allow_private).await?;
                 Some(address)
             }
         };
@@ -160,7 +167,7 @@ impl Webhooks {
         let known = store::webhooks::get(&mut tx, person).await?;
         // A secret belongs to one address: whoever receives messages there could sign others with it.
         let (url, secret, shown) = match (new, known) {
-            (None, None) => return Err(SetError::Missing),
+            (None, None) => return Err(WebhookError::Missing),
             (None, Some(known)) => (known.url, known.secret, None),
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
@@ -171,7 +178,8 @@ impl Webhooks {
                 )
             }
         };
-        let (now, kinds) = (inner.clock.now(), Kind::words(kinds.iter().copied()));
+        let (now, kinds) =
+            (inner.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not sent to the address before is not for this one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
@@ -193,10 +201,10 @@ impl Webhooks {
         &self,
         actor: &Actor,
         person: PersonId,
-    ) -> Result<Zeroizing<String>, SetError> {
+    ) -> Result<Zeroizing<String>, WebhookError> {
         let inner = &self.0;
         let mut tx = inner.store.write().await?;
-        let known = store::webhooks::get(&mut tx, person).await?.ok_or(SetError::Missing)?;
+        let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
         store::sealed::put(
             &mut tx,
@@ -212,7 +220,7 @@ impl Webhooks {
     }
 
     /// Removes a person's webhook; nothing is sent any more.
-    pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), SetError> {
+    pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), WebhookError> {
         let now = self.0.clock.now();
         let mut tx = self.0.store.write().await?;
         if store::webhooks::get(&mut tx, person).await?.is_none() {
@@ -226,29 +234,35 @@ impl Webhooks {
     }
 
     /// Sends a test message now and tells what came of it.
-    pub async fn test(&self, person: PersonId) -> Result<Result<(), Failure>, SetError> {
-        if !self.0.may_test(person) {
-            return Ok(Err(Failure::TooSoon));
+    pub async fn test(
+        &self,
+        person: PersonId,
+    ) -> Result<Result<(), WebhookDeliveryError>, WebhookError> {
+        if !self.0.can_test(person) {
+            return Ok(Err(WebhookDeliveryError::TooSoon));
         }
         let mut db = self.0.store.read().await?;
-        let known = store::webhooks::get(&mut db, person).await?.ok_or(SetError::Missing)?;
+        let known = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
         drop(db);
         let address = self.0.open_address(&known)?;
-        let message =
-            Message::test(&self.0.portal, &self.0.open_secret(&known)?, self.0.clock.now());
+        let message = WebhookMessage::test(
+            &self.0.portal_url,
+            &self.0.open_secret(&known)?,
+            self.0.clock.now(),
+        );
         Ok(self.0.deliver(&address, message).await)
     }
 }
 
-impl Inner {
-    fn may_test(&self, person: PersonId) -> bool {
+impl WebhookWorkerInner {
+    fn can_test(&self, person: PersonId) -> bool {
         let now = Instant::now();
-        let mut tested = self.tested.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tested = self.tested_at.lock().unwrap_or_else(PoisonError::into_inner);
         tested.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
         tested.insert(person, now).is_none()
     }
 
-    fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), SetError> {
+    fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), WebhookError> {
         let bytes =
             Zeroizing::new(entropy::random_bytes::<32>().map_err(crate::vault::VaultError::from)?);
         let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
@@ -260,11 +274,11 @@ impl Inner {
         purpose: VaultPurpose,
         person: PersonId,
         text: &str,
-    ) -> Result<Vec<u8>, SetError> {
+    ) -> Result<Vec<u8>, WebhookError> {
         Ok(self.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
-    fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, SetError> {
+    fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, WebhookError> {
         Ok(self.vault.open(
             VaultPurpose::WebhookSecret,
             &auth::person_seal_context(webhook.person_id),
@@ -272,7 +286,7 @@ impl Inner {
         )?)
     }
 
-    fn open_address(&self, webhook: &Webhook) -> Result<Address, SetError> {
+    fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, WebhookError> {
         let opened = self.vault.open(
             VaultPurpose::WebhookAddress,
             &auth::person_seal_context(webhook.person_id),
@@ -280,6 +294,6 @@ impl Inner {
         )?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();
         // Read without the rule about private networks: that may have changed since, and is checked at each sending.
-        Ok(Address::read(text, true)?)
+        Ok(WebhookAddress::parse(text, true)?)
     }
 }

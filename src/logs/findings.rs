@@ -2,23 +2,23 @@
 //! Only the wording of well-known programs is recognised; a log without findings may still tell of trouble.
 
 mod generic;
-mod kinds;
+mod patterns;
 #[cfg(test)]
 mod tests;
 mod traceback;
 
-use traceback::Traceback;
+use traceback::PythonTraceback;
 
 /// No more of one line is looked at.
-const LONGEST_LINE: usize = 600;
+const MAX_LINE_BYTES: usize = 600;
 /// No more than this of one finding is kept.
-const LONGEST_TEXT: usize = 3_000;
+const MAX_TEXT_BYTES: usize = 3_000;
 /// How many lines of a module system's explanation are kept.
-const BLOCK: usize = 8;
+const MAX_PARAGRAPH_LINES: usize = 8;
 
 /// What a finding tells of, the most telling first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FindingKind {
     /// A GPU's memory was full.
     GpuMemory,
     /// No more room for files, or no more files allowed.
@@ -61,9 +61,9 @@ pub enum Kind {
 
 /// One thing that the log tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LogFinding {
     /// What it tells of.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// The line that says it, counted from 0 among the lines looked at; for a block, its first line.
     pub line: usize,
     /// What stands there, bounded: one line or a whole block.
@@ -78,73 +78,80 @@ pub struct Finding {
 
 /// What a log tells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Findings {
+pub struct LogFindings {
     /// At most one of each kind, the most telling first.
-    pub list: Vec<Finding>,
+    pub list: Vec<LogFinding>,
     /// The first line that tells of an error, to jump to.
     pub first_error_line: Option<usize>,
 }
 
 /// Looks through the plain lines of a log, such as [`super::terminal::Rendered::texts`] gives them.
-pub fn find<S: AsRef<str>>(lines: &[S]) -> Findings {
-    let mut found = Findings::default();
-    let mut tracebacks: Vec<Traceback> = Vec::new();
+pub fn find_errors<S: AsRef<str>>(lines: &[S]) -> LogFindings {
+    let mut found = LogFindings::default();
+    let mut tracebacks: Vec<PythonTraceback> = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
-        let line = bounded(line.as_ref());
-        if let Some(block) = traceback::read(lines, at) {
-            found.note(at);
+        let line = bounded_line(line.as_ref());
+        if let Some(block) = traceback::parse(lines, at) {
+            found.note_error_line(at);
             at = block.end;
             tracebacks.push(block);
             continue;
         }
-        if let Some(kind) = kinds::of(line) {
-            let text = if kind == Kind::Module { block(lines, at) } else { line.trim().to_owned() };
+        if let Some(kind) = patterns::classify_line(line) {
+            let text = if kind == FindingKind::Module {
+                paragraph(lines, at)
+            } else {
+                line.trim().to_owned()
+            };
             found.add(kind, at, &text, line.trim());
         }
         at += 1;
     }
     if let Some(block) = traceback::most_telling(tracebacks) {
-        let kind = kinds::of(&block.last).filter(|kind| *kind < Kind::Slurm);
-        let kind = kind.unwrap_or(Kind::Python);
+        let kind = patterns::classify_line(&block.last).filter(|kind| *kind < FindingKind::Slurm);
+        let kind = kind.unwrap_or(FindingKind::Python);
         // What Python says with its whole block tells more than a single line of the same kind.
         found.list.retain(|finding| finding.kind != kind);
         found.add(kind, block.start, &block.text, &block.last);
-        if kind != Kind::Python {
-            found.list.retain(|finding| finding.kind != Kind::Error);
+        if kind != FindingKind::Python {
+            found.list.retain(|finding| finding.kind != FindingKind::Error);
         }
     }
     found.list.sort_by_key(|finding| finding.kind);
     found
 }
 
-impl Findings {
-    fn note(&mut self, line: usize) {
+impl LogFindings {
+    fn note_error_line(&mut self, line: usize) {
         self.first_error_line = Some(self.first_error_line.map_or(line, |first| first.min(line)));
     }
 
     /// Keeps the first of each kind.
-    fn add(&mut self, kind: Kind, line: usize, text: &str, last: &str) {
-        self.note(line);
+    fn add(&mut self, kind: FindingKind, line: usize, text: &str, last: &str) {
+        self.note_error_line(line);
         if self.list.iter().all(|finding| finding.kind != kind) {
-            let (title, advice) = kinds::words(kind, last);
-            let text = cut(text, LONGEST_TEXT).to_owned();
-            self.list.push(Finding { kind, line, text, last: last.to_owned(), title, advice });
+            let (title, advice) = patterns::describe(kind, last);
+            let text = truncate(text, MAX_TEXT_BYTES).to_owned();
+            self.list.push(LogFinding { kind, line, text, last: last.to_owned(), title, advice });
         }
     }
 }
 
 /// A line and those after it up to an empty one.
-fn block<S: AsRef<str>>(lines: &[S], at: usize) -> String {
-    let rest = lines.iter().skip(at).map(|line| bounded(line.as_ref()).trim_end());
-    rest.take_while(|line| !line.is_empty()).take(BLOCK).collect::<Vec<_>>().join("\n")
+fn paragraph<S: AsRef<str>>(lines: &[S], at: usize) -> String {
+    let rest = lines.iter().skip(at).map(|line| bounded_line(line.as_ref()).trim_end());
+    rest.take_while(|line| !line.is_empty())
+        .take(MAX_PARAGRAPH_LINES)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-fn bounded(line: &str) -> &str {
-    cut(line, LONGEST_LINE)
+fn bounded_line(line: &str) -> &str {
+    truncate(line, MAX_LINE_BYTES)
 }
 
 /// At most so many bytes, whole letters.
-fn cut(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

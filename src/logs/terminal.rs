@@ -9,42 +9,42 @@ mod tests;
 use std::iter::Peekable;
 use std::str::Chars;
 
-use screen::Screen;
+use screen::TerminalScreen;
 
 /// No more of a log is read than this; its end counts.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_BYTES: usize = 4 << 20;
 /// No more lines than this are kept; the last ones count.
-pub const MOST_LINES: usize = 20_000;
+pub const MAX_LINES: usize = 20_000;
 /// Longer lines are cut.
-pub const LONGEST_LINE: usize = 4_000;
+pub const MAX_LINE_CHARS: usize = 4_000;
 /// No more spans than this are made in all; the rest of the log has no colours.
-pub const MOST_SPANS: usize = 100_000;
+pub const MAX_SPANS: usize = 100_000;
 /// What stands for a character that cannot be seen or turns the direction of reading.
-pub const HIDDEN: char = '▯';
+pub const HIDDEN_CHAR: char = '▯';
 /// What stands at the end of a line that was cut.
-pub const CUT: char = '…';
+pub const CUT_MARK: char = '…';
 
 /// A log, or the end of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rendered {
+pub struct RenderedLog {
     /// Its lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LogLine>,
     /// Whether it does not seem to be text.
-    pub binary: bool,
+    pub is_binary: bool,
     /// Whether there was more before these lines than is kept.
-    pub cut: bool,
+    pub is_cut: bool,
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct LogLine {
     /// Its pieces in their order; none for an empty line.
-    pub spans: Vec<Span>,
+    pub spans: Vec<LogSpan>,
 }
 
 /// Text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct LogSpan {
     /// Without control characters.
     pub text: String,
     /// Words for the style sheet, such as `fg-red b`; empty for plain text. The words are `fg-` and `bg-` with
@@ -52,31 +52,31 @@ pub struct Span {
     pub class: &'static str,
 }
 
-impl Line {
+impl LogLine {
     /// The line without its styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 }
 
-impl Rendered {
+impl RenderedLog {
     /// All lines without their styles, as [`super::findings::find`] wants them.
     pub fn texts(&self) -> Vec<String> {
-        self.lines.iter().map(Line::text).collect()
+        self.lines.iter().map(LogLine::text).collect()
     }
 }
 
 /// Renders a log. `starts_mid_line` tells that the bytes are the end of something longer: what comes before the first
 /// line end (or the first return to the line's start) is then dropped, as half a line, letter or colour says nothing.
-pub fn render(bytes: &[u8], starts_mid_line: bool) -> Rendered {
-    let too_long = bytes.len().saturating_sub(MOST_BYTES);
+pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
+    let too_long = bytes.len().saturating_sub(MAX_BYTES);
     let mut bytes = &bytes[too_long..];
     if starts_mid_line || too_long > 0 {
         bytes = after_first_line(bytes);
     }
-    bytes = without_half_letter(bytes);
+    bytes = without_partial_char(bytes);
     let text = String::from_utf8_lossy(bytes);
-    let mut screen = Screen::new(text.len());
+    let mut screen = TerminalScreen::new(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -85,17 +85,17 @@ pub fn render(bytes: &[u8], starts_mid_line: bool) -> Rendered {
             '\r' => screen.column = 0,
             '\t' => screen.column = (screen.column / 8 + 1) * 8,
             '\u{8}' => screen.column = screen.column.saturating_sub(1),
-            '\u{1B}' => escape(&mut chars, &mut screen),
-            '\u{9B}' => sequence(&mut chars, &mut screen),
+            '\u{1B}' => read_escape(&mut chars, &mut screen),
+            '\u{9B}' => read_control_sequence(&mut chars, &mut screen),
             '\u{90}' | '\u{98}' | '\u{9D}'..='\u{9F}' => skip_string(&mut chars),
             '\0' | '\u{7}' | '\u{E}' | '\u{F}' | '\u{7F}'..='\u{9F}' | '\u{FEFF}' => {}
-            c if is_hidden(c) => screen.put(HIDDEN),
+            c if is_hidden(c) => screen.put(HIDDEN_CHAR),
             c => screen.put(c),
         }
     }
     let binary = is_binary(bytes);
     let (lines, dropped) = screen.into_lines();
-    Rendered { lines, binary, cut: starts_mid_line || too_long > 0 || dropped }
+    RenderedLog { lines, is_binary: binary, is_cut: starts_mid_line || too_long > 0 || dropped }
 }
 
 /// Characters that cannot be seen or that make text read in another order than it is written.
@@ -114,7 +114,7 @@ fn after_first_line(bytes: &[u8]) -> &[u8] {
 }
 
 /// Without a letter of several bytes at the end of which some are still to be written.
-fn without_half_letter(bytes: &[u8]) -> &[u8] {
+fn without_partial_char(bytes: &[u8]) -> &[u8] {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
         let wanted = match bytes[at] {
@@ -138,11 +138,11 @@ fn is_binary(bytes: &[u8]) -> bool {
 }
 
 /// What follows an escape character.
-fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
+fn read_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalScreen) {
     match chars.peek() {
         Some('[') => {
             chars.next();
-            sequence(chars, screen);
+            read_control_sequence(chars, screen);
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             chars.next();
@@ -156,31 +156,31 @@ fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
 }
 
 /// Parameters and the letter that ends them, as in `1;31m`: colours, and the moves that progress bars make.
-fn sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Screen) {
-    let mut params = style::Params::default();
+fn read_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalScreen) {
+    let mut params = style::EscapeParams::default();
     while let Some(c) = chars.next_if(|c| matches!(c, ' '..='?')) {
         params.push(c);
     }
     let Some(last) = chars.next_if(|c| matches!(c, '@'..='~')) else { return };
-    if params.private {
+    if params.is_private {
         return;
     }
     let count = usize::from(params.first().max(1));
     match last {
         'm' => screen.style.apply(&params),
-        'A' => screen.up(count),
-        'B' => screen.down(count),
-        'C' => screen.column = (screen.column + count).min(LONGEST_LINE),
+        'A' => screen.move_up(count),
+        'B' => screen.move_down(count),
+        'C' => screen.column = (screen.column + count).min(MAX_LINE_CHARS),
         'D' => screen.column = screen.column.saturating_sub(count),
         'E' => {
-            screen.down(count);
+            screen.move_down(count);
             screen.column = 0;
         }
         'F' => {
-            screen.up(count);
+            screen.move_up(count);
             screen.column = 0;
         }
-        'G' => screen.column = (count - 1).min(LONGEST_LINE),
+        'G' => screen.column = (count - 1).min(MAX_LINE_CHARS),
         'K' => screen.erase_in_line(params.first()),
         'J' if params.first() == 0 => screen.erase_below(),
         _ => {}

@@ -2,30 +2,30 @@
 //! lines. What is missing or wrong is said at its question; the script is shown all the same, as far as it goes.
 
 mod request;
-mod slots;
+mod template_values;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use super::form::{Answers, Form, SWEEP_HOW, offered, sweep_key};
-use super::place::Place;
-use super::question::{Choice, Kind, Question};
-use super::read_back;
-use super::request::{Directive, Request, Sets};
-use super::sweep::{self, Axis, How, Sweep};
-use super::template::{self, Line};
-use super::value::{self, Value};
+use super::context::ComposeContext;
+use super::form::{FormAnswers, RecipeForm, SWEEP_HOW, available_choices, sweep_key};
+use super::question::{QuestionChoice, QuestionKind, RecipeQuestion};
+use super::request::{JobRequest, RequestField, SbatchDirective};
+use super::script_import;
+use super::sweep::{self, Sweep, SweepAxis, SweepMode};
+use super::template::{self, ScriptLine};
+use super::value::{self, AnswerValue};
 
 /// A job as the form has it.
 #[derive(Debug, Clone, Default)]
-pub struct Composed {
+pub struct ComposedJob {
     /// The script.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ScriptLine>,
     /// What it asks for.
-    pub request: Request,
+    pub request: JobRequest,
     /// What must be mended first.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ComposeProblem>,
     /// Folders to make before it is submitted; absolute.
     pub folders: Vec<String>,
     /// The points, if it is a sweep.
@@ -34,16 +34,16 @@ pub struct Composed {
 
 /// Something that must be mended, at its question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ComposeProblem {
     /// The question; empty: none in particular.
     pub key: String,
     /// What is wrong and what to do.
     pub sentence: String,
 }
 
-impl Composed {
+impl ComposedJob {
     /// The script as it will be sent.
-    pub fn script(&self) -> String {
+    pub fn build_script(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
             text.push_str(&line.text);
@@ -52,46 +52,51 @@ impl Composed {
         text
     }
 
-    fn problem(&mut self, key: &str, sentence: impl Into<String>) {
+    fn add_problem(&mut self, key: &str, sentence: impl Into<String>) {
         let sentence = sentence.into();
-        self.problems.push(Problem { key: key.to_owned(), sentence });
+        self.problems.push(ComposeProblem { key: key.to_owned(), sentence });
     }
 }
 
 /// The answers that were understood, by key.
-type Values<'a> = BTreeMap<&'a str, Value>;
+type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
 /// Puts a job together.
-pub fn compose(form: &Form, answers: &Answers, place: &Place) -> Composed {
-    let mut job = Composed::default();
+pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeContext) -> ComposedJob {
+    let mut job = ComposedJob::default();
     let defaults = form.defaults(place);
-    let answers = fixed(form, answers, &defaults, &mut job);
+    let answers = apply_fixed_answers(form, answers, &defaults, &mut job);
     let sweep = read_sweep(form, &answers, place, &mut job);
     let names: Vec<String> = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
-    let mut values = Values::new();
-    for question in form.questions().filter(|one| form.counts(one, &answers, place)) {
+    let mut values = AnswersByKey::new();
+    for question in form.questions().filter(|one| form.is_active(one, &answers, place)) {
         refuse_not_offered(question, &answers, place, &mut job);
-        if let Some(value) = answer(question, &answers, &sweep, &names, &mut job) {
+        if let Some(value) = read_answer(question, &answers, &sweep, &names, &mut job) {
             values.insert(&question.key, value);
         }
     }
     if !sweep.is_empty() {
         job.sweep = Some(sweep);
     }
-    request::fill(&mut job, form, &values, &answers, place);
-    let slots = slots::of(form, &values, &job, place);
+    request::fill_request(&mut job, form, &values, &answers, place);
+    let slots = template_values::collect_template_values(form, &values, &job, place);
     job.lines = script(form, &slots, &mut job, &values, place);
     job
 }
 
 /// The answers with those put in that nobody may change.
-fn fixed(form: &Form, answers: &Answers, defaults: &Answers, job: &mut Composed) -> Answers {
+fn apply_fixed_answers(
+    form: &RecipeForm,
+    answers: &FormAnswers,
+    defaults: &FormAnswers,
+    job: &mut ComposedJob,
+) -> FormAnswers {
     let mut fixed = answers.clone();
     for key in form.locked.iter().chain(&form.hidden) {
         let first = defaults.get(key).cloned().unwrap_or_default();
         let changed = answers.get(key).is_some_and(|answer| *answer != first);
         if changed && form.locked.contains(key) {
-            job.problem(key, "This recipe fixes the answer, so it cannot be changed here.");
+            job.add_problem(key, "This recipe fixes the answer, so it cannot be changed here.");
         }
         fixed.insert(key.clone(), first);
     }
@@ -99,107 +104,118 @@ fn fixed(form: &Form, answers: &Answers, defaults: &Answers, job: &mut Composed)
 }
 
 /// What a site does not have cannot be chosen there.
-fn refuse_not_offered(question: &Question, answers: &Answers, place: &Place, job: &mut Composed) {
+fn refuse_not_offered(
+    question: &RecipeQuestion,
+    answers: &FormAnswers,
+    place: &ComposeContext,
+    job: &mut ComposedJob,
+) {
     let answer = answers.get(&question.key).map_or("", String::as_str);
-    let is = |choice: &&Choice| choice.value == answer;
+    let is = |choice: &&QuestionChoice| choice.value == answer;
     if question.choices.iter().any(|choice| is(&choice))
-        && !offered(question, place).any(|one| is(&one))
+        && !available_choices(question, place).any(|one| is(&one))
     {
-        job.problem(
+        job.add_problem(
             &question.key,
             format!("{} does not have this. Choose another.", place.site.title),
         );
     }
 }
 
-fn answer(
-    question: &Question,
-    answers: &Answers,
+fn read_answer(
+    question: &RecipeQuestion,
+    answers: &FormAnswers,
     sweep: &Sweep,
     names: &[String],
-    job: &mut Composed,
-) -> Option<Value> {
+    job: &mut ComposedJob,
+) -> Option<AnswerValue> {
     if sweep.axes.iter().any(|axis| axis.key.as_deref() == Some(&question.key)) {
-        return Some(Value::Swept(question.key.clone()));
+        return Some(AnswerValue::Swept(question.key.clone()));
     }
     let text = answers.get(&question.key).map_or("", String::as_str);
-    if question.kind == Kind::Switch && text.is_empty() {
-        return Some(Value::Switch(false));
+    if question.kind == QuestionKind::Switch && text.is_empty() {
+        return Some(AnswerValue::Switch(false));
     }
     if text.trim().is_empty() {
         if question.required {
-            job.problem(&question.key, "This is needed.");
+            job.add_problem(&question.key, "This is needed.");
         }
         return None;
     }
-    match value::read(question, text, names) {
+    match value::parse_answer(question, text, names) {
         Ok(value) => Some(value),
         Err(problem) => {
-            job.problem(&question.key, problem);
+            job.add_problem(&question.key, problem);
             None
         }
     }
 }
 
-fn read_sweep(form: &Form, answers: &Answers, place: &Place, job: &mut Composed) -> Sweep {
+fn read_sweep(
+    form: &RecipeForm,
+    answers: &FormAnswers,
+    place: &ComposeContext,
+    job: &mut ComposedJob,
+) -> Sweep {
     let mut sweep = Sweep {
         how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") {
-            How::Zip
+            SweepMode::Zip
         } else {
-            How::Grid
+            SweepMode::Grid
         },
         ..Sweep::default()
     };
-    let own = form.question(sweep::PARAMETERS).filter(|one| form.counts(one, answers, place));
+    let own =
+        form.question(sweep::PARAMETERS_KEY).filter(|one| form.is_active(one, answers, place));
     if let Some(text) = own.and_then(|question| answers.get(&question.key)) {
-        match sweep::parameters(text) {
+        match sweep::parse_parameters(text) {
             Ok(axes) => sweep.axes.extend(axes),
-            Err(problem) => job.problem(sweep::PARAMETERS, problem),
+            Err(problem) => job.add_problem(sweep::PARAMETERS_KEY, problem),
         }
     }
     for question in form.questions() {
         let text = answers.get(&sweep_key(&question.key)).map_or("", |text| text.trim());
-        let is_swept = !text.is_empty() && form.counts(question, answers, place);
+        let is_swept = !text.is_empty() && form.is_active(question, answers, place);
         if !is_swept {
             continue;
         }
         if !form.can_sweep(question) {
-            job.problem(&question.key, "This must be the same at all points of a sweep.");
+            job.add_problem(&question.key, "This must be the same at all points of a sweep.");
             continue;
         }
-        match axis(question, text) {
+        match read_axis(question, text) {
             Ok(axis) => sweep.axes.push(axis),
-            Err(problem) => job.problem(&question.key, problem),
+            Err(problem) => job.add_problem(&question.key, problem),
         }
     }
-    if let Err(problem) = sweep.check() {
+    if let Err(problem) = sweep.count_points() {
         let first = sweep.axes.first().and_then(|axis| axis.key.clone());
-        job.problem(&first.unwrap_or_else(|| sweep::PARAMETERS.to_owned()), problem);
+        job.add_problem(&first.unwrap_or_else(|| sweep::PARAMETERS_KEY.to_owned()), problem);
         sweep.axes.clear();
     }
     sweep
 }
 
 /// A question with an answer for each point; each is read like the only one.
-fn axis(question: &Question, text: &str) -> Result<Axis, String> {
-    let values = sweep::values(text)?;
+fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String> {
+    let values = sweep::parse_values(text)?;
     let mut words = Vec::with_capacity(values.len());
     for one in &values {
-        let value =
-            value::read(question, one, &[]).map_err(|problem| format!("“{one}”: {problem}"))?;
-        words.push(slots::word(&value));
+        let value = value::parse_answer(question, one, &[])
+            .map_err(|problem| format!("“{one}”: {problem}"))?;
+        words.push(template_values::to_shell_word(&value));
     }
-    Ok(Axis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
+    Ok(SweepAxis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
 }
 
 fn script(
-    form: &Form,
-    slots: &BTreeMap<&str, template::Slot>,
-    job: &mut Composed,
-    values: &Values<'_>,
-    place: &Place,
-) -> Vec<Line> {
-    let body = slots::whole_script(form, values);
+    form: &RecipeForm,
+    slots: &BTreeMap<&str, template::TemplateValue>,
+    job: &mut ComposedJob,
+    values: &AnswersByKey<'_>,
+    place: &ComposeContext,
+) -> Vec<ScriptLine> {
+    let body = template_values::pasted_script(form, values);
     let (first, body) = match body
         .as_deref()
         .map(|text| text.split_once('\n').unwrap_or((text, "")))
@@ -207,15 +223,15 @@ fn script(
         Some((first, rest)) if first.starts_with("#!") => (first.to_owned(), Some(rest.to_owned())),
         _ => ("#!/bin/bash".to_owned(), body),
     };
-    let mut lines = vec![Line::plain(first)];
+    let mut lines = vec![ScriptLine::plain(first)];
     let directives = job.request.directives(place.site.jobs.gpu_option);
     lines.extend(directives.iter().map(|directive| directive_line(directive, form)));
     if !form.bare {
-        lines.extend(opening(place, &job.request));
+        lines.extend(script_preamble(place, &job.request));
     }
     if let Some(sweep) = &job.sweep {
-        lines.push(Line::default());
-        lines.extend(sweep.script());
+        lines.push(ScriptLine::default());
+        lines.extend(sweep.script_lines());
     }
     let before = form.sections.iter().map(|section| (section.name.clone(), section.script.clone()));
     let after =
@@ -227,7 +243,7 @@ fn script(
         }
         match template::render(&source, slots) {
             Ok(part) if part.iter().any(|line| !line.text.trim().is_empty()) => {
-                lines.push(Line::default());
+                lines.push(ScriptLine::default());
                 lines.extend(part);
             }
             Ok(_) => {}
@@ -237,7 +253,7 @@ fn script(
                 } else {
                     format!("block “{name}”")
                 };
-                job.problem(
+                job.add_problem(
                     "",
                     format!(
                         "The script of the {of} has a mistake in line {}: {}",
@@ -248,49 +264,52 @@ fn script(
         }
     }
     if let Some(body) = body {
-        let key = form.questions().find(|one| one.kind == Kind::Script).map_or("", |one| &one.key);
-        let body = read_back::without_directives(&body);
-        lines.extend(body.trim_end().lines().map(|line| Line::of(line, key)));
+        let key = form
+            .questions()
+            .find(|one| one.kind == QuestionKind::Script)
+            .map_or("", |one| &one.key);
+        let body = script_import::strip_directives(&body);
+        lines.extend(body.trim_end().lines().map(|line| ScriptLine::from_question(line, key)));
     }
     lines
 }
 
 /// What every script of a recipe begins with.
-fn opening(place: &Place, request: &Request) -> Vec<Line> {
+fn script_preamble(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
     let mut lines = vec![
-        Line::default(),
-        Line::plain("# Stop at the first command that fails."),
-        Line::plain("set -eo pipefail"),
-        Line::plain(
+        ScriptLine::default(),
+        ScriptLine::plain("# Stop at the first command that fails."),
+        ScriptLine::plain("set -eo pipefail"),
+        ScriptLine::plain(
             "# Nothing of the sign-in shell is passed on; what this script sets is, to its own steps.",
         ),
-        Line::plain("export SLURM_EXPORT_ENV=ALL"),
+        ScriptLine::plain("export SLURM_EXPORT_ENV=ALL"),
     ];
     if let Some(proxy) = &place.site.jobs.proxy {
-        let proxy = super::quoting::word(proxy);
-        lines.push(Line::plain("# Web addresses are reached through the site's proxy."));
-        lines.push(Line::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
+        let proxy = super::quoting::quote_word(proxy);
+        lines.push(ScriptLine::plain("# Web addresses are reached through the site's proxy."));
+        lines.push(ScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
-    lines.extend(own_folder(place, request));
+    lines.extend(tmpdir_lines(place, request));
     lines
 }
 
 /// The job's own folder on fast disk has the same name everywhere, so that recipes and people can rely on it.
-fn own_folder(place: &Place, request: &Request) -> Vec<Line> {
+fn tmpdir_lines(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
     let text = match place.site.jobs.tmpdir.as_deref() {
         Some("$SLURM_TMPDIR") => return Vec::new(),
-        Some(other) => format!("{OTHER_NAME}export SLURM_TMPDIR=\"{other}\""),
-        None if request.nodes_or_one() > 1 => OWN_FOLDER.replace("{on every node}", ON_EVERY_NODE),
-        None => OWN_FOLDER.replace("{on every node}", ""),
+        Some(other) => format!("{TMPDIR_ALIAS_COMMENT}export SLURM_TMPDIR=\"{other}\""),
+        None if request.nodes_or_one() > 1 => MAKE_TMPDIR.replace("{on every node}", ON_EVERY_NODE),
+        None => MAKE_TMPDIR.replace("{on every node}", ""),
     };
-    text.lines().map(Line::plain).collect()
+    text.lines().map(ScriptLine::plain).collect()
 }
 
-const OTHER_NAME: &str =
+const TMPDIR_ALIAS_COMMENT: &str =
     "# The folder for files that only this job needs, by the name that it has at most sites.\n";
 
 /// The folder is nobody else's: it is made here, or the job stops.
-const OWN_FOLDER: &str = r#"# A folder for files that only this job needs. It is removed at the end.
+const MAKE_TMPDIR: &str = r#"# A folder for files that only this job needs. It is removed at the end.
 remove_folder() { :; }
 if [ -z "$SLURM_TMPDIR" ]; then
   export SLURM_TMPDIR="${TMPDIR:-/tmp}/job-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
@@ -301,19 +320,23 @@ fi"#;
 
 const ON_EVERY_NODE: &str = "srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 ";
 
-fn directive_line(directive: &Directive, form: &Form) -> Line {
+fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> ScriptLine {
     // One question may say several things: the sort of job is partition and quality of service.
-    let asked = |sets: Sets| form.that_sets(sets).map(|question| question.key.clone());
+    let asked = |sets: RequestField| form.find_setting(sets).map(|question| question.key.clone());
     let mut keys: Vec<String> = Vec::new();
     match directive.sets {
-        Sets::Qos => keys.extend(asked(Sets::Qos).or_else(|| asked(Sets::Partition))),
-        Sets::Gpus => {
-            keys.extend(asked(Sets::Gpus));
-            keys.extend(asked(Sets::GpuModel));
+        RequestField::Qos => {
+            keys.extend(asked(RequestField::Qos).or_else(|| asked(RequestField::Partition)))
         }
-        Sets::Output => keys.extend(asked(Sets::Output).or_else(|| asked(Sets::Folder))),
+        RequestField::Gpus => {
+            keys.extend(asked(RequestField::Gpus));
+            keys.extend(asked(RequestField::GpuModel));
+        }
+        RequestField::Output => {
+            keys.extend(asked(RequestField::Output).or_else(|| asked(RequestField::Folder)))
+        }
         sets => keys.extend(asked(sets)),
     }
     keys.retain(|key| !form.hidden.contains(key));
-    Line { text: directive.line(), keys }
+    ScriptLine { text: directive.to_line(), keys }
 }

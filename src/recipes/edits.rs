@@ -6,32 +6,32 @@ mod tests;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::template::Line;
+use super::template::ScriptLine;
 
 /// Longer scripts are not compared line by line.
-const MOST_LINES: usize = 3000;
+const MAX_DIFF_LINES: usize = 3000;
 
 /// A script with a person's own changes in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditedScript {
     /// The lines; those of a person's own know the change that they belong to.
     pub lines: Vec<EditedLine>,
     /// The changes, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ScriptChange>,
 }
 
 /// A line of a script that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditedLine {
     /// The line.
-    pub line: Line,
+    pub line: ScriptLine,
     /// The change it is part of.
     pub change: Option<usize>,
 }
 
 /// A change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct ScriptChange {
     /// The questions whose lines it replaces.
     pub keys: Vec<String>,
     /// What the form would write there.
@@ -39,10 +39,10 @@ pub struct Change {
     /// What the person wrote.
     pub own: Vec<String>,
     /// In which line of the script it begins, from 1.
-    pub at: usize,
+    pub first_line: usize,
 }
 
-impl Edited {
+impl EditedScript {
     /// The script as it will be sent.
     pub fn script(&self) -> String {
         let mut text = String::new();
@@ -55,7 +55,7 @@ impl Edited {
 }
 
 /// A stretch of the old script that a person replaced.
-struct Hunk {
+struct ScriptHunk {
     /// First line, in the old script.
     from: usize,
     /// The line behind the last one.
@@ -65,67 +65,69 @@ struct Hunk {
 
 /// Brings a person's changes into the script as the form makes it now. `base`: the script as it was when they were made;
 /// `own`: with them. `back`: changes to be taken back, counted as in an earlier answer.
-pub fn merge(base: &str, own: &str, now: &[Line], back: &[usize]) -> Edited {
+pub fn merge_edits(base: &str, own: &str, now: &[ScriptLine], back: &[usize]) -> EditedScript {
     let normal = own.replace("\r\n", "\n");
     let base: Vec<&str> = base.lines().collect();
     let own: Vec<&str> = normal.lines().collect();
     let texts: Vec<&str> = now.iter().map(|line| line.text.as_str()).collect();
-    if base.len().max(own.len()).max(texts.len()) > MOST_LINES {
+    if base.len().max(own.len()).max(texts.len()) > MAX_DIFF_LINES {
         // Comparing such scripts line by line takes too long: all of it is the person's own.
-        let mut edited = Edited::default();
+        let mut edited = EditedScript::default();
         if back.is_empty() {
-            edited.change(now, own.iter().map(|line| (*line).to_owned()).collect());
+            edited.push_change(now, own.iter().map(|line| (*line).to_owned()).collect());
         } else {
-            edited.follow(now);
+            edited.push_generated(now);
         }
         return edited;
     }
-    let hunks = hunks(&base, &own);
-    let places = places(&base, &texts);
-    let mut edited = Edited::default();
+    let hunks = find_hunks(&base, &own);
+    let places = map_lines(&base, &texts);
+    let mut edited = EditedScript::default();
     let mut done = 0;
     for (number, hunk) in hunks.into_iter().enumerate() {
-        let (from, to) = stretch(&hunk, &places, texts.len());
+        let (from, to) = replaced_range(&hunk, &places, texts.len());
         let (from, to) = (from.max(done), to.max(done));
-        edited.follow(&now[done..from]);
+        edited.push_generated(&now[done..from]);
         let same = texts[from..to].iter().copied().eq(hunk.own.iter().map(String::as_str));
         if same || back.contains(&number) {
-            edited.follow(&now[from..to]);
+            edited.push_generated(&now[from..to]);
         } else {
-            edited.change(&now[from..to], hunk.own);
+            edited.push_change(&now[from..to], hunk.own);
         }
         done = to;
     }
-    edited.follow(&now[done..]);
+    edited.push_generated(&now[done..]);
     edited
 }
 
-impl Edited {
-    fn follow(&mut self, lines: &[Line]) {
-        let line = |line: &Line| EditedLine { line: line.clone(), change: None };
+impl EditedScript {
+    fn push_generated(&mut self, lines: &[ScriptLine]) {
+        let line = |line: &ScriptLine| EditedLine { line: line.clone(), change: None };
         self.lines.extend(lines.iter().map(line));
     }
 
-    fn change(&mut self, replaced: &[Line], own: Vec<String>) {
+    fn push_change(&mut self, replaced: &[ScriptLine], own: Vec<String>) {
         let number = self.changes.len();
         let mut keys: Vec<String> = replaced.iter().flat_map(|line| line.keys.clone()).collect();
         keys.sort();
         keys.dedup();
-        let change = Change {
+        let change = ScriptChange {
             keys: keys.clone(),
             generated: replaced.iter().map(|line| line.text.clone()).collect(),
             own: own.clone(),
-            at: self.lines.len() + 1,
+            first_line: self.lines.len() + 1,
         };
         self.changes.push(change);
-        let line =
-            |text| EditedLine { line: Line { text, keys: keys.clone() }, change: Some(number) };
+        let line = |text| EditedLine {
+            line: ScriptLine { text, keys: keys.clone() },
+            change: Some(number),
+        };
         self.lines.extend(own.into_iter().map(line));
     }
 }
 
-fn hunks(base: &[&str], own: &[&str]) -> Vec<Hunk> {
-    let mut hunks: Vec<Hunk> = Vec::new();
+fn find_hunks(base: &[&str], own: &[&str]) -> Vec<ScriptHunk> {
+    let mut hunks: Vec<ScriptHunk> = Vec::new();
     for op in capture_diff_slices(Algorithm::Myers, base, own) {
         if let DiffOp::Equal { .. } = op {
             continue;
@@ -138,14 +140,14 @@ fn hunks(base: &[&str], own: &[&str]) -> Vec<Hunk> {
                 last.to = old.end;
                 last.own.extend(lines);
             }
-            _ => hunks.push(Hunk { from: old.start, to: old.end, own: lines }),
+            _ => hunks.push(ScriptHunk { from: old.start, to: old.end, own: lines }),
         }
     }
     hunks
 }
 
 /// Where each line of the old script, or what came instead of it, stands in the new one.
-fn places(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
+fn map_lines(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
     let mut places = vec![None; base.len()];
     for op in capture_diff_slices(Algorithm::Myers, base, now) {
         // A line that the form wrote anew stands where the old one stood.
@@ -157,7 +159,7 @@ fn places(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
 }
 
 /// The lines of the new script that a change of the old one replaces.
-fn stretch(hunk: &Hunk, places: &[Option<usize>], end: usize) -> (usize, usize) {
+fn replaced_range(hunk: &ScriptHunk, places: &[Option<usize>], end: usize) -> (usize, usize) {
     let before = places[..hunk.from].iter().rev().find_map(|place| *place);
     let behind = places[hunk.to..].iter().find_map(|place| *place).unwrap_or(end);
     if hunk.from == hunk.to {

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fits;
-use super::place::Place;
-use super::question::{Choice, Given, Kind, Question};
-use super::recipe::{Block, Recipe};
-use super::request::Sets;
+use super::context::ComposeContext;
+use super::question::{QuestionChoice, QuestionKind, RecipeQuestion, RecipeValue};
+use super::recipe::{Recipe, RecipeBlock};
+use super::request::RequestField;
+use super::requirements;
 use super::{sweep, template};
 use crate::sites::JobOptionRule;
 
 /// What people typed, by the keys of questions. What a sweep is made of is in it under names of its own: see
 /// [`sweep_key`].
-pub type Answers = BTreeMap<String, String>;
+pub type FormAnswers = BTreeMap<String, String>;
 
 /// Names that scripts may use besides the keys of questions: facts of the site and of the request.
-pub const BUILT_IN: &[&str] = &[
+pub const BUILT_IN_KEYS: &[&str] = &[
     "tmpdir",
     "own_tmpdir",
     "internet",
@@ -39,9 +39,9 @@ pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
 /// A form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Form {
+pub struct RecipeForm {
     /// Its parts, in the order in which they are asked.
-    pub sections: Vec<Section>,
+    pub sections: Vec<FormSection>,
     /// Keys whose answers are fixed.
     pub locked: BTreeSet<String>,
     /// Keys that are not asked.
@@ -56,7 +56,7 @@ pub struct Form {
 
 /// A part of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct FormSection {
     /// The block it comes from; empty: the recipe itself.
     pub name: String,
     /// Its heading.
@@ -66,17 +66,17 @@ pub struct Section {
     /// Whether it is folded away at first.
     pub folded: bool,
     /// What it asks.
-    pub questions: Vec<Question>,
+    pub questions: Vec<RecipeQuestion>,
     /// What it adds to the script before the recipe's own.
     pub script: String,
     /// And after it.
     pub after: String,
 }
 
-impl Form {
+impl RecipeForm {
     /// The form of a recipe. Its own questions come first, as they are what it is about.
-    pub fn of(recipe: &Recipe, blocks: &[Block]) -> Self {
-        let own = Section {
+    pub fn new(recipe: &Recipe, blocks: &[RecipeBlock]) -> Self {
+        let own = FormSection {
             name: String::new(),
             title: recipe.title.clone(),
             summary: String::new(),
@@ -87,7 +87,7 @@ impl Form {
         };
         let of_block = |name: &String| {
             let block = blocks.iter().find(|block| block.name == *name)?;
-            Some(Section {
+            Some(FormSection {
                 name: block.name.clone(),
                 title: block.title.clone(),
                 summary: block.summary.clone(),
@@ -97,10 +97,10 @@ impl Form {
                 after: block.after.clone(),
             })
         };
-        let mut sections: Vec<Section> =
+        let mut sections: Vec<FormSection> =
             std::iter::once(own).chain(recipe.blocks.iter().filter_map(of_block)).collect();
         for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
-            adapt(question, recipe);
+            apply_recipe(question, recipe);
         }
         Self {
             sections,
@@ -113,22 +113,22 @@ impl Form {
     }
 
     /// All questions.
-    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+    pub fn questions(&self) -> impl Iterator<Item = &RecipeQuestion> {
         self.sections.iter().flat_map(|section| &section.questions)
     }
 
     /// The question of a key.
-    pub fn question(&self, key: &str) -> Option<&Question> {
+    pub fn question(&self, key: &str) -> Option<&RecipeQuestion> {
         self.questions().find(|question| question.key == key)
     }
 
     /// The question that sets a part of the request.
-    pub fn that_sets(&self, sets: Sets) -> Option<&Question> {
+    pub fn find_setting(&self, sets: RequestField) -> Option<&RecipeQuestion> {
         self.questions().find(|question| question.sets == Some(sets))
     }
 
     /// All pieces of script, with the name of their block.
-    pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn script_sources(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_blocks = self.sections.iter().flat_map(|section| {
             [(section.name.as_str(), section.script.as_str()), (&section.name, &section.after)]
         });
@@ -137,15 +137,20 @@ impl Form {
 
     /// Whether a question can have another answer at each point of a sweep: not if it is part of the request, which all
     /// tasks of an array share, nor if it decides what the script looks like.
-    pub fn can_sweep(&self, question: &Question) -> bool {
-        let kind = matches!(question.kind, Kind::Text | Kind::Number | Kind::Choice | Kind::Path);
+    pub fn can_sweep(&self, question: &RecipeQuestion) -> bool {
+        let kind = matches!(
+            question.kind,
+            QuestionKind::Text | QuestionKind::Number | QuestionKind::Choice | QuestionKind::Path
+        );
         let is_fixed = self.locked.contains(&question.key) || self.hidden.contains(&question.key);
         if !kind || is_fixed || question.sets.is_some() {
             return false;
         }
         let mut is_named = false;
-        for (_, source) in self.sources().filter(|(_, source)| source.contains(&question.key)) {
-            let found = template::mentions(source);
+        for (_, source) in
+            self.script_sources().filter(|(_, source)| source.contains(&question.key))
+        {
+            let found = template::find_mentions(source);
             if found.deciding.contains(&question.key) {
                 return false;
             }
@@ -156,79 +161,102 @@ impl Form {
     }
 
     /// What stands in the form at first.
-    pub fn defaults(&self, place: &Place) -> Answers {
-        let mut answers: Answers = self
+    pub fn defaults(&self, place: &ComposeContext) -> FormAnswers {
+        let mut answers: FormAnswers = self
             .questions()
             .map(|question| {
                 // What a script that stands alone does not ask for is not asked for.
                 let given = question.default.0.clone();
-                let first = if self.bare { given } else { first_answer(question, place) };
+                let first = if self.bare { given } else { default_answer(question, place) };
                 (question.key.clone(), first)
             })
             .collect();
-        self.suit_gpu(&mut answers, place);
+        self.fill_gpu_defaults(&mut answers, place);
         answers
     }
 
     /// With a GPU come cores and memory: what the site advises, where the recipe does not say.
-    fn suit_gpu(&self, answers: &mut Answers, place: &Place) {
-        let model = self.that_sets(Sets::GpuModel).and_then(|question| answers.get(&question.key));
+    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeContext) {
+        let model = self
+            .find_setting(RequestField::GpuModel)
+            .and_then(|question| answers.get(&question.key));
         let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
-        let count = self.that_sets(Sets::Gpus).and_then(|question| answers.get(&question.key));
+        let count =
+            self.find_setting(RequestField::Gpus).and_then(|question| answers.get(&question.key));
         let count: u32 = count.and_then(|count| count.parse().ok()).unwrap_or(0).max(1);
         let times = if self.task_per_gpu { 1 } else { count };
-        let mut fill = |sets: Sets, text: Option<String>| {
-            let question = self.that_sets(sets).filter(|question| question.default.is_empty());
+        let mut fill = |sets: RequestField, text: Option<String>| {
+            let question = self.find_setting(sets).filter(|question| question.default.is_empty());
             if let (Some(question), Some(text)) = (question, text) {
                 answers.insert(question.key.clone(), text);
             }
         };
-        fill(Sets::Cores, gpu.cores.map(|cores| cores.saturating_mul(times).to_string()));
-        fill(Sets::Memory, gpu.memory_gb.map(|gb| format!("{} GB", gb.saturating_mul(count))));
+        fill(RequestField::Cores, gpu.cores.map(|cores| cores.saturating_mul(times).to_string()));
+        fill(
+            RequestField::Memory,
+            gpu.memory_gb.map(|gb| format!("{} GB", gb.saturating_mul(count))),
+        );
     }
 
     /// Whether a question is asked, given the other answers.
-    pub fn is_asked(&self, question: &Question, answers: &Answers, place: &Place) -> bool {
-        !self.hidden.contains(&question.key) && self.counts(question, answers, place)
+    pub fn is_asked(
+        &self,
+        question: &RecipeQuestion,
+        answers: &FormAnswers,
+        place: &ComposeContext,
+    ) -> bool {
+        !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
     }
 
     /// Whether the answer to a question counts.
-    pub fn counts(&self, question: &Question, answers: &Answers, place: &Place) -> bool {
+    pub fn is_active(
+        &self,
+        question: &RecipeQuestion,
+        answers: &FormAnswers,
+        place: &ComposeContext,
+    ) -> bool {
         let mut seen = BTreeSet::new();
-        self.counts_on(question, answers, place, &mut seen)
+        self.is_active_with(question, answers, place, &mut seen)
     }
 
     /// `seen`: questions on the way that were looked at already; one look at each is enough, as all of them must count.
-    fn counts_on<'a>(
+    fn is_active_with<'a>(
         &'a self,
-        question: &'a Question,
-        answers: &Answers,
-        place: &Place,
+        question: &'a RecipeQuestion,
+        answers: &FormAnswers,
+        place: &ComposeContext,
         seen: &mut BTreeSet<&'a str>,
     ) -> bool {
         if !seen.insert(&question.key) {
             return true;
         }
-        applies(question, place)
+        applies_at_site(question, place)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
-                let told =
-                    |value: &Given| value.0 == answer || (value.0 == "false" && answer.is_empty());
+                let told = |value: &RecipeValue| {
+                    value.0 == answer || (value.0 == "false" && answer.is_empty())
+                };
                 values.iter().any(told)
                     && self
                         .question(key)
-                        .is_none_or(|other| self.counts_on(other, answers, place, seen))
+                        .is_none_or(|other| self.is_active_with(other, answers, place, seen))
             })
     }
 }
 
 /// What can be chosen at a site.
-pub fn offered<'a>(question: &'a Question, place: &Place) -> impl Iterator<Item = &'a Choice> {
-    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| fits::has(need, place)))
+pub fn available_choices<'a>(
+    question: &'a RecipeQuestion,
+    place: &ComposeContext,
+) -> impl Iterator<Item = &'a QuestionChoice> {
+    question
+        .choices
+        .iter()
+        .filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
 }
 
 /// What a recipe says of a question.
-fn adapt(question: &mut Question, recipe: &Recipe) {
+fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
     if let Some(default) = recipe.defaults.get(&question.key) {
         question.default = default.clone();
     }
@@ -247,46 +275,54 @@ fn adapt(question: &mut Question, recipe: &Recipe) {
 }
 
 /// Whether a question means anything at a site.
-fn applies(question: &Question, place: &Place) -> bool {
+fn applies_at_site(question: &RecipeQuestion, place: &ComposeContext) -> bool {
     let jobs = &place.site.jobs;
     match question.sets {
-        Some(Sets::Memory | Sets::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
-        Some(Sets::Gpus) => !place.gpus.is_empty(),
-        Some(Sets::GpuModel) => {
+        Some(RequestField::Memory | RequestField::MemoryPerCore) => {
+            jobs.memory != JobOptionRule::Never
+        }
+        Some(RequestField::Gpus) => !place.gpus.is_empty(),
+        Some(RequestField::GpuModel) => {
             jobs.gpu_model != JobOptionRule::Never
                 && place.gpus.iter().any(|gpu| gpu.model.is_some())
         }
-        Some(Sets::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
-        Some(Sets::Mail) => jobs.mail,
+        Some(RequestField::Partition) => {
+            jobs.partition != JobOptionRule::Never && !jobs.types.is_empty()
+        }
+        Some(RequestField::Mail) => jobs.mail,
         _ => true,
     }
 }
 
-fn first_answer(question: &Question, place: &Place) -> String {
+fn default_answer(question: &RecipeQuestion, place: &ComposeContext) -> String {
     let given = question.default.0.as_str();
     match question.kind {
-        Kind::Account if given.is_empty() => usual_account(place),
-        Kind::Account if !place.accounts.iter().any(|account| account.name == given) => {
-            usual_account(place)
+        QuestionKind::Account if given.is_empty() => default_account(place),
+        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => {
+            default_account(place)
         }
-        Kind::Gpu if place.gpu(given).is_none() => {
+        QuestionKind::Gpu if place.gpu(given).is_none() => {
             let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
             let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
             first.unwrap_or_default()
         }
-        Kind::Path => suited(given, place),
-        Kind::Modules if given.is_empty() => {
+        QuestionKind::Path => adapt_scratch_path(given, place),
+        QuestionKind::Modules if given.is_empty() => {
             place.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
         }
-        Kind::Choice if !offered(question, place).any(|choice| choice.value == given) => {
-            offered(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
+        QuestionKind::Choice
+            if !available_choices(question, place).any(|choice| choice.value == given) =>
+        {
+            available_choices(question, place)
+                .next()
+                .map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),
     }
 }
 
 /// Nobody should have to choose where there is no choice.
-fn usual_account(place: &Place) -> String {
+fn default_account(place: &ComposeContext) -> String {
     match place.accounts.as_slice() {
         [] => String::new(),
         [first, ..] => first.name.clone(),
@@ -294,7 +330,7 @@ fn usual_account(place: &Place) -> String {
 }
 
 /// A path that begins with scratch, at sites which call that otherwise.
-fn suited(path: &str, place: &Place) -> String {
+fn adapt_scratch_path(path: &str, place: &ComposeContext) -> String {
     match path.strip_prefix("$SCRATCH") {
         Some(rest) if !place.folders.contains_key("SCRATCH") => {
             let other = ["USERWORK", "PROJECT", "HOME"]
@@ -307,6 +343,6 @@ fn suited(path: &str, place: &Place) -> String {
 }
 
 /// The question that holds a sweep's own parameters, if the form has it.
-pub fn parameters_of(form: &Form) -> Option<&Question> {
-    form.question(sweep::PARAMETERS)
+pub fn sweep_question(form: &RecipeForm) -> Option<&RecipeQuestion> {
+    form.question(sweep::PARAMETERS_KEY)
 }

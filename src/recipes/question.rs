@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Sets;
+use super::request::RequestField;
 
 /// A question, as recipe files have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct RecipeQuestion {
     /// By this the script names the answer.
     pub key: String,
     /// What kind of answer.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// The question in a few words.
     pub label: String,
     /// What it means, as a sentence.
@@ -23,35 +23,35 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
     /// What stands there at first. Where it is empty, some kinds take what the cluster suggests.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub default: Given,
+    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
+    pub default: RecipeValue,
     /// For modules: what they are for, by the name under which sites say what to begin with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggest: String,
     /// The least: a number, a time or an amount.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub min: Given,
+    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
+    pub min: RecipeValue,
     /// The most.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub max: Given,
+    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
+    pub max: RecipeValue,
     /// What can be chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<QuestionChoice>,
     /// Asked only if other answers are among these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub show_when: BTreeMap<String, Vec<Given>>,
+    pub show_when: BTreeMap<String, Vec<RecipeValue>>,
     /// The part of the job's request that the answer sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sets: Option<Sets>,
+    pub sets: Option<RequestField>,
     /// What a text must look like.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub shape: Shape,
+    pub shape: TextFormat,
     /// Whether a path may be below the folder that the job works in.
     #[serde(default, skip_serializing_if = "is_default")]
     pub relative: bool,
     /// What a path leads to.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub pick: Pick,
+    pub pick: PathTarget,
     /// An example, shown grey while there is no answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub example: String,
@@ -63,7 +63,7 @@ pub struct Question {
 /// What kind of answer a question takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum QuestionKind {
     /// One line.
     Text,
     /// A whole number.
@@ -102,9 +102,9 @@ pub enum Kind {
     Script,
 }
 
-impl Kind {
+impl QuestionKind {
     /// Whether answers have several lines.
-    pub const fn has_lines(self) -> bool {
+    pub const fn is_multiline(self) -> bool {
         matches!(self, Self::Paths | Self::Command | Self::Variables | Self::List | Self::Script)
     }
 
@@ -117,7 +117,7 @@ impl Kind {
 /// What a text must look like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum TextFormat {
     /// Anything.
     #[default]
     Any,
@@ -132,7 +132,7 @@ pub enum Shape {
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pick {
+pub enum PathTarget {
     /// Either.
     #[default]
     Any,
@@ -142,9 +142,9 @@ pub enum Pick {
     Folder,
 }
 
-impl Pick {
+impl PathTarget {
     /// As the picker takes it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Any => "any",
             Self::File => "file",
@@ -156,7 +156,7 @@ impl Pick {
 /// Something that can be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct QuestionChoice {
     /// As the script knows it.
     pub value: String,
     /// As people read it.
@@ -166,13 +166,13 @@ pub struct Choice {
     pub help: String,
     /// Offered only where this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub needs: Option<Need>,
+    pub needs: Option<SiteFeature>,
 }
 
 /// What some sites have and others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Need {
+pub enum SiteFeature {
     /// Packages may be installed with pip.
     Pip,
     /// Programs in jobs reach the internet, if through a proxy.
@@ -183,38 +183,38 @@ pub enum Need {
 
 /// A value in a recipe file, as a person would type it into the form: text, a number, yes or no, or lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "String")]
-pub struct Given(pub String);
+#[serde(from = "RawRecipeValue", into = "String")]
+pub struct RecipeValue(pub String);
 
-impl Given {
+impl RecipeValue {
     /// Whether nothing is given.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl From<Given> for String {
-    fn from(given: Given) -> Self {
+impl From<RecipeValue> for String {
+    fn from(given: RecipeValue) -> Self {
         given.0
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum RawRecipeValue {
     Text(String),
     Number(i64),
     Switch(bool),
     Lines(Vec<String>),
 }
 
-impl From<Written> for Given {
-    fn from(written: Written) -> Self {
+impl From<RawRecipeValue> for RecipeValue {
+    fn from(written: RawRecipeValue) -> Self {
         Self(match written {
-            Written::Text(text) => text,
-            Written::Number(number) => number.to_string(),
-            Written::Switch(switch) => switch.to_string(),
-            Written::Lines(lines) => lines.join("\n"),
+            RawRecipeValue::Text(text) => text,
+            RawRecipeValue::Number(number) => number.to_string(),
+            RawRecipeValue::Switch(switch) => switch.to_string(),
+            RawRecipeValue::Lines(lines) => lines.join("\n"),
         })
     }
 }

@@ -7,11 +7,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use self::arguments::arguments;
-pub use self::path::{Shape, path};
+pub use self::arguments::parse_arguments;
+pub use self::path::{PathShape, parse_path};
 
 /// The variables that paths and arguments may hold. Everything else in them is taken literally.
-pub const VARIABLES: &[&str] = &[
+pub const ALLOWED_VARIABLES: &[&str] = &[
     "HOME",
     "SCRATCH",
     "PROJECT",
@@ -27,7 +27,7 @@ pub const VARIABLES: &[&str] = &[
 ];
 
 /// A word for bash that reads as `text`, whatever that is.
-pub fn word(text: &str) -> String {
+pub fn quote_word(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=+@%^".contains(c))
         && !looks_like_assignment(text);
@@ -41,29 +41,29 @@ fn looks_like_assignment(text: &str) -> bool {
 
 /// A word that may hold known variables: pieces that are taken literally, and variables between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
-    pieces: Vec<Piece>,
+pub struct ShellWord {
+    pieces: Vec<ShellWordPiece>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum ShellWordPiece {
     /// As it stands.
     Literal(String),
     /// The value of a variable.
     Variable(String),
 }
 
-impl Words {
+impl ShellWord {
     /// Text that holds no variables.
     pub fn literal(text: &str) -> Self {
-        Self { pieces: vec![Piece::Literal(text.to_owned())] }
+        Self { pieces: vec![ShellWordPiece::Literal(text.to_owned())] }
     }
 
     fn push(&mut self, c: char) {
-        if let Some(Piece::Literal(text)) = self.pieces.last_mut() {
+        if let Some(ShellWordPiece::Literal(text)) = self.pieces.last_mut() {
             text.push(c);
         } else {
-            self.pieces.push(Piece::Literal(c.to_string()));
+            self.pieces.push(ShellWordPiece::Literal(c.to_string()));
         }
     }
 
@@ -79,37 +79,37 @@ impl Words {
     /// The same with a variable behind it.
     #[must_use]
     pub fn followed_by_variable(mut self, name: &str) -> Self {
-        self.pieces.push(Piece::Variable(name.to_owned()));
+        self.pieces.push(ShellWordPiece::Variable(name.to_owned()));
         self
     }
 
     /// As one word of bash.
-    pub fn shell(&self) -> String {
-        let one = |piece: &Piece| match piece {
-            Piece::Literal(text) => word(text),
-            Piece::Variable(name) => format!("\"${name}\""),
+    pub fn to_shell(&self) -> String {
+        let one = |piece: &ShellWordPiece| match piece {
+            ShellWordPiece::Literal(text) => quote_word(text),
+            ShellWordPiece::Variable(name) => format!("\"${name}\""),
         };
         if self.pieces.is_empty() { "''".to_owned() } else { self.pieces.iter().map(one).collect() }
     }
 
     /// With the variables filled in, as far as they are known outside of a job. None: one is not.
     pub fn resolve(&self, variables: &BTreeMap<String, String>) -> Option<String> {
-        let one = |piece: &Piece| match piece {
-            Piece::Literal(text) => Some(text.clone()),
-            Piece::Variable(name) => variables.get(name).cloned(),
+        let one = |piece: &ShellWordPiece| match piece {
+            ShellWordPiece::Literal(text) => Some(text.clone()),
+            ShellWordPiece::Variable(name) => variables.get(name).cloned(),
         };
         self.pieces.iter().map(one).collect()
     }
 
     /// Whether it holds any variable at all.
     pub fn has_variables(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Variable(_)))
+        self.pieces.iter().any(|piece| matches!(piece, ShellWordPiece::Variable(_)))
     }
 }
 
 /// What stands behind a dollar sign: a known variable and how many characters its name took, or nothing special.
 /// `known` are further names that count, those of a sweep.
-fn variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)>, String> {
+fn parse_variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)>, String> {
     let (name, length) = if let Some(inside) = rest.strip_prefix('{') {
         let name = leading_name(inside);
         if !inside[name.len()..].starts_with('}') {
@@ -123,12 +123,12 @@ fn variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)>, Str
     if name.is_empty() {
         return Ok(None);
     }
-    if VARIABLES.contains(&name) || known.iter().any(|one| one == name) {
+    if ALLOWED_VARIABLES.contains(&name) || known.iter().any(|one| one == name) {
         return Ok(Some((name.to_owned(), length)));
     }
     Err(format!(
         "${name} is not a variable that may stand here. These may: {}. Write a dollar sign that means itself as \\$.",
-        VARIABLES[..7].iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
+        ALLOWED_VARIABLES[..7].iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
     ))
 }
 
@@ -142,7 +142,7 @@ fn leading_name(text: &str) -> &str {
 
 /// Whether a character can stand in a value at all. Those that are left out would begin new lines, move the cursor, or
 /// are the marks by which scripts remember which question made which line.
-pub fn is_allowed(c: char) -> bool {
+pub fn is_allowed_char(c: char) -> bool {
     // Those of the second row make a script read otherwise than it runs.
     let tricks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{f0000}'..='\u{f000f}'
         | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -150,8 +150,8 @@ pub fn is_allowed(c: char) -> bool {
 }
 
 /// Says what is wrong with a text that holds characters which cannot stand in a value.
-pub fn refuse_tricks(text: &str) -> Result<(), String> {
-    match text.chars().find(|c| !is_allowed(*c)) {
+pub fn reject_invisible_chars(text: &str) -> Result<(), String> {
+    match text.chars().find(|c| !is_allowed_char(*c)) {
         None => Ok(()),
         Some('\n' | '\r') => Err("This must be one line.".to_owned()),
         Some(_) => Err("This holds a character that cannot be seen. Type it anew.".to_owned()),

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::question::{Given, Question, is_default};
+use super::question::{RecipeQuestion, RecipeValue, is_default};
 use super::quoting;
 
 /// No recipe file is longer.
-pub const LONGEST: usize = 256 * 1024;
+pub const MAX_RECIPE_FILE_LEN: usize = 256 * 1024;
 
 /// A recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Recipe {
     pub order: u32,
     /// Under which heading it stands.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub shelf: Shelf,
+    pub shelf: RecipeCategory,
     /// The blocks it is made of, in the order in which their parts of the script run.
     #[serde(default, rename = "use", skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Recipe {
     pub task_per_gpu: bool,
     /// Where it can be used.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub fits: Fits,
+    pub fits: RecipeRequirements,
     /// Questions whose answer is fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locked: Vec<String>,
@@ -55,22 +55,22 @@ pub struct Recipe {
     pub script: String,
     /// What questions of blocks begin with here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub defaults: BTreeMap<String, Given>,
+    pub defaults: BTreeMap<String, RecipeValue>,
     /// Limits of questions of blocks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: BTreeMap<String, AnswerLimits>,
     /// Help texts instead of those that the blocks have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub help: BTreeMap<String, String>,
     /// Its own questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub questions: Vec<Question>,
+    pub questions: Vec<RecipeQuestion>,
 }
 
 /// Under which heading a recipe stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shelf {
+pub enum RecipeCategory {
     /// Run something.
     #[default]
     Run,
@@ -81,20 +81,20 @@ pub enum Shelf {
 /// Least and most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limit {
+pub struct AnswerLimits {
     /// The least.
-    #[serde(skip_serializing_if = "Given::is_empty")]
-    pub min: Given,
+    #[serde(skip_serializing_if = "RecipeValue::is_empty")]
+    pub min: RecipeValue,
     /// The most.
-    #[serde(skip_serializing_if = "Given::is_empty")]
-    pub max: Given,
+    #[serde(skip_serializing_if = "RecipeValue::is_empty")]
+    pub max: RecipeValue,
 }
 
 /// Where a recipe can be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own in the file")]
-pub struct Fits {
+pub struct RecipeRequirements {
     /// Only where there are GPUs.
     #[serde(skip_serializing_if = "is_default")]
     pub gpus: bool,
@@ -112,7 +112,7 @@ pub struct Fits {
 /// A part that recipes share: questions, and what they add to the script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Block {
+pub struct RecipeBlock {
     /// By this recipes name it.
     pub name: String,
     /// The heading of its questions.
@@ -131,7 +131,7 @@ pub struct Block {
     pub after: String,
     /// Its questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub questions: Vec<Question>,
+    pub questions: Vec<RecipeQuestion>,
 }
 
 /// What is wrong with a file.
@@ -144,33 +144,33 @@ pub struct RecipeError {
     pub problem: String,
 }
 
-impl Block {
+impl RecipeBlock {
     /// Reads a block's file.
-    pub fn read(text: &str) -> Result<Self, RecipeError> {
-        parse(text)
+    pub fn parse(text: &str) -> Result<Self, RecipeError> {
+        parse_toml(text)
     }
 }
 
 impl Recipe {
     /// Reads a recipe's file and checks it against the blocks that there are.
-    pub fn read(text: &str, blocks: &[Block]) -> Result<Self, RecipeError> {
-        let recipe: Self = parse(text)?;
-        check::recipe(&recipe, blocks).map_err(|fault| fault.at(text))?;
+    pub fn parse(text: &str, blocks: &[RecipeBlock]) -> Result<Self, RecipeError> {
+        let recipe: Self = parse_toml(text)?;
+        check::check_recipe(&recipe, blocks).map_err(|fault| fault.with_line(text))?;
         Ok(recipe)
     }
 
     /// As a file.
-    pub fn write(&self) -> String {
+    pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).unwrap_or_default()
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, RecipeError> {
-    if text.len() > LONGEST {
-        let problem = format!("The file is longer than {} kB.", LONGEST / 1024);
+fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, RecipeError> {
+    if text.len() > MAX_RECIPE_FILE_LEN {
+        let problem = format!("The file is longer than {} kB.", MAX_RECIPE_FILE_LEN / 1024);
         return Err(RecipeError { line: 0, problem });
     }
-    let is_trick = |c: char| !matches!(c, '\n' | '\r' | '\t') && !quoting::is_allowed(c);
+    let is_trick = |c: char| !matches!(c, '\n' | '\r' | '\t') && !quoting::is_allowed_char(c);
     if let Some(at) = text.find(is_trick) {
         let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() + 1;
         return Err(RecipeError {

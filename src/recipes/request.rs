@@ -7,7 +7,7 @@ use crate::slurm::units::TimeLimit;
 
 /// What a job asks for. What is `None` is not said, and the site decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct JobRequest {
     /// What the job is called.
     pub name: Option<String>,
     /// Which project pays.
@@ -27,13 +27,13 @@ pub struct Request {
     /// Cores of each task.
     pub cores: Option<u32>,
     /// Memory.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryRequest>,
     /// GPUs of each node.
-    pub gpus: Option<Gpus>,
+    pub gpus: Option<GpuRequest>,
     /// The tasks of an array.
-    pub array: Option<Array>,
+    pub array: Option<ArrayRequest>,
     /// What it waits for.
-    pub after: Option<After>,
+    pub dependency: Option<JobDependency>,
     /// The folder it starts in; absolute.
     pub folder: Option<String>,
     /// Where its output goes; absolute, with Slurm's patterns (`%j`).
@@ -43,12 +43,12 @@ pub struct Request {
     /// Mail at its end and if it fails, where the site sends mail.
     pub mail: bool,
     /// Options that no field of a form stands for, from a script that someone brought along: `--nice` → `100`.
-    pub others: Vec<(String, Option<String>)>,
+    pub other_options: Vec<(String, Option<String>)>,
 }
 
 /// How much memory, in mebibytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum MemoryRequest {
     /// On each node.
     PerNode(u64),
     /// For each core.
@@ -59,7 +59,7 @@ pub enum Memory {
 
 /// GPUs of each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpus {
+pub struct GpuRequest {
     /// Which; none: any.
     pub model: Option<String>,
     /// How many on each node.
@@ -68,7 +68,7 @@ pub struct Gpus {
 
 /// An array of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
+pub struct ArrayRequest {
     /// Their numbers: `0-11`.
     pub tasks: String,
     /// How many of them may run at a time.
@@ -77,17 +77,17 @@ pub struct Array {
 
 /// What a job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct After {
+pub struct JobDependency {
     /// The job.
     pub job: u64,
     /// Whether it must have ended well.
-    pub ended_well: bool,
+    pub must_succeed: bool,
 }
 
 /// The part of a request that a question sets, a directive says, or a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sets {
+pub enum RequestField {
     /// The job's name.
     Name,
     /// Which project pays.
@@ -132,31 +132,31 @@ pub enum Sets {
 
 /// One `#SBATCH` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Directive {
+pub struct SbatchDirective {
     /// `--time`.
     pub option: String,
     /// Its value.
     pub value: Option<String>,
     /// The part of the request that it says.
-    pub sets: Sets,
+    pub sets: RequestField,
 }
 
-impl Directive {
-    fn new(option: &str, value: impl Into<String>, sets: Sets) -> Self {
+impl SbatchDirective {
+    fn new(option: &str, value: impl Into<String>, sets: RequestField) -> Self {
         Self { option: option.to_owned(), value: Some(value.into()), sets }
     }
 
     /// As it stands in a script.
-    pub fn line(&self) -> String {
-        format!("#SBATCH {}", self.argument(quoted))
+    pub fn to_line(&self) -> String {
+        format!("#SBATCH {}", self.format_with(quote_value))
     }
 
     /// As an argument of `sbatch`, unquoted.
-    pub fn word(&self) -> String {
-        self.argument(str::to_owned)
+    pub fn to_argument(&self) -> String {
+        self.format_with(str::to_owned)
     }
 
-    fn argument(&self, write: fn(&str) -> String) -> String {
+    fn format_with(&self, write: fn(&str) -> String) -> String {
         match &self.value {
             // A short option takes its value as the next word.
             Some(value) if !self.option.starts_with("--") => {
@@ -170,7 +170,7 @@ impl Directive {
 
 /// A value as Slurm reads it in an `#SBATCH` line. Control characters cannot be said there: one of them would begin a
 /// new line, so they are left out even if a caller forgot to refuse them.
-fn quoted(value: &str) -> String {
+fn quote_value(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%^".contains(c);
     if !value.is_empty() && value.chars().all(plain) {
         return value.to_owned();
@@ -186,50 +186,54 @@ fn quoted(value: &str) -> String {
     text
 }
 
-impl Request {
+impl JobRequest {
     /// The request as directives, in the order in which people like to read them.
-    pub fn directives(&self, gpu_option: GpuOption) -> Vec<Directive> {
+    pub fn directives(&self, gpu_option: GpuOption) -> Vec<SbatchDirective> {
         let mut all = Vec::new();
-        let mut say = |option: &str, value: Option<String>, sets: Sets| {
+        let mut say = |option: &str, value: Option<String>, sets: RequestField| {
             if let Some(value) = value {
-                all.push(Directive::new(option, value, sets));
+                all.push(SbatchDirective::new(option, value, sets));
             }
         };
         let number = |number: Option<u32>| number.map(|number| number.to_string());
-        say("--job-name", self.name.clone(), Sets::Name);
-        say("--account", self.account.clone(), Sets::Account);
-        say("--partition", self.partition.clone(), Sets::Partition);
-        say("--qos", self.qos.clone(), Sets::Qos);
+        say("--job-name", self.name.clone(), RequestField::Name);
+        say("--account", self.account.clone(), RequestField::Account);
+        say("--partition", self.partition.clone(), RequestField::Partition);
+        say("--qos", self.qos.clone(), RequestField::Qos);
         let time = self.minutes.map(|minutes| TimeLimit::Minutes(minutes).to_string());
-        say("--time", time, Sets::Time);
-        say("--nodes", number(self.nodes), Sets::Nodes);
-        say("--ntasks", number(self.tasks), Sets::Tasks);
-        say("--ntasks-per-node", number(self.tasks_per_node), Sets::TasksPerNode);
-        say("--cpus-per-task", number(self.cores), Sets::Cores);
+        say("--time", time, RequestField::Time);
+        say("--nodes", number(self.nodes), RequestField::Nodes);
+        say("--ntasks", number(self.tasks), RequestField::Tasks);
+        say("--ntasks-per-node", number(self.tasks_per_node), RequestField::TasksPerNode);
+        say("--cpus-per-task", number(self.cores), RequestField::Cores);
         match self.memory {
-            Some(Memory::PerNode(mb)) => say("--mem", Some(amount(mb)), Sets::Memory),
-            Some(Memory::PerCore(mb)) => {
-                say("--mem-per-cpu", Some(amount(mb)), Sets::MemoryPerCore);
+            Some(MemoryRequest::PerNode(mb)) => {
+                say("--mem", Some(format_memory(mb)), RequestField::Memory)
             }
-            Some(Memory::PerGpu(mb)) => say("--mem-per-gpu", Some(amount(mb)), Sets::Memory),
+            Some(MemoryRequest::PerCore(mb)) => {
+                say("--mem-per-cpu", Some(format_memory(mb)), RequestField::MemoryPerCore);
+            }
+            Some(MemoryRequest::PerGpu(mb)) => {
+                say("--mem-per-gpu", Some(format_memory(mb)), RequestField::Memory)
+            }
             None => {}
         }
         if let Some(gpus) = &self.gpus {
-            let (option, value) = gpus.written(gpu_option, self.nodes.unwrap_or(1));
-            say(option, Some(value), Sets::Gpus);
+            let (option, value) = gpus.to_option(gpu_option, self.nodes.unwrap_or(1));
+            say(option, Some(value), RequestField::Gpus);
         }
-        say("--array", self.array.as_ref().map(Array::written), Sets::Array);
-        say("--dependency", self.after.map(After::written), Sets::After);
-        say("--chdir", self.folder.clone(), Sets::Folder);
-        say("--output", self.output.clone(), Sets::Output);
-        say("--signal", self.warn_s.map(|s| format!("B:USR1@{s}")), Sets::Warn);
-        say("--mail-type", self.mail.then(|| "END,FAIL".to_owned()), Sets::Mail);
-        let other = |(option, value): &(String, Option<String>)| Directive {
+        say("--array", self.array.as_ref().map(ArrayRequest::to_spec), RequestField::Array);
+        say("--dependency", self.dependency.map(JobDependency::to_spec), RequestField::After);
+        say("--chdir", self.folder.clone(), RequestField::Folder);
+        say("--output", self.output.clone(), RequestField::Output);
+        say("--signal", self.warn_s.map(|s| format!("B:USR1@{s}")), RequestField::Warn);
+        say("--mail-type", self.mail.then(|| "END,FAIL".to_owned()), RequestField::Mail);
+        let other = |(option, value): &(String, Option<String>)| SbatchDirective {
             option: option.clone(),
             value: value.clone(),
-            sets: Sets::Other,
+            sets: RequestField::Other,
         };
-        all.extend(self.others.iter().map(other));
+        all.extend(self.other_options.iter().map(other));
         all
     }
 
@@ -257,21 +261,21 @@ impl Request {
     /// All its memory in mebibytes, if it says.
     pub fn all_memory_mb(&self) -> Option<u64> {
         Some(match self.memory? {
-            Memory::PerNode(mb) => mb.saturating_mul(self.nodes_or_one().into()),
-            Memory::PerCore(mb) => mb.saturating_mul(self.all_cores().into()),
-            Memory::PerGpu(mb) => mb.saturating_mul(self.all_gpus().into()),
+            MemoryRequest::PerNode(mb) => mb.saturating_mul(self.nodes_or_one().into()),
+            MemoryRequest::PerCore(mb) => mb.saturating_mul(self.all_cores().into()),
+            MemoryRequest::PerGpu(mb) => mb.saturating_mul(self.all_gpus().into()),
         })
     }
 }
 
 /// Mebibytes as Slurm takes them: whole gibibytes where they are.
-pub fn amount(mb: u64) -> String {
+pub fn format_memory(mb: u64) -> String {
     if mb >= 1024 && mb.is_multiple_of(1024) { format!("{}G", mb / 1024) } else { format!("{mb}M") }
 }
 
-impl Gpus {
+impl GpuRequest {
     /// `nodes`: one of the options counts the GPUs of all nodes together.
-    fn written(&self, option: GpuOption, nodes: u32) -> (&'static str, String) {
+    fn to_option(&self, option: GpuOption, nodes: u32) -> (&'static str, String) {
         let with_model = |count: u32| match &self.model {
             Some(model) => format!("{model}:{count}"),
             None => count.to_string(),
@@ -284,8 +288,8 @@ impl Gpus {
     }
 }
 
-impl Array {
-    fn written(&self) -> String {
+impl ArrayRequest {
+    fn to_spec(&self) -> String {
         match self.at_once {
             Some(most) => format!("{}%{most}", self.tasks),
             None => self.tasks.clone(),
@@ -293,9 +297,9 @@ impl Array {
     }
 }
 
-impl After {
-    fn written(self) -> String {
-        format!("{}:{}", if self.ended_well { "afterok" } else { "afterany" }, self.job)
+impl JobDependency {
+    fn to_spec(self) -> String {
+        format!("{}:{}", if self.must_succeed { "afterok" } else { "afterany" }, self.job)
     }
 }
 
@@ -303,25 +307,25 @@ impl After {
 mod tests {
     use super::*;
 
-    fn lines(request: &Request, option: GpuOption) -> Vec<String> {
-        request.directives(option).iter().map(Directive::line).collect()
+    fn lines(request: &JobRequest, option: GpuOption) -> Vec<String> {
+        request.directives(option).iter().map(SbatchDirective::to_line).collect()
     }
 
     #[test]
     fn a_request_is_written_in_order() {
-        let request = Request {
+        let request = JobRequest {
             name: Some("train".into()),
             account: Some("def-smith".into()),
             minutes: Some(180),
             nodes: Some(2),
             tasks_per_node: Some(4),
             cores: Some(6),
-            memory: Some(Memory::PerNode(65_536)),
-            gpus: Some(Gpus { model: Some("h100".into()), count: 4 }),
-            array: Some(Array { tasks: "0-11".into(), at_once: Some(3) }),
-            after: Some(After { job: 77, ended_well: true }),
+            memory: Some(MemoryRequest::PerNode(65_536)),
+            gpus: Some(GpuRequest { model: Some("h100".into()), count: 4 }),
+            array: Some(ArrayRequest { tasks: "0-11".into(), at_once: Some(3) }),
+            dependency: Some(JobDependency { job: 77, must_succeed: true }),
             output: Some("/scratch/my files/%j.out".into()),
-            ..Request::default()
+            ..JobRequest::default()
         };
         assert_eq!(
             lines(&request, GpuOption::Gpus),
@@ -346,9 +350,9 @@ mod tests {
 
     #[test]
     fn no_value_begins_a_line_of_its_own() {
-        let request = Request {
+        let request = JobRequest {
             name: Some("a\n#SBATCH --account=other\r\u{0}\"b\\".into()),
-            ..Request::default()
+            ..JobRequest::default()
         };
         assert_eq!(
             lines(&request, GpuOption::Gpus),

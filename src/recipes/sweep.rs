@@ -7,17 +7,17 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::values::values;
-use super::quoting::word;
-use super::template::Line;
+pub use self::values::parse_values;
+use super::quoting::quote_word;
+use super::template::ScriptLine;
 
 /// No sweep has more points, whatever a cluster allows.
-pub const MOST_POINTS: usize = 100_000;
+pub const MAX_POINTS: usize = 100_000;
 
 /// How several lists are combined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum SweepMode {
     /// Each value with each.
     #[default]
     Grid,
@@ -29,14 +29,14 @@ pub enum How {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
     /// What differs between points.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<SweepAxis>,
     /// How the axes are combined.
-    pub how: How,
+    pub how: SweepMode,
 }
 
 /// Something that differs between the points.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Axis {
+pub struct SweepAxis {
     /// The variable's name in the script.
     pub name: String,
     /// Its values, as typed.
@@ -49,22 +49,22 @@ pub struct Axis {
     pub key: Option<String>,
 }
 
-impl Axis {
+impl SweepAxis {
     /// A parameter whose values are plain text.
     pub fn new(name: &str, values: Vec<String>) -> Self {
-        let words = values.iter().map(|value| word(value)).collect();
+        let words = values.iter().map(|value| quote_word(value)).collect();
         Self { name: name.to_owned(), values, words, key: None }
     }
 }
 
 impl Sweep {
     /// How many points; `Err`: why it is none that can be run.
-    pub fn check(&self) -> Result<usize, String> {
+    pub fn count_points(&self) -> Result<usize, String> {
         let points = match self.how {
-            How::Grid => {
+            SweepMode::Grid => {
                 self.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len()))
             }
-            How::Zip => {
+            SweepMode::Zip => {
                 let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
                 if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
                     let list: Vec<String> = self
@@ -81,14 +81,14 @@ impl Sweep {
             }
         };
         match points {
-            Some(points) if points <= MOST_POINTS => Ok(points),
-            _ => Err(format!("These are more than {MOST_POINTS} points.")),
+            Some(points) if points <= MAX_POINTS => Ok(points),
+            _ => Err(format!("These are more than {MAX_POINTS} points.")),
         }
     }
 
     /// How many points, for a sweep that was checked.
     pub fn len(&self) -> usize {
-        self.check().unwrap_or(0)
+        self.count_points().unwrap_or(0)
     }
 
     /// Whether there is nothing to sweep.
@@ -117,7 +117,7 @@ impl Sweep {
     /// After how many points the value of each axis changes.
     fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1_usize; self.axes.len()];
-        if self.how == How::Grid {
+        if self.how == SweepMode::Grid {
             for place in (0..self.axes.len().saturating_sub(1)).rev() {
                 strides[place] =
                     strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
@@ -127,26 +127,29 @@ impl Sweep {
     }
 
     /// The lines of a script by which each task finds its point.
-    pub fn script(&self) -> Vec<Line> {
+    pub fn script_lines(&self) -> Vec<ScriptLine> {
         let points = self.len();
-        let mut lines = vec![Line::plain(format!(
+        let mut lines = vec![ScriptLine::plain(format!(
             "# A sweep of {points} points: each task of the array takes one."
         ))];
         for (axis, stride) in self.axes.iter().zip(self.strides()) {
             let (name, count) = (&axis.name, axis.values.len());
             let at = match (self.how, stride) {
-                (How::Zip, _) => "SLURM_ARRAY_TASK_ID".to_owned(),
-                (How::Grid, 1) => format!("SLURM_ARRAY_TASK_ID % {count}"),
-                (How::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
+                (SweepMode::Zip, _) => "SLURM_ARRAY_TASK_ID".to_owned(),
+                (SweepMode::Grid, 1) => format!("SLURM_ARRAY_TASK_ID % {count}"),
+                (SweepMode::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
             };
-            let key = axis.key.as_deref().unwrap_or(PARAMETERS);
-            lines.push(Line::of(format!("{name}_values=({})", axis.words.join(" ")), key));
-            lines.push(Line::of(format!("{name}=${{{name}_values[{at}]}}"), key));
+            let key = axis.key.as_deref().unwrap_or(PARAMETERS_KEY);
+            lines.push(ScriptLine::from_question(
+                format!("{name}_values=({})", axis.words.join(" ")),
+                key,
+            ));
+            lines.push(ScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
         }
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
-        lines.push(Line::plain(format!("export {}", names.join(" "))));
-        lines.push(Line::plain(format!(
+        lines.push(ScriptLine::plain(format!("export {}", names.join(" "))));
+        lines.push(ScriptLine::plain(format!(
             "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),
             told.join(" ")
@@ -156,11 +159,11 @@ impl Sweep {
 }
 
 /// The question that holds a sweep's own parameters.
-pub const PARAMETERS: &str = "parameters";
+pub const PARAMETERS_KEY: &str = "parameters";
 
 /// Reads parameters, a line each: `lr = 0.1, 0.01`.
-pub fn parameters(text: &str) -> Result<Vec<Axis>, String> {
-    let mut axes: Vec<Axis> = Vec::new();
+pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
+    let mut axes: Vec<SweepAxis> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, list) = line.split_once('=').ok_or_else(|| {
             format!("Write each line as name = values; “{line}” has no equals sign.")
@@ -170,7 +173,7 @@ pub fn parameters(text: &str) -> Result<Vec<Axis>, String> {
         if axes.iter().any(|axis| axis.name == name) {
             return Err(format!("“{name}” stands there twice."));
         }
-        axes.push(Axis::new(name, values(list)?));
+        axes.push(SweepAxis::new(name, parse_values(list)?));
     }
     Ok(axes)
 }

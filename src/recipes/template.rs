@@ -5,8 +5,8 @@
 //! A value may stand only where bash reads plain words: inside quotes, comments and the like its own quotes would mean
 //! something else, so such a template is refused when it is loaded.
 
-mod contexts;
-mod lines;
+mod bash_contexts;
+mod script_lines;
 #[cfg(test)]
 mod tests;
 
@@ -17,16 +17,16 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value};
 
 use super::quoting;
-pub use lines::{Line, mentions};
+pub use script_lines::{ScriptLine, find_mentions};
 
 /// Steps that a template may take: far more than any needs, and an end to those that never would.
-const FUEL: u64 = 200_000;
+const MAX_TEMPLATE_STEPS: u64 = 200_000;
 /// More than this is not written: no script is as long.
-const LONGEST: usize = 1024 * 1024;
+const MAX_SCRIPT_LEN: usize = 1024 * 1024;
 
 /// What stands for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Slot {
+pub enum TemplateValue {
     /// There is no answer.
     Empty,
     /// Text, which will be quoted.
@@ -34,20 +34,20 @@ pub enum Slot {
     /// A number.
     Number(i64),
     /// Yes or no: for conditions.
-    Yes(bool),
+    Bool(bool),
     /// Written for bash already.
     Shell(String),
     /// Words, each written for bash already.
     Words(Vec<String>),
 }
 
-impl Slot {
-    fn value(&self) -> Value {
+impl TemplateValue {
+    fn to_minijinja(&self) -> Value {
         match self {
             Self::Empty => Value::from(()),
             Self::Text(text) => Value::from(text.as_str()),
             Self::Number(number) => Value::from(*number),
-            Self::Yes(yes) => Value::from(*yes),
+            Self::Bool(yes) => Value::from(*yes),
             Self::Shell(text) => Value::from_safe_string(text.clone()),
             Self::Words(words) => {
                 words.iter().map(|word| Value::from_safe_string(word.clone())).collect()
@@ -68,29 +68,35 @@ pub struct TemplateError {
 
 /// Whether a template can be used, with every value in a place where it is safe.
 pub fn check(source: &str) -> Result<(), TemplateError> {
-    contexts::check(source)?;
-    environment().template_from_str(source).map(drop).map_err(|error| told(&error))
+    bash_contexts::check(source)?;
+    environment().template_from_str(source).map(drop).map_err(|error| to_template_error(&error))
 }
 
 /// Renders a template that was checked.
-pub fn render(source: &str, slots: &BTreeMap<&str, Slot>) -> Result<Vec<Line>, TemplateError> {
+pub fn render(
+    source: &str,
+    slots: &BTreeMap<&str, TemplateValue>,
+) -> Result<Vec<ScriptLine>, TemplateError> {
     let environment = environment();
-    let marked = lines::mark(source);
-    let template = environment.template_from_str(&marked).map_err(|error| told(&error))?;
+    let marked = script_lines::insert_marks(source);
+    let template =
+        environment.template_from_str(&marked).map_err(|error| to_template_error(&error))?;
     let context: BTreeMap<&str, Value> =
-        slots.iter().map(|(key, slot)| (*key, slot.value())).collect();
-    let mut text = Bounded(Vec::new());
-    template.render_captured_to(Value::from(context), &mut text).map_err(|error| told(&error))?;
+        slots.iter().map(|(key, slot)| (*key, slot.to_minijinja())).collect();
+    let mut text = BoundedWriter(Vec::new());
+    template
+        .render_captured_to(Value::from(context), &mut text)
+        .map_err(|error| to_template_error(&error))?;
     let text = String::from_utf8_lossy(&text.0);
-    Ok(lines::read(&text))
+    Ok(script_lines::extract_lines(&text))
 }
 
 /// What a template writes, up to a length that no script has.
-struct Bounded(Vec<u8>);
+struct BoundedWriter(Vec<u8>);
 
-impl std::io::Write for Bounded {
+impl std::io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > LONGEST {
+        if self.0.len() + bytes.len() > MAX_SCRIPT_LEN {
             return Err(std::io::Error::other("The script is longer than 1 MB."));
         }
         self.0.extend_from_slice(bytes);
@@ -105,17 +111,17 @@ impl std::io::Write for Bounded {
 fn environment<'source>() -> Environment<'source> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_formatter(|out, _, value| write(out, value));
+    environment.set_formatter(|out, _, value| write_value(out, value));
     // Lines that hold nothing but a condition leave nothing behind.
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         environment.set_syntax(syntax);
     }
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
     environment
 }
 
 /// The only way by which a value gets into a script.
-fn write(out: &mut Output, value: &Value) -> Result<(), Error> {
+fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
     let refuse = |problem: &'static str| Err(Error::new(ErrorKind::InvalidOperation, problem));
     if value.is_safe() {
         return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from);
@@ -124,17 +130,17 @@ fn write(out: &mut Output, value: &Value) -> Result<(), Error> {
         ValueKind::Number => out.write_str(&value.to_string()).map_err(Error::from),
         ValueKind::String => {
             let text = value.as_str().unwrap_or_default();
-            if text.contains(|c: char| c != '\n' && c != '\t' && !quoting::is_allowed(c)) {
+            if text.contains(|c: char| c != '\n' && c != '\t' && !quoting::is_allowed_char(c)) {
                 return refuse("A value holds a character that cannot be seen.");
             }
-            out.write_str(&quoting::word(text)).map_err(Error::from)
+            out.write_str(&quoting::quote_word(text)).map_err(Error::from)
         }
         ValueKind::Seq | ValueKind::Iterable => {
             for (place, one) in value.try_iter()?.enumerate() {
                 if place > 0 {
                     out.write_str(" ").map_err(Error::from)?;
                 }
-                write(out, &one)?;
+                write_value(out, &one)?;
             }
             Ok(())
         }
@@ -143,7 +149,7 @@ fn write(out: &mut Output, value: &Value) -> Result<(), Error> {
     }
 }
 
-fn told(error: &Error) -> TemplateError {
+fn to_template_error(error: &Error) -> TemplateError {
     let problem = match (error.kind(), error.detail()) {
         (ErrorKind::UndefinedError, _) => {
             "It names something that no question asks for.".to_owned()

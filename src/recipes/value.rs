@@ -4,21 +4,21 @@ mod amounts;
 #[cfg(test)]
 mod tests;
 
-use super::question::{Kind, Question, Shape};
-use super::quoting::{self, Words, refuse_tricks};
+use super::question::{QuestionKind, RecipeQuestion, TextFormat};
+use super::quoting::{self, ShellWord, reject_invisible_chars};
 
-pub use self::amounts::{duration, memory};
+pub use self::amounts::{parse_duration, parse_memory};
 
 /// No answer on one line is longer.
-const LONGEST_LINE: usize = 4000;
+const MAX_LINE_LEN: usize = 4000;
 /// No answer of several lines is longer.
-const LONGEST: usize = 200_000;
+const MAX_TEXT_LEN: usize = 200_000;
 /// No list has more lines.
-const MOST_LINES: usize = 5000;
+const MAX_LINES: usize = 5000;
 
 /// An answer that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum AnswerValue {
     /// Text, taken literally.
     Text(String),
     /// A whole number.
@@ -30,9 +30,9 @@ pub enum Value {
     /// Mebibytes.
     Memory(u64),
     /// Words with known variables in them: a path, arguments.
-    Words(Vec<Words>),
+    Words(Vec<ShellWord>),
     /// Environment variables.
-    Variables(Vec<(String, Words)>),
+    Variables(Vec<(String, ShellWord)>),
     /// Code, run as it stands.
     Code(String),
     /// Each point of a sweep has its own: the variable's name.
@@ -40,99 +40,114 @@ pub enum Value {
 }
 
 /// Reads an answer that is not empty. `known`: the names of a sweep, which words may hold.
-pub fn read(question: &Question, text: &str, known: &[String]) -> Result<Value, String> {
-    if text.len() > if question.kind.has_lines() { LONGEST } else { LONGEST_LINE } {
+pub fn parse_answer(
+    question: &RecipeQuestion,
+    text: &str,
+    known: &[String],
+) -> Result<AnswerValue, String> {
+    if text.len() > if question.kind.is_multiline() { MAX_TEXT_LEN } else { MAX_LINE_LEN } {
         return Err("This is too long.".to_owned());
     }
     match question.kind {
-        Kind::Text => {
-            refuse_tricks(text)?;
-            shaped(text, question.shape)?;
-            Ok(Value::Text(text.to_owned()))
+        QuestionKind::Text => {
+            reject_invisible_chars(text)?;
+            check_format(text, question.shape)?;
+            Ok(AnswerValue::Text(text.to_owned()))
         }
-        Kind::Gpu | Kind::Account | Kind::JobType => {
-            shaped(text, Shape::Name)?;
-            Ok(Value::Text(text.to_owned()))
+        QuestionKind::Gpu | QuestionKind::Account | QuestionKind::JobType => {
+            check_format(text, TextFormat::Name)?;
+            Ok(AnswerValue::Text(text.to_owned()))
         }
-        Kind::Choice => {
+        QuestionKind::Choice => {
             let known = question.choices.iter().any(|choice| choice.value == text);
-            if known { Ok(Value::Text(text.to_owned())) } else { Err(NOT_OFFERED.to_owned()) }
+            if known {
+                Ok(AnswerValue::Text(text.to_owned()))
+            } else {
+                Err(NOT_OFFERED_MESSAGE.to_owned())
+            }
         }
-        Kind::Switch => match text {
-            "true" | "on" | "yes" => Ok(Value::Switch(true)),
-            "false" | "off" | "no" => Ok(Value::Switch(false)),
-            _ => Err(NOT_OFFERED.to_owned()),
+        QuestionKind::Switch => match text {
+            "true" | "on" | "yes" => Ok(AnswerValue::Switch(true)),
+            "false" | "off" | "no" => Ok(AnswerValue::Switch(false)),
+            _ => Err(NOT_OFFERED_MESSAGE.to_owned()),
         },
-        Kind::Number => number(text, question).map(Value::Number),
-        Kind::Job => {
+        QuestionKind::Number => parse_number(text, question).map(AnswerValue::Number),
+        QuestionKind::Job => {
             let digits = text.trim().parse::<i64>().ok().filter(|number| *number > 0);
-            digits.map(Value::Number).ok_or_else(|| "Give the job's number.".to_owned())
+            digits.map(AnswerValue::Number).ok_or_else(|| "Give the job's number.".to_owned())
         }
-        Kind::Duration => {
-            let minutes = duration(text)?;
-            amounts::within(&minutes, question, |text| duration(text).ok())?;
-            Ok(Value::Minutes(minutes))
+        QuestionKind::Duration => {
+            let minutes = parse_duration(text)?;
+            amounts::check_limits(&minutes, question, |text| parse_duration(text).ok())?;
+            Ok(AnswerValue::Minutes(minutes))
         }
-        Kind::Memory => {
-            let mb = memory(text)?;
-            amounts::within(&mb, question, |text| memory(text).ok())?;
-            Ok(Value::Memory(mb))
+        QuestionKind::Memory => {
+            let mb = parse_memory(text)?;
+            amounts::check_limits(&mb, question, |text| parse_memory(text).ok())?;
+            Ok(AnswerValue::Memory(mb))
         }
-        Kind::Path => {
-            let shape =
-                if question.relative { quoting::Shape::Relative } else { quoting::Shape::Full };
-            Ok(Value::Words(vec![quoting::path(text.trim(), shape, known)?]))
+        QuestionKind::Path => {
+            let shape = if question.relative {
+                quoting::PathShape::Relative
+            } else {
+                quoting::PathShape::Absolute
+            };
+            Ok(AnswerValue::Words(vec![quoting::parse_path(text.trim(), shape, known)?]))
         }
-        Kind::Paths => {
-            let read = |line: &str| quoting::path(line, quoting::Shape::Relative, known);
-            lines(text)?.into_iter().map(read).collect::<Result<_, _>>().map(Value::Words)
+        QuestionKind::Paths => {
+            let read = |line: &str| quoting::parse_path(line, quoting::PathShape::Relative, known);
+            parse_lines(text)?
+                .into_iter()
+                .map(read)
+                .collect::<Result<_, _>>()
+                .map(AnswerValue::Words)
         }
-        Kind::Arguments => quoting::arguments(text, known).map(Value::Words),
-        Kind::Variables => lines(text)?
+        QuestionKind::Arguments => quoting::parse_arguments(text, known).map(AnswerValue::Words),
+        QuestionKind::Variables => parse_lines(text)?
             .into_iter()
-            .map(|line| variable(line, known))
+            .map(|line| parse_variable(line, known))
             .collect::<Result<_, _>>()
-            .map(Value::Variables),
-        Kind::List => {
-            let all = lines(text)?;
-            Ok(Value::Words(all.into_iter().map(Words::literal).collect()))
+            .map(AnswerValue::Variables),
+        QuestionKind::List => {
+            let all = parse_lines(text)?;
+            Ok(AnswerValue::Words(all.into_iter().map(ShellWord::literal).collect()))
         }
-        Kind::Modules => {
+        QuestionKind::Modules => {
             let mut all = Vec::new();
             for name in text.split([' ', ',', '\t', '\n', '\r']).filter(|name| !name.is_empty()) {
-                shaped(name, Shape::Name)?;
-                all.push(Words::literal(name));
+                check_format(name, TextFormat::Name)?;
+                all.push(ShellWord::literal(name));
             }
-            Ok(Value::Words(all))
+            Ok(AnswerValue::Words(all))
         }
-        Kind::Command | Kind::Script => code(text).map(Value::Code),
+        QuestionKind::Command | QuestionKind::Script => parse_code(text).map(AnswerValue::Code),
     }
 }
 
-const NOT_OFFERED: &str = "Choose one of those that are offered.";
+const NOT_OFFERED_MESSAGE: &str = "Choose one of those that are offered.";
 
 /// Code may have lines; what no terminal shows does not belong in it.
-fn code(text: &str) -> Result<String, String> {
+fn parse_code(text: &str) -> Result<String, String> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let bad = |c: char| c != '\n' && c != '\t' && !quoting::is_allowed(c);
+    let bad = |c: char| c != '\n' && c != '\t' && !quoting::is_allowed_char(c);
     if text.contains(bad) {
         return Err("This holds a character that cannot be seen. Type it anew.".to_owned());
     }
     Ok(text.trim_end().to_owned())
 }
 
-fn lines(text: &str) -> Result<Vec<&str>, String> {
+fn parse_lines(text: &str) -> Result<Vec<&str>, String> {
     let all: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if all.len() > MOST_LINES {
-        return Err(format!("These are more than {MOST_LINES} lines."));
+    if all.len() > MAX_LINES {
+        return Err(format!("These are more than {MAX_LINES} lines."));
     }
     for line in &all {
-        refuse_tricks(line)?;
+        reject_invisible_chars(line)?;
     }
     Ok(all)
 }
 
-fn number(text: &str, question: &Question) -> Result<i64, String> {
+fn parse_number(text: &str, question: &RecipeQuestion) -> Result<i64, String> {
     let number: i64 =
         text.trim().parse().map_err(|_| "Give a whole number, such as 4.".to_owned())?;
     let limit = |given: &str| given.parse::<i64>().ok();
@@ -145,7 +160,7 @@ fn number(text: &str, question: &Question) -> Result<i64, String> {
     Ok(number)
 }
 
-fn variable(line: &str, known: &[String]) -> Result<(String, Words), String> {
+fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), String> {
     let (name, value) = line
         .split_once('=')
         .ok_or_else(|| format!("Write each as NAME=value; “{line}” has no equals sign."))?;
@@ -158,25 +173,27 @@ fn variable(line: &str, known: &[String]) -> Result<(String, Words), String> {
         ));
     }
     // The value is one word, with or without quotes around it.
-    let mut words = quoting::arguments(value.trim(), known)?;
+    let mut words = quoting::parse_arguments(value.trim(), known)?;
     match words.len() {
-        0 => Ok((name.to_owned(), Words::default())),
+        0 => Ok((name.to_owned(), ShellWord::default())),
         1 => Ok((name.to_owned(), words.remove(0))),
-        _ => quoting::path(value.trim(), quoting::Shape::Relative, known)
+        _ => quoting::parse_path(value.trim(), quoting::PathShape::Relative, known)
             .map(|words| (name.to_owned(), words)),
     }
 }
 
-fn shaped(text: &str, shape: Shape) -> Result<(), String> {
+fn check_format(text: &str, shape: TextFormat) -> Result<(), String> {
     let all = |extra: &str| {
         text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
             && !text.starts_with('-')
     };
     match shape {
-        Shape::Any => Ok(()),
-        Shape::Name if all("-_.+:/@") => Ok(()),
-        Shape::Name => Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned()),
-        Shape::Url => {
+        TextFormat::Any => Ok(()),
+        TextFormat::Name if all("-_.+:/@") => Ok(()),
+        TextFormat::Name => {
+            Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned())
+        }
+        TextFormat::Url => {
             let known = ["https://", "http://", "s3://", "ssh://", "git@"];
             let good =
                 known.iter().any(|start| text.len() > start.len() && text.starts_with(start));
@@ -187,7 +204,9 @@ fn shaped(text: &str, shape: Shape) -> Result<(), String> {
                     .to_owned())
             }
         }
-        Shape::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
-        Shape::GitRef => Err("Give the name of a branch or tag, or a commit's number.".to_owned()),
+        TextFormat::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
+        TextFormat::GitRef => {
+            Err("Give the name of a branch or tag, or a commit's number.".to_owned())
+        }
     }
 }

@@ -4,11 +4,11 @@ use crate::clock::UnixTime;
 use crate::slurm::job::{JobStage, SlurmJob};
 
 /// No job counts for more than this long, in seconds: those without a limit of their own say nothing.
-const LONGEST_S: u64 = 366 * 86_400;
+const MAX_JOB_SECONDS: u64 = 366 * 86_400;
 
 /// What some jobs ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Load {
+pub struct JobDemand {
     /// Jobs; each task of an array is one.
     pub jobs: u64,
     /// Seconds of cores, if all take as long as they may.
@@ -16,16 +16,16 @@ pub struct Load {
     /// Seconds of GPUs, likewise.
     pub gpu_s: u64,
     /// Jobs of which it is not told how long they may take; they are not in the sums.
-    pub endless: u64,
+    pub without_limit: u64,
 }
 
 /// The demand of some accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Demand {
+pub struct AccountDemand {
     /// Jobs that wait.
-    pub waiting: Load,
+    pub waiting: JobDemand,
     /// Jobs that run: what they hold from now until they must end.
-    pub running: Load,
+    pub running: JobDemand,
     /// Cores that they hold now.
     pub cores: u64,
     /// GPUs that they hold now.
@@ -33,8 +33,8 @@ pub struct Demand {
 }
 
 /// Counts the jobs of these accounts.
-pub fn demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> Demand {
-    let mut found = Demand::default();
+pub fn compute_demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> AccountDemand {
+    let mut found = AccountDemand::default();
     for job in jobs.iter().filter(|job| accounts.contains(&job.account)) {
         match job.state.stage() {
             JobStage::Pending => {
@@ -54,11 +54,11 @@ pub fn demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> Demand {
     found
 }
 
-impl Load {
+impl JobDemand {
     fn add(&mut self, job: &SlurmJob, tasks: u64, seconds: Option<u64>) {
         self.jobs = self.jobs.saturating_add(tasks);
-        let Some(seconds) = seconds.filter(|seconds| *seconds <= LONGEST_S) else {
-            self.endless = self.endless.saturating_add(tasks);
+        let Some(seconds) = seconds.filter(|seconds| *seconds <= MAX_JOB_SECONDS) else {
+            self.without_limit = self.without_limit.saturating_add(tasks);
             return;
         };
         let all = |count: u32| seconds.saturating_mul(count.into()).saturating_mul(tasks);
@@ -104,11 +104,11 @@ mod tests {
             ..job(JobState::Running, 8, TimeLimit::Minutes(60))
         };
         let over = job(JobState::Completed, 8, TimeLimit::Minutes(60));
-        let found = demand(&[array, endless, other, running, over], &smith, NOW);
-        let waiting = Load { jobs: 11, core_s: 144_000, gpu_s: 72_000, endless: 1 };
+        let found = compute_demand(&[array, endless, other, running, over], &smith, NOW);
+        let waiting = JobDemand { jobs: 11, core_s: 144_000, gpu_s: 72_000, without_limit: 1 };
         assert_eq!(found.waiting, waiting);
         assert_eq!((found.running.core_s, found.cores, found.gpus), (14_400, 8, 0));
-        assert_eq!(demand(&[], &smith, NOW), Demand::default());
+        assert_eq!(compute_demand(&[], &smith, NOW), AccountDemand::default());
     }
 
     proptest! {
@@ -121,7 +121,7 @@ mod tests {
             let running =
                 SlurmJob { end: Some(UnixTime(end)), ..job(JobState::Running, cpus, TimeLimit::Unknown) };
             let jobs = [waiting.clone(), waiting, running.clone(), running];
-            let _ = demand(&jobs, &["def-smith".to_owned()], NOW);
+            let _ = compute_demand(&jobs, &["def-smith".to_owned()], NOW);
         }
     }
 }

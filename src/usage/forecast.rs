@@ -3,13 +3,13 @@
 use crate::clock::Day;
 
 /// Weeks that are looked back at.
-pub(super) const WEEKS: i64 = 8;
+pub(super) const LOOKBACK_WEEKS: i64 = 8;
 /// With fewer whole weeks than this, nothing is foretold.
-const LEAST_WEEKS: usize = 3;
+const MIN_WEEKS: usize = 3;
 
 /// Where an allocation is heading. All amounts are hours.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Forecast {
+pub struct AllocationForecast {
     /// What was granted.
     pub granted: f64,
     /// What was used since the period began.
@@ -24,29 +24,29 @@ pub struct Forecast {
     /// When it is used up, at the earliest and at the latest; none for a day that does not come within the period.
     pub runs_out: (Option<Day>, Option<Day>),
     /// What was used up to the end of each day, from the first to the last that is known.
-    pub line: Vec<(Day, f64)>,
+    pub cumulative: Vec<(Day, f64)>,
 }
 
-impl Forecast {
+impl AllocationForecast {
     /// What is left; below zero if more was used than granted.
-    pub fn left(&self) -> f64 {
+    pub fn remaining(&self) -> f64 {
         self.granted - self.used
     }
 
     /// The part that was used, from 0; more than 1 if more was used than granted.
-    pub fn part(&self) -> f64 {
+    pub fn used_fraction(&self) -> f64 {
         if self.granted > 0.0 { self.used / self.granted } else { 0.0 }
     }
 }
 
 /// Foretells. `hours`: what was used on each day, in the order of days; days that are not there used nothing.
-pub fn forecast(
+pub fn forecast_allocation(
     hours: &[(Day, f64)],
     granted: f64,
     begins: Day,
     ends: Day,
     today: Day,
-) -> Forecast {
+) -> AllocationForecast {
     let inside = |day: &Day| *day >= begins && *day <= ends.min(today);
     let mut line = Vec::new();
     let mut used = 0.0;
@@ -58,17 +58,17 @@ pub fn forecast(
     let over = (today.0 - begins.0).clamp(0, length);
     let elapsed = float(over) / float(length);
     let left_days = (ends.0 - today.0).max(0);
-    let weeks = weeks(hours, today);
-    let mut forecast = Forecast {
+    let weeks = weekly_usage(hours, today);
+    let mut forecast = AllocationForecast {
         granted,
         used,
         elapsed,
         at_end: None,
         weeks: weeks.len(),
         runs_out: (None, None),
-        line,
+        cumulative: line,
     };
-    if left_days == 0 || weeks.len() < LEAST_WEEKS {
+    if left_days == 0 || weeks.len() < MIN_WEEKS {
         return forecast;
     }
     // The fifth of the weeks that were quietest and the fifth that were busiest are left out.
@@ -88,11 +88,11 @@ pub fn forecast(
 }
 
 /// What was used in each of the last whole weeks up to yesterday, sorted. Weeks before the first use do not count.
-fn weeks(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
+fn weekly_usage(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
     let Some(first) = hours.iter().find(|(_, amount)| *amount > 0.0).map(|(day, _)| *day) else {
         return Vec::new();
     };
-    let mut weeks: Vec<f64> = (0..WEEKS)
+    let mut weeks: Vec<f64> = (0..LOOKBACK_WEEKS)
         .map(|back| (today.plus(-7 * (back + 1)), today.plus(-7 * back - 1)))
         .take_while(|(from, _)| *from >= first)
         .map(|(from, until)| {
@@ -127,20 +127,27 @@ mod tests {
 
     #[test]
     fn even_use_goes_on_evenly() {
-        let found = forecast(&days(60, |_| 10.0), 1000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        let found = forecast_allocation(
+            &days(60, |_| 10.0),
+            1000.0,
+            TODAY.plus(-49),
+            TODAY.plus(50),
+            TODAY,
+        );
         assert!((found.used - 500.0).abs() < 1e-9);
         assert!((found.elapsed - 0.49).abs() < 1e-9);
         let (low, high) = found.at_end.unwrap();
         assert!((low - 1000.0).abs() < 1e-6 && (high - 1000.0).abs() < 1e-6);
-        assert_eq!(found.line.len(), 50);
-        let fast = forecast(&days(60, |_| 10.0), 700.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        assert_eq!(found.cumulative.len(), 50);
+        let fast =
+            forecast_allocation(&days(60, |_| 10.0), 700.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
         assert_eq!(fast.runs_out, (Some(TODAY.plus(20)), Some(TODAY.plus(20))));
     }
 
     #[test]
     fn uneven_use_gives_a_range() {
         let uneven = days(60, |back| if back / 7 % 2 == 0 { 20.0 } else { 0.0 });
-        let found = forecast(&uneven, 5000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        let found = forecast_allocation(&uneven, 5000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
         let (low, high) = found.at_end.unwrap();
         assert!(low < high, "{low} {high}");
     }
@@ -148,14 +155,19 @@ mod tests {
     #[test]
     fn too_little_and_too_late() {
         let begins = TODAY.plus(-30);
-        let young = forecast(&days(10, |_| 1.0), 100.0, begins, TODAY.plus(10), TODAY);
+        let young = forecast_allocation(&days(10, |_| 1.0), 100.0, begins, TODAY.plus(10), TODAY);
         assert_eq!((young.at_end, young.runs_out), (None, (None, None)));
-        let over = forecast(&days(40, |_| 1.0), 20.0, begins, TODAY.plus(-1), TODAY);
+        let over = forecast_allocation(&days(40, |_| 1.0), 20.0, begins, TODAY.plus(-1), TODAY);
         assert_eq!(over.at_end, None);
-        assert!((over.elapsed - 1.0).abs() < 1e-9 && over.left() < 0.0 && over.part() > 1.0);
-        let ahead = forecast(&days(40, |_| 1.0), 20.0, TODAY.plus(5), TODAY.plus(50), TODAY);
+        assert!(
+            (over.elapsed - 1.0).abs() < 1e-9
+                && over.remaining() < 0.0
+                && over.used_fraction() > 1.0
+        );
+        let ahead =
+            forecast_allocation(&days(40, |_| 1.0), 20.0, TODAY.plus(5), TODAY.plus(50), TODAY);
         assert!(ahead.used.abs() < 1e-9 && ahead.elapsed.abs() < 1e-9);
-        assert!(forecast(&[], 0.0, TODAY, TODAY, TODAY).part().abs() < 1e-9);
+        assert!(forecast_allocation(&[], 0.0, TODAY, TODAY, TODAY).used_fraction().abs() < 1e-9);
     }
 
     proptest! {
@@ -166,7 +178,7 @@ mod tests {
         ) {
             let mut hours: Vec<(Day, f64)> = hours.into_iter().map(|(day, h)| (Day(day), h)).collect();
             hours.sort_by_key(|one| one.0);
-            let found = forecast(&hours, granted, Day(begins), Day(begins + length), TODAY);
+            let found = forecast_allocation(&hours, granted, Day(begins), Day(begins + length), TODAY);
             prop_assert!(found.at_end.is_none_or(|(low, high)| low <= high + 1e-3 && low >= found.used - 1e-3));
             prop_assert!((0.0..=1.0).contains(&found.elapsed));
         }

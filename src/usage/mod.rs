@@ -1,34 +1,34 @@
 //! What a group's allocation went into. Figures are read over the viewer's own connection, a day at a time, counted
 //! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
 
+mod account_usage;
 pub mod alerts;
+pub mod daily_totals;
 pub mod demand;
-mod desk;
-mod due;
+pub mod fair_share;
+pub mod fair_share_chart;
 pub mod figures;
 mod forecast;
-pub mod frozen;
-mod ledger;
-mod manage;
+pub mod frozen_reports;
+mod group_usage;
 mod periods;
-mod read;
 pub mod report;
-pub mod report_links;
-pub mod share_line;
-pub mod shares;
-mod sums;
-pub mod tally;
+pub mod report_guest_links;
+mod schedule;
+mod service;
+mod settings;
+mod totals;
 pub mod units;
-mod view;
-mod waits;
+mod wait_histogram;
+mod worker;
 
-pub use desk::{Parts, Reader, Usage};
-pub use forecast::{Forecast, forecast};
-pub use ledger::{Ledger, Roll};
-pub use manage::{Grant, NotSet, Offer};
-pub use periods::period_of;
-pub use read::write_sheet;
-pub use sums::{Outcome, Sums, hours};
-pub use units::{Measure, SiteUnit, Unit};
-pub use view::{AccountView, Facts, Person, View};
-pub use waits::Waits;
+pub use account_usage::{AccountUsage, UsageRow};
+pub use forecast::{AllocationForecast, forecast_allocation};
+pub use group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
+pub use periods::allocation_period;
+pub use service::{UsageReader, UsageService, UsageServiceParts};
+pub use settings::{AllocationInput, GroupAccountOption, UsageSettingsError};
+pub use totals::{UsageOutcome, UsageTotals, hours};
+pub use units::{AllocationUnit, SiteUnit, UsageMeasure};
+pub use wait_histogram::WaitHistogram;
+pub use worker::save_daily_totals;

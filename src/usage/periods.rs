@@ -4,7 +4,7 @@ use crate::clock::{Day, Month};
 use crate::sites::SiteAllocationPeriod;
 
 /// The period in which a day lies. Where no fixed one is known, the calendar year.
-pub fn period_of(period: SiteAllocationPeriod, today: Day) -> (Day, Day) {
+pub fn allocation_period(period: SiteAllocationPeriod, today: Day) -> (Day, Day) {
     let begins: &[i8] = match period {
         SiteAllocationPeriod::None => &[1],
         SiteAllocationPeriod::AprilMarch => &[4],
@@ -36,7 +36,7 @@ mod tests {
             (SiteAllocationPeriod::HalfYears, "2026-05-01", "2026-04-01", "2026-09-30"),
             (SiteAllocationPeriod::None, "2026-11-16", "2026-01-01", "2026-12-31"),
         ] {
-            assert_eq!(period_of(period, day(today)), (day(from), day(until)), "{today}");
+            assert_eq!(allocation_period(period, day(today)), (day(from), day(until)), "{today}");
         }
     }
 }

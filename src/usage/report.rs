@@ -1,26 +1,26 @@
 //! A month of a group on one page: made of a view, kept as it was, and read years later. Pure.
 
-mod words;
+mod formatting;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{self, COLOURS, Choice, Figures, Step};
-use super::sums::{Sums, hours};
-use super::units::{Measure, SiteUnit, Unit};
-use super::view::View;
+use super::figures::{self, COLOUR_COUNT, ChartStep, FiguresQuery, UsageFigures};
+use super::group_usage::GroupUsage;
+use super::totals::{UsageTotals, hours};
+use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
-pub use words::{amount, clean, percent, unit as unit_words};
+pub use formatting::{clean_name, format_amount, format_percent, format_unit as unit_words};
 
 /// Sorts of jobs that have a row of their own; the others share one.
-const MOST_KINDS: usize = 15;
+const MAX_KIND_ROWS: usize = 15;
 /// People who have a row of their own; the others share one.
-const MOST_MEMBERS: usize = 30;
+const MAX_MEMBER_ROWS: usize = 30;
 
 /// A month of a group. Every field has a beginning, so that reports of older versions can still be read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Report {
+pub struct UsageReport {
     /// Its title.
     pub title: String,
     /// The group's name.
@@ -36,13 +36,13 @@ pub struct Report {
     /// What the site's own unit is called, before `hours`; empty if there is none, or several.
     pub site_unit: String,
     /// All together.
-    pub totals: Line,
+    pub totals: ReportFigures,
     /// By account.
-    pub accounts: Vec<Line>,
+    pub accounts: Vec<ReportFigures>,
     /// By person, those who used most first.
-    pub members: Vec<Line>,
+    pub members: Vec<ReportFigures>,
     /// By sort of job, likewise.
-    pub kinds: Vec<Line>,
+    pub kinds: Vec<ReportFigures>,
     /// What the chart shows: `core hours` or `GPU hours`.
     pub measure: String,
     /// Who is drawn: names, in the order of the parts of a bar. The last may be several people.
@@ -50,9 +50,9 @@ pub struct Report {
     /// Their colours: the same person has the same one in every month. Older reports have none of these.
     pub colours: Vec<usize>,
     /// A bar for each day.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<ReportBar>,
     /// What was granted.
-    pub allocations: Vec<Granted>,
+    pub allocations: Vec<ReportAllocation>,
     /// What is missing, in sentences.
     pub notes: Vec<String>,
 }
@@ -60,7 +60,7 @@ pub struct Report {
 /// A row of figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Line {
+pub struct ReportFigures {
     /// Of whom or what.
     pub name: String,
     /// More words to it, such as the cluster.
@@ -94,7 +94,7 @@ pub struct Line {
 /// A day of the chart.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Bar {
+pub struct ReportBar {
     /// Which.
     pub day: Day,
     /// Hours of each of [`Report::series`].
@@ -103,7 +103,7 @@ pub struct Bar {
     pub is_missing: bool,
 }
 
-impl Bar {
+impl ReportBar {
     /// All parts together.
     pub fn total(&self) -> f64 {
         self.parts.iter().sum()
@@ -113,7 +113,7 @@ impl Bar {
 /// An allocation and what became of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Granted {
+pub struct ReportAllocation {
     /// The account.
     pub account: String,
     /// The cluster.
@@ -138,7 +138,7 @@ pub struct Granted {
 
 /// What a report is about.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct ReportSubject<'a> {
     /// The group's name.
     pub group: &'a str,
     /// The month.
@@ -149,18 +149,18 @@ pub struct Subject<'a> {
     pub now: UnixTime,
 }
 
-impl Line {
-    fn of(name: String, detail: String, sums: &Sums) -> Self {
-        let model = |(model, seconds): &(String, u64)| (clean(model), hours(*seconds));
+impl ReportFigures {
+    fn new(name: String, detail: String, sums: &UsageTotals) -> Self {
+        let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
         Self {
             name,
             detail,
-            core_hours: Measure::Cores.hours(sums),
-            gpu_hours: Measure::Gpus.hours(sums),
+            core_hours: UsageMeasure::Cores.hours(sums),
+            gpu_hours: UsageMeasure::Gpus.hours(sums),
             gpus: sums.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
-            site_hours: Measure::Site.hours(sums),
+            site_hours: UsageMeasure::Site.hours(sums),
             jobs: sums.jobs,
-            success: sums.success(),
+            success: sums.success_rate(),
             median_wait_s: sums.waits.median(),
             core_use: sums.core_use(),
             memory_use: sums.memory_use(),
@@ -171,7 +171,7 @@ impl Line {
     }
 }
 
-impl Report {
+impl UsageReport {
     /// Whether days are still to be read that would change it.
     pub fn is_incomplete(&self) -> bool {
         self.bars.iter().any(|bar| bar.is_missing)
@@ -179,29 +179,29 @@ impl Report {
     }
 
     /// Makes one. Every text of others is bounded and cleaned here; pages escape it.
-    pub fn of(view: &View, subject: Subject<'_>) -> Self {
-        let Subject { month, now, .. } = subject;
+    pub fn build(view: &GroupUsage, subject: ReportSubject<'_>) -> Self {
+        let ReportSubject { month, now, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
         let until = month.last().min(today.unwrap_or_else(|| Day::from_time(now)));
-        let choice = |measure| Choice {
+        let choice = |measure| FiguresQuery {
             from: month.first(),
             until: month.last(),
-            step: Step::Day,
+            step: ChartStep::Day,
             measure,
             account: None,
         };
-        let mut all = figures::figures(view, &choice(Measure::Cores));
+        let mut all = figures::compute_figures(view, &choice(UsageMeasure::Cores));
         let measure = if all.totals.core_s == 0 && all.totals.gpu_s > 0 {
-            all = figures::figures(view, &choice(Measure::Gpus));
-            Measure::Gpus
+            all = figures::compute_figures(view, &choice(UsageMeasure::Gpus));
+            UsageMeasure::Gpus
         } else {
-            Measure::Cores
+            UsageMeasure::Cores
         };
-        let account = |one: &figures::OfAccount| {
-            Line::of(clean(&one.account), clean(&one.cluster), &one.sums)
+        let account = |one: &figures::AccountFigures| {
+            ReportFigures::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
         };
-        let Drawn { series, colours, bars } = drawn(&all, until);
-        let group = clean(subject.group);
+        let ReportChartSeries { series, colours, bars } = build_chart(&all, until);
+        let group = clean_name(subject.group);
         Self {
             title: format!("{group}: {}", month.words()),
             group,
@@ -210,115 +210,128 @@ impl Report {
             until,
             made_at: now.0,
             site_unit: site_unit(view),
-            totals: Line::of("All".to_owned(), String::new(), &all.totals),
+            totals: ReportFigures::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
-            members: rows(all.members.iter().map(member).collect(), MOST_MEMBERS, "people"),
-            kinds: rows(all.kinds.iter().map(kind).collect(), MOST_KINDS, "sorts of jobs"),
-            measure: if measure == Measure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
+            members: rows_with_rest(
+                all.members.iter().map(member_entry).collect(),
+                MAX_MEMBER_ROWS,
+                "people",
+            ),
+            kinds: rows_with_rest(
+                all.kinds.iter().map(kind_entry).collect(),
+                MAX_KIND_ROWS,
+                "sorts of jobs",
+            ),
+            measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }
+                .to_owned(),
             series,
             colours,
             bars,
-            allocations: granted(view, subject),
-            notes: words::notes(view, &all, month, until),
+            allocations: list_allocations(view, subject),
+            notes: formatting::list_gaps(view, &all, month, until),
         }
     }
 }
 
-fn member(one: &figures::Member) -> (String, String, &Sums) {
+fn member_entry(one: &figures::MemberFigures) -> (String, String, &UsageTotals) {
     // A report is for readers elsewhere: who has an account here is nothing to them.
-    (clean(&one.name), String::new(), &one.sums)
+    (clean_name(&one.name), String::new(), &one.totals)
 }
 
-fn kind(one: &figures::Kind) -> (String, String, &Sums) {
+fn kind_entry(one: &figures::JobKindFigures) -> (String, String, &UsageTotals) {
     let name = if one.name.is_empty() { "Jobs of others" } else { &one.name };
-    (clean(name), String::new(), &one.sums)
+    (clean_name(name), String::new(), &one.totals)
 }
 
 /// The first ones as they are, and the others as one row.
-fn rows(all: Vec<(String, String, &Sums)>, most: usize, noun: &str) -> Vec<Line> {
+fn rows_with_rest(
+    all: Vec<(String, String, &UsageTotals)>,
+    most: usize,
+    noun: &str,
+) -> Vec<ReportFigures> {
     // One more does not need a row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
-    let mut rest = Sums::default();
+    let mut rest = UsageTotals::default();
     let mut others = 0_usize;
     let mut rows = Vec::new();
     for (place, (name, detail, sums)) in all.into_iter().enumerate() {
         if place < most {
-            rows.push(Line::of(name, detail, sums));
+            rows.push(ReportFigures::new(name, detail, sums));
         } else {
             rest.add(sums);
             others += 1;
         }
     }
     if others > 0 {
-        rows.push(Line::of(format!("{others} other {noun}"), String::new(), &rest));
+        rows.push(ReportFigures::new(format!("{others} other {noun}"), String::new(), &rest));
     }
     rows
 }
 
 /// The chart of a report.
-struct Drawn {
+struct ReportChartSeries {
     series: Vec<String>,
     colours: Vec<usize>,
-    bars: Vec<Bar>,
+    bars: Vec<ReportBar>,
 }
 
 /// Who is drawn, and the bars: those with a colour of their own by themselves, the others together.
-fn drawn(all: &Figures, until: Day) -> Drawn {
+fn build_chart(all: &UsageFigures, until: Day) -> ReportChartSeries {
     let used =
         |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
     let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
     let (own, others): (Vec<usize>, Vec<usize>) =
         shown.into_iter().partition(|place| colour(place).is_some());
-    let name = |place: &usize| all.members.get(*place).map(|one| clean(&one.name));
+    let name = |place: &usize| all.members.get(*place).map(|one| clean_name(&one.name));
     let mut series: Vec<String> = own.iter().filter_map(name).collect();
     let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();
     if let [first, rest @ ..] = others.as_slice() {
         let one = name(first).filter(|_| rest.is_empty());
         series.push(one.unwrap_or_else(|| format!("{} others", others.len())));
-        colours.push(COLOURS);
+        colours.push(COLOUR_COUNT);
     }
-    let bar = |bar: &figures::Bar| {
+    let bar = |bar: &figures::UsageBar| {
         let of = |place: &usize| bar.parts.get(*place).copied().unwrap_or(0.0);
         let mut parts: Vec<f64> = own.iter().map(of).collect();
         if !others.is_empty() {
             parts.push(others.iter().map(of).sum());
         }
-        Bar { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
+        ReportBar { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
     };
     let bars = all.bars.iter().map(bar).collect();
-    Drawn { series, colours, bars }
+    ReportChartSeries { series, colours, bars }
 }
 
 /// What the accounts' sites call their unit, if they agree.
-fn site_unit(view: &View) -> String {
-    let mut units = view.accounts.iter().map(|account| account.facts.unit());
+fn site_unit(view: &GroupUsage) -> String {
+    let mut units = view.accounts.iter().map(|account| account.details.site_unit());
     let first = units.next().flatten();
     let same = units.all(|unit| unit == first);
     first.filter(|_| same).map_or("", SiteUnit::title).to_owned()
 }
 
-fn granted(view: &View, subject: Subject<'_>) -> Vec<Granted> {
+fn list_allocations(view: &GroupUsage, subject: ReportSubject<'_>) -> Vec<ReportAllocation> {
     let (first, last) = (subject.month.first(), subject.month.last());
     let one = |allocation: &Allocation| {
         if allocation.begins() > last || allocation.ends() < first {
             return None;
         }
-        let unit = Unit::from_word(&allocation.unit)?;
+        let unit = AllocationUnit::parse(&allocation.unit)?;
         let account = view.account_of(allocation)?;
         let today = account.today.min(last);
-        let forecast = account.heading(allocation, unit, today);
-        let unread = account.unread(allocation.begins(), today);
-        Some(Granted {
-            account: clean(&allocation.account),
-            cluster: clean(&account.facts.title),
-            unit: words::unit(unit, account.facts.unit()),
+        let forecast = account.forecast(allocation, unit, today);
+        let unread = account.unread_days(allocation.begins(), today);
+        Some(ReportAllocation {
+            account: clean_name(&allocation.account),
+            cluster: clean_name(&account.details.title),
+            unit: formatting::format_unit(unit, account.details.site_unit()),
             begins: allocation.begins(),
             ends: allocation.ends(),
             granted: allocation.amount,
             used: unit.from_hours(forecast.used),
-            part: forecast.part(),
-            sentence: words::heading(&forecast, unread, allocation.ends(), today),
+            part: forecast.used_fraction(),
+            sentence: formatting::forecast_sentence(&forecast, unread, allocation.ends(), today),
             unread,
         })
     };

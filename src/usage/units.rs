@@ -5,11 +5,11 @@ use crate::sites::Site;
 use crate::slurm::accounting::account_runs::AccountedRun;
 
 /// Hours in a year, as the centres count them.
-pub const HOURS_OF_YEAR: f64 = 8760.0;
+pub const HOURS_PER_YEAR: f64 = 8760.0;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Measure {
+pub enum UsageMeasure {
     /// Cores.
     Cores,
     /// GPUs of any model.
@@ -18,12 +18,12 @@ pub enum Measure {
     Site,
 }
 
-impl Measure {
+impl UsageMeasure {
     /// All.
     pub const ALL: [Self; 3] = [Self::Cores, Self::Gpus, Self::Site];
 
     /// The word in addresses.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cores => "cores",
             Self::Gpus => "gpus",
@@ -32,12 +32,12 @@ impl Measure {
     }
 
     /// The one behind a word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.word() == word)
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
     /// What was used of it, in hours.
-    pub fn hours(self, sums: &super::Sums) -> f64 {
+    pub fn hours(self, sums: &super::UsageTotals) -> f64 {
         match self {
             Self::Cores => super::hours(sums.core_s),
             Self::Gpus => super::hours(sums.gpu_s),
@@ -48,49 +48,49 @@ impl Measure {
 
 /// In what an allocation is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Unit {
+pub struct AllocationUnit {
     /// What is counted.
-    pub measure: Measure,
+    pub measure: UsageMeasure,
     /// Whether years are told instead of hours.
     pub in_years: bool,
 }
 
-impl Unit {
+impl AllocationUnit {
     /// All.
     pub const ALL: [Self; 6] = [
-        Self { measure: Measure::Cores, in_years: false },
-        Self { measure: Measure::Cores, in_years: true },
-        Self { measure: Measure::Gpus, in_years: false },
-        Self { measure: Measure::Gpus, in_years: true },
-        Self { measure: Measure::Site, in_years: false },
-        Self { measure: Measure::Site, in_years: true },
+        Self { measure: UsageMeasure::Cores, in_years: false },
+        Self { measure: UsageMeasure::Cores, in_years: true },
+        Self { measure: UsageMeasure::Gpus, in_years: false },
+        Self { measure: UsageMeasure::Gpus, in_years: true },
+        Self { measure: UsageMeasure::Site, in_years: false },
+        Self { measure: UsageMeasure::Site, in_years: true },
     ];
 
     /// The word in the database and in forms.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match (self.measure, self.in_years) {
-            (Measure::Cores, false) => "core-hours",
-            (Measure::Cores, true) => "core-years",
-            (Measure::Gpus, false) => "gpu-hours",
-            (Measure::Gpus, true) => "gpu-years",
-            (Measure::Site, false) => "site-hours",
-            (Measure::Site, true) => "site-years",
+            (UsageMeasure::Cores, false) => "core-hours",
+            (UsageMeasure::Cores, true) => "core-years",
+            (UsageMeasure::Gpus, false) => "gpu-hours",
+            (UsageMeasure::Gpus, true) => "gpu-years",
+            (UsageMeasure::Site, false) => "site-hours",
+            (UsageMeasure::Site, true) => "site-years",
         }
     }
 
     /// The one behind a word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.word() == word)
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
     /// An amount of it, in hours.
-    pub fn in_hours(self, amount: f64) -> f64 {
-        if self.in_years { amount * HOURS_OF_YEAR } else { amount }
+    pub fn to_hours(self, amount: f64) -> f64 {
+        if self.in_years { amount * HOURS_PER_YEAR } else { amount }
     }
 
     /// Hours as an amount of it.
     pub fn from_hours(self, hours: f64) -> f64 {
-        if self.in_years { hours / HOURS_OF_YEAR } else { hours }
+        if self.in_years { hours / HOURS_PER_YEAR } else { hours }
     }
 }
 
@@ -105,7 +105,7 @@ pub enum SiteUnit {
 
 impl SiteUnit {
     /// That of a site; none where cores or GPUs are what it counts.
-    pub fn of(site: &Site) -> Option<Self> {
+    pub fn from_site(site: &Site) -> Option<Self> {
         let name = site.units.name.as_deref().unwrap_or_default();
         if name.contains("RGU") {
             Some(Self::ReferenceGpus)
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn words_come_back() {
-        for unit in Unit::ALL {
-            assert_eq!(Unit::from_word(unit.word()), Some(unit));
-            assert!((unit.from_hours(unit.in_hours(3.0)) - 3.0).abs() < 1e-9);
+        for unit in AllocationUnit::ALL {
+            assert_eq!(AllocationUnit::parse(unit.as_str()), Some(unit));
+            assert!((unit.from_hours(unit.to_hours(3.0)) - 3.0).abs() < 1e-9);
         }
-        for measure in Measure::ALL {
-            assert_eq!(Measure::from_word(measure.word()), Some(measure));
+        for measure in UsageMeasure::ALL {
+            assert_eq!(UsageMeasure::parse(measure.as_str()), Some(measure));
         }
     }
 
@@ -175,12 +175,16 @@ mod tests {
             gpus: vec![GpuCount { model: Some("h100".into()), count: 1 }],
             ..AccountedRun::default()
         };
-        assert_eq!(SiteUnit::of(&demo), None);
-        assert_eq!(SiteUnit::of(&saga).unwrap().rate(&saga, &run), 40_000);
-        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &run), 12_200);
+        assert_eq!(SiteUnit::from_site(&demo), None);
+        assert_eq!(SiteUnit::from_site(&saga).unwrap().rate(&saga, &run), 40_000);
+        assert_eq!(SiteUnit::from_site(&fir).unwrap().rate(&fir, &run), 12_200);
         let greedy = AccountedRun { cores: 24, ..run.clone() };
-        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &greedy), 24_400, "cores of two GPUs");
+        assert_eq!(
+            SiteUnit::from_site(&fir).unwrap().rate(&fir, &greedy),
+            24_400,
+            "cores of two GPUs"
+        );
         let unknown = AccountedRun { gpus: vec![GpuCount { model: None, count: 1 }], ..run };
-        assert_eq!(SiteUnit::of(&fir).unwrap().rate(&fir, &unknown), 0, "not made up");
+        assert_eq!(SiteUnit::from_site(&fir).unwrap().rate(&fir, &unknown), 0, "not made up");
     }
 }

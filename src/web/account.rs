@@ -5,13 +5,13 @@ use axum::http::StatusCode;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::Answer;
-use super::errors::too_many;
-use super::extract::{Context, Form, Me};
-use super::flash::{self, Flash};
-use super::form::{Problems, shown_again};
-use super::page::{PROBLEMS, Page, Section, show_with};
-use super::setup::problems_of;
+use super::HandlerResult;
+use super::errors::too_many_tries_message;
+use super::extractors::{CurrentPerson, FormBody, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::form_errors::{FormErrors, echo_input};
+use super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use super::setup::form_errors_from;
 use super::sign_in;
 use crate::auth::password::PasswordError;
 use crate::auth::{AuthError, Permission};
@@ -19,13 +19,13 @@ use crate::domain::DisplayName;
 
 /// How the name reads.
 #[derive(Deserialize)]
-pub struct NameForm {
+pub struct DisplayNameForm {
     display_name: String,
 }
 
 /// The current password and the new one, twice.
 #[derive(Deserialize)]
-pub struct PasswordForm {
+pub struct ChangePasswordForm {
     current: SecretString,
     password: SecretString,
     again: SecretString,
@@ -34,59 +34,75 @@ pub struct PasswordForm {
 #[derive(Template)]
 #[template(path = "account/profile.html")]
 struct AccountPage {
-    page: Page,
+    page: PageFrame,
     name: String,
     display_name: String,
     has_totp: bool,
-    name_problems: Problems,
-    password_problems: Problems,
+    name_problems: FormErrors,
+    password_problems: FormErrors,
 }
 
 #[derive(Default)]
-struct State {
+struct AccountPageState {
     display_name: Option<String>,
-    name_problems: Problems,
-    password_problems: Problems,
+    name_problems: FormErrors,
+    password_problems: FormErrors,
 }
 
-fn account(context: &Context, me: &Me, state: State) -> Answer {
+fn render_account_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    state: AccountPageState,
+) -> HandlerResult {
     let wrong = !state.name_problems.is_empty() || !state.password_problems.is_empty();
     let person = &me.0.person;
     let page = AccountPage {
-        page: Page::for_person(context, &me.0, "Account", Section::Account),
+        page: PageFrame::for_person(context, &me.0, "Account", NavSection::Account),
         name: person.name.clone(),
         display_name: state.display_name.unwrap_or_else(|| person.display_name.clone()),
         has_totp: person.has_totp,
         name_problems: state.name_problems,
         password_problems: state.password_problems,
     };
-    show_with(if wrong { PROBLEMS } else { StatusCode::OK }, &page)
+    respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    account(&context, &me, State::default())
+    render_account_page(&context, &me, AccountPageState::default())
 }
 
 /// Changes how the name reads.
-pub async fn post_name(context: Context, me: Me, Form(form): Form<NameForm>) -> Answer {
+pub async fn change_display_name(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<DisplayNameForm>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    let mut problems = Problems::default();
+    let mut problems = FormErrors::default();
     let Some(name) = problems.parse::<DisplayName>("display_name", &form.display_name) else {
-        let display_name = Some(shown_again(&form.display_name));
-        return account(
+        let display_name = Some(echo_input(&form.display_name));
+        return render_account_page(
             &context,
             &me,
-            State { display_name, name_problems: problems, ..State::default() },
+            AccountPageState {
+                display_name,
+                name_problems: problems,
+                ..AccountPageState::default()
+            },
         );
     };
     context.app.auth.change_display_name(&me.0, &name, &context.visitor).await?;
-    Ok(flash::redirect(context, "/account", Flash::NameChanged))
+    Ok(flash::redirect(context, "/account", FlashMessage::NameChanged))
 }
 
 /// Changes the password; other devices are signed out.
-pub async fn post_password(mut context: Context, me: Me, Form(form): Form<PasswordForm>) -> Answer {
+pub async fn change_password(
+    mut context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ChangePasswordForm>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context
@@ -96,25 +112,33 @@ pub async fn post_password(mut context: Context, me: Me, Form(form): Form<Passwo
             .await
         {
             Ok(()) => {
-                sign_in::stay_known(&mut context, &me.0).await?;
-                return Ok(flash::redirect(context, "/account", Flash::PasswordChanged));
+                sign_in::renew_known_browser(&mut context, &me.0).await?;
+                return Ok(flash::redirect(context, "/account", FlashMessage::PasswordChanged));
             }
-            Err(error) => confirmation_problems(error, "current")?,
+            Err(error) => password_confirmation_errors(error, "current")?,
         }
     } else {
-        Problems::one("again", PasswordError::Differ)
+        FormErrors::single("again", PasswordError::Differ)
     };
-    account(&context, &me, State { password_problems: problems, ..State::default() })
+    render_account_page(
+        &context,
+        &me,
+        AccountPageState { password_problems: problems, ..AccountPageState::default() },
+    )
 }
 
 /// What is wrong with a form that asks for the current password in the given field.
-pub fn confirmation_problems(
+pub fn password_confirmation_errors(
     error: AuthError,
     field: &'static str,
-) -> Result<Problems, crate::error::AppError> {
+) -> Result<FormErrors, crate::error::AppError> {
     match error {
-        AuthError::WrongPassword => Ok(Problems::one(field, "This is not your current password.")),
-        AuthError::TooManyTries(wait) => Ok(Problems::one(field, too_many(wait))),
-        other => problems_of(other),
+        AuthError::WrongPassword => {
+            Ok(FormErrors::single(field, "This is not your current password."))
+        }
+        AuthError::TooManyTries(wait) => {
+            Ok(FormErrors::single(field, too_many_tries_message(wait)))
+        }
+        other => form_errors_from(other),
     }
 }

@@ -3,9 +3,9 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::extract::{Context, Me, Query};
-use super::page::{Page, Section, show};
-use super::{Answer, csv};
+use super::extractors::{CurrentPerson, QueryParams, RequestContext};
+use super::page_frame::{NavSection, PageFrame, respond};
+use super::{HandlerResult, csv};
 use crate::auth::activity::{ActivityDetails, record};
 use crate::auth::{ActivityEvent, Permission};
 use crate::clock::UnixTime;
@@ -15,19 +15,19 @@ use crate::store::{self};
 /// Entries on a page.
 const PER_PAGE: i64 = 50;
 /// Entries in an export.
-const EXPORT_MAX: i64 = 100_000;
+const MAX_EXPORT_ROWS: i64 = 100_000;
 
 /// What to show.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Choice {
+pub struct ActivityQuery {
     action: String,
     text: String,
     before: Option<i64>,
 }
 
-impl Choice {
-    fn filter(&self, limit: i64) -> ActivityFilter {
+impl ActivityQuery {
+    fn to_filter(&self, limit: i64) -> ActivityFilter {
         let some = |text: &str| {
             Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty())
         };
@@ -40,7 +40,7 @@ impl Choice {
         }
     }
 
-    fn query(&self, before: Option<i64>) -> String {
+    fn to_query_string(&self, before: Option<i64>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("action", &self.action).append_pair("text", &self.text);
         if let Some(before) = before {
@@ -54,7 +54,7 @@ impl Choice {
     }
 }
 
-struct Row {
+struct ActivityTableRow {
     at: UnixTime,
     actor: String,
     is_stranger: bool,
@@ -64,7 +64,7 @@ struct Row {
     address: String,
 }
 
-impl From<ActivityEntry> for Row {
+impl From<ActivityEntry> for ActivityTableRow {
     fn from(entry: ActivityEntry) -> Self {
         let sentence = ActivityEvent::parse(&entry.action)
             .map_or(entry.action, |event| event.sentence().to_owned());
@@ -82,31 +82,31 @@ impl From<ActivityEntry> for Row {
 
 #[derive(Template)]
 #[template(path = "activity/own.html")]
-struct OwnPage {
-    page: Page,
+struct OwnActivityPage {
+    page: PageFrame,
     me: String,
-    rows: Vec<Row>,
+    rows: Vec<ActivityTableRow>,
     older: String,
     newest: String,
 }
 
 #[derive(Template)]
 #[template(path = "activity/all.html")]
-struct AllPage {
-    page: Page,
-    rows: Vec<Row>,
+struct AllActivityPage {
+    page: PageFrame,
+    rows: Vec<ActivityTableRow>,
     events: &'static [ActivityEvent],
-    choice: Choice,
+    choice: ActivityQuery,
     export: String,
     older: String,
     newest: String,
 }
 
 /// One page of entries, and where the next begins.
-async fn read(
-    context: &Context,
+async fn load_rows(
+    context: &RequestContext,
     filter: ActivityFilter,
-) -> Result<(Vec<Row>, Option<i64>), crate::error::AppError> {
+) -> Result<(Vec<ActivityTableRow>, Option<i64>), crate::error::AppError> {
     let limit = filter.limit;
     let mut db = context.app.store.read().await?;
     let mut entries =
@@ -114,21 +114,25 @@ async fn read(
     let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
     entries.truncate(usize::try_from(limit).unwrap_or_default());
     let last = entries.last().map(|entry| entry.id).filter(|_| more);
-    Ok((entries.into_iter().map(Row::from).collect(), last))
+    Ok((entries.into_iter().map(ActivityTableRow::from).collect(), last))
 }
 
 /// What I did, and what was done to my account.
-pub async fn own(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
+pub async fn show_own(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let filter = ActivityFilter {
         about: Some(me.0.person.id),
         action: None,
         text: None,
-        ..choice.filter(PER_PAGE)
+        ..choice.to_filter(PER_PAGE)
     };
-    let (rows, next) = read(&context, filter).await?;
-    show(&OwnPage {
-        page: Page::for_person(&context, &me.0, "Activity", Section::Account),
+    let (rows, next) = load_rows(&context, filter).await?;
+    respond(&OwnActivityPage {
+        page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
         me: me.0.person.name.clone(),
         rows,
         older: next.map_or_else(String::new, |before| format!("/account/activity?before={before}")),
@@ -137,28 +141,38 @@ pub async fn own(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
 }
 
 /// What anyone did.
-pub async fn all(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
+pub async fn show_all(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
-    let (rows, next) = read(&context, choice.filter(PER_PAGE)).await?;
-    show(&AllPage {
-        page: Page::for_person(&context, &me.0, "Activity", Section::Activity),
+    let (rows, next) = load_rows(&context, choice.to_filter(PER_PAGE)).await?;
+    respond(&AllActivityPage {
+        page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Activity),
         rows,
         events: ActivityEvent::ALL,
-        export: format!("/activity.csv?{}", choice.query(None)),
-        older: next
-            .map_or_else(String::new, |before| format!("/activity?{}", choice.query(Some(before)))),
+        export: format!("/activity.csv?{}", choice.to_query_string(None)),
+        older: next.map_or_else(String::new, |before| {
+            format!("/activity?{}", choice.to_query_string(Some(before)))
+        }),
         newest: choice
             .before
-            .map_or_else(String::new, |_| format!("/activity?{}", choice.query(None))),
+            .map_or_else(String::new, |_| format!("/activity?{}", choice.to_query_string(None))),
         choice,
     })
 }
 
 /// The chosen entries as a table for other programs.
-pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
+pub async fn export_csv(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
     let app = &context.app;
-    let entries = activity::list(&mut *app.store.read().await?, &choice.filter(EXPORT_MAX)).await?;
+    let entries =
+        activity::list(&mut *app.store.read().await?, &choice.to_filter(MAX_EXPORT_ROWS)).await?;
     let mut tx = app.store.write().await?;
     let detail = format!("{} entries", entries.len());
     let about = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
@@ -176,7 +190,7 @@ pub async fn export(context: Context, me: Me, Query(choice): Query<Choice>) -> A
             &entry.detail,
             &entry.address,
         ];
-        text.push_str(&csv::line(&cells));
+        text.push_str(&csv::format_row(&cells));
     }
-    Ok(csv::download("portolan-activity.csv", text))
+    Ok(csv::download_response("portolan-activity.csv", text))
 }

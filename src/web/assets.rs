@@ -8,27 +8,27 @@ use axum::response::IntoResponse as _;
 use rust_embed::{Embed, EmbeddedFile};
 use sha2::{Digest as _, Sha256};
 
-use super::Answer;
-use super::extract::Path;
+use super::HandlerResult;
+use super::extractors::PathParams;
 use crate::error::AppError;
 
 #[derive(Embed)]
 #[folder = "static/"]
 #[exclude = "*.md"]
 #[exclude = "*.txt"]
-struct Static;
+struct EmbeddedStaticFiles;
 
-struct Assets {
+struct AssetIndex {
     /// From `app.css` to `/assets/app.1a2b3c4d.css`.
     addresses: HashMap<String, String>,
     /// From `app.1a2b3c4d.css` to the file.
     files: HashMap<String, (EmbeddedFile, &'static str)>,
 }
 
-static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
-    let mut assets = Assets { addresses: HashMap::new(), files: HashMap::new() };
-    for path in Static::iter() {
-        let Some(file) = Static::get(&path) else {
+static ASSETS: LazyLock<AssetIndex> = LazyLock::new(|| {
+    let mut assets = AssetIndex { addresses: HashMap::new(), files: HashMap::new() };
+    for path in EmbeddedStaticFiles::iter() {
+        let Some(file) = EmbeddedStaticFiles::get(&path) else {
             continue;
         };
         let name = path.rsplit('/').next().unwrap_or(&path);
@@ -54,12 +54,12 @@ fn content_type(extension: &str) -> &'static str {
 }
 
 /// The address of a file, for use in pages.
-pub fn address(name: &str) -> &'static str {
+pub fn asset_url(name: &str) -> &'static str {
     ASSETS.addresses.get(name).map_or("/assets/missing", String::as_str)
 }
 
 /// Answers with a file. Its name changes with its content, so browsers may keep it for good.
-pub async fn get(Path(name): Path<String>) -> Answer {
+pub async fn get(PathParams(name): PathParams<String>) -> HandlerResult {
     let (file, kind) = ASSETS.files.get(&name).ok_or(AppError::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, *kind),
@@ -87,15 +87,15 @@ mod tests {
             "htmx-ext-sse.min.js",
             "favicon.svg",
         ] {
-            assert_ne!(address(name), "/assets/missing", "{name}");
+            assert_ne!(asset_url(name), "/assets/missing", "{name}");
         }
     }
 
     #[test]
     fn vendored_files_are_those_recorded() {
         let record = include_str!("../../static/VENDORED.md");
-        for path in Static::iter().filter(|path| path.starts_with("vendor/")) {
-            let file = Static::get(&path).unwrap();
+        for path in EmbeddedStaticFiles::iter().filter(|path| path.starts_with("vendor/")) {
+            let file = EmbeddedStaticFiles::get(&path).unwrap();
             let bytes = file.metadata.sha256_hash();
             let hash = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
             assert!(record.contains(&hash), "{path} is not the file recorded in VENDORED.md");

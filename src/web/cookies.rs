@@ -7,31 +7,31 @@ use crate::app::App;
 
 /// What a cookie is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CookieKind {
     /// A signed-in browser.
     Session,
     /// A sign-in that waits for its one-time code.
-    Waiting,
+    PendingSignIn,
     /// This browser has signed in before.
     KnownBrowser,
     /// Light, dark or automatic.
     Theme,
     /// A message for the next page.
-    Flash,
+    FlashMessage,
     /// A new link for the next page, sealed.
-    Once,
+    RevealOnce,
 }
 
-impl Kind {
+impl CookieKind {
     /// The name in the browser. Over TLS the prefix makes browsers refuse it from anywhere else.
     fn name(self, app: &App) -> &'static str {
         let (plain, prefixed) = match self {
             Self::Session => ("portolan_session", "__Host-portolan_session"),
-            Self::Waiting => ("portolan_waiting", "__Host-portolan_waiting"),
+            Self::PendingSignIn => ("portolan_waiting", "__Host-portolan_waiting"),
             Self::KnownBrowser => ("portolan_browser", "__Host-portolan_browser"),
             Self::Theme => ("portolan_theme", "__Host-portolan_theme"),
-            Self::Flash => ("portolan_flash", "__Host-portolan_flash"),
-            Self::Once => ("portolan_once", "__Host-portolan_once"),
+            Self::FlashMessage => ("portolan_flash", "__Host-portolan_flash"),
+            Self::RevealOnce => ("portolan_once", "__Host-portolan_once"),
         };
         if app.config.portal.public_url.is_https() { prefixed } else { plain }
     }
@@ -39,21 +39,21 @@ impl Kind {
 
 /// The cookies a browser sent, as they came.
 #[derive(Debug, Clone, Default)]
-pub struct Sent(Vec<HeaderValue>);
+pub struct RequestCookies(Vec<HeaderValue>);
 
-impl Sent {
+impl RequestCookies {
     /// Those of a request.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         Self(headers.get_all(header::COOKIE).iter().cloned().collect())
     }
 
     /// The value of a cookie, if the browser sent it. Ours are plain words: nothing to decode.
-    pub fn get(&self, app: &App, kind: Kind) -> Option<&str> {
-        self.named(kind.name(app))
+    pub fn get(&self, app: &App, kind: CookieKind) -> Option<&str> {
+        self.get_by_name(kind.name(app))
     }
 
     /// The same by the cookie's name.
-    pub fn named(&self, name: &str) -> Option<&str> {
+    pub fn get_by_name(&self, name: &str) -> Option<&str> {
         let pairs = self.0.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
         // A neighbour's cookie may hold anything; only ours must be text.
         pairs
@@ -63,16 +63,16 @@ impl Sent {
 }
 
 /// Sets a cookie for so many seconds.
-pub fn set(jar: CookieJar, app: &App, kind: Kind, value: &str, seconds: i64) -> CookieJar {
-    jar.add(build(app, kind, value.to_owned(), seconds))
+pub fn set(jar: CookieJar, app: &App, kind: CookieKind, value: &str, seconds: i64) -> CookieJar {
+    jar.add(build_cookie(app, kind, value.to_owned(), seconds))
 }
 
 /// Takes a cookie back.
-pub fn clear(jar: CookieJar, app: &App, kind: Kind) -> CookieJar {
-    jar.add(build(app, kind, String::new(), 0))
+pub fn clear(jar: CookieJar, app: &App, kind: CookieKind) -> CookieJar {
+    jar.add(build_cookie(app, kind, String::new(), 0))
 }
 
-fn build(app: &App, kind: Kind, value: String, seconds: i64) -> Cookie<'static> {
+fn build_cookie(app: &App, kind: CookieKind, value: String, seconds: i64) -> Cookie<'static> {
     Cookie::build((kind.name(app), value))
         .path("/")
         .http_only(true)

@@ -4,19 +4,19 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 
 /// A cell that no spreadsheet takes for a formula.
-pub fn cell(text: &str) -> String {
+pub fn quote_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
 /// A line of cells.
-pub fn line(cells: &[impl AsRef<str>]) -> String {
-    let cells: Vec<String> = cells.iter().map(|text| cell(text.as_ref())).collect();
+pub fn format_row(cells: &[impl AsRef<str>]) -> String {
+    let cells: Vec<String> = cells.iter().map(|text| quote_cell(text.as_ref())).collect();
     format!("{}\r\n", cells.join(","))
 }
 
 /// The table as a file. The name is one of ours: letters, digits, dots and dashes.
-pub fn download(name: &str, text: String) -> Response {
+pub fn download_response(name: &str, text: String) -> Response {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     let name: String = name.chars().filter(|c| plain(*c)).collect();
     let file = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
@@ -31,9 +31,9 @@ mod tests {
 
     #[test]
     fn cells_are_quoted_and_never_formulas() {
-        assert_eq!(cell("a\"b"), "\"a\"\"b\"");
-        assert_eq!(cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
-        assert_eq!(cell("-1"), "\"'-1\"");
-        assert_eq!(line(&["a", "b,c"]), "\"a\",\"b,c\"\r\n");
+        assert_eq!(quote_cell("a\"b"), "\"a\"\"b\"");
+        assert_eq!(quote_cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(quote_cell("-1"), "\"'-1\"");
+        assert_eq!(format_row(&["a", "b,c"]), "\"a\",\"b,c\"\r\n");
     }
 }

@@ -2,10 +2,10 @@
 
 use askama::Template;
 
-use super::extract::{Context, Me, Path};
-use super::flash::{self, Flash};
-use super::page::{Page, Section, show};
-use super::{Answer, sign_in};
+use super::extractors::{CurrentPerson, PathParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::page_frame::{NavSection, PageFrame, respond};
+use super::{HandlerResult, sign_in};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::SessionId;
@@ -14,11 +14,11 @@ use crate::store;
 #[derive(Template)]
 #[template(path = "account/devices.html")]
 struct DevicesPage {
-    page: Page,
-    devices: Vec<Device>,
+    page: PageFrame,
+    devices: Vec<DeviceRow>,
 }
 
-struct Device {
+struct DeviceRow {
     id: SessionId,
     icon: &'static str,
     title: String,
@@ -28,42 +28,46 @@ struct Device {
 }
 
 /// The list.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let mut db = context.app.store.read().await?;
     let devices = store::sessions::list_for_person(&mut db, me.0.person.id)
         .await?
         .into_iter()
-        .map(|device| Device {
+        .map(|device| DeviceRow {
             id: device.id,
             icon: if is_phone(&device.user_agent) { "phone" } else { "devices" },
-            title: describe(&device.user_agent),
+            title: describe_browser(&device.user_agent),
             from: format!("From {}, signed in {}", device.address, device.created_at.words()),
             seen: device.last_seen_at,
             is_this: device.id == me.0.session,
         })
         .collect();
-    show(&DevicesPage {
-        page: Page::for_person(&context, &me.0, "Devices", Section::Account),
+    respond(&DevicesPage {
+        page: PageFrame::for_person(&context, &me.0, "Devices", NavSection::Account),
         devices,
     })
 }
 
 /// Signs one device out.
-pub async fn end(context: Context, me: Me, Path(device): Path<SessionId>) -> Answer {
+pub async fn sign_out(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(device): PathParams<SessionId>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     context.app.auth.sign_out_device(&me.0, device, &context.visitor).await?;
     if device == me.0.session {
-        return Ok(sign_in::leave(context, Flash::SignedOut));
+        return Ok(sign_in::redirect_signed_out(context, FlashMessage::SignedOut));
     }
-    Ok(flash::redirect(context, "/account/devices", Flash::DeviceEnded))
+    Ok(flash::redirect(context, "/account/devices", FlashMessage::DeviceEnded))
 }
 
 /// Signs every device out, this one included.
-pub async fn end_all(context: Context, me: Me) -> Answer {
+pub async fn sign_out_everywhere(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     context.app.auth.sign_out_everywhere(&me.0, &context.visitor).await?;
-    Ok(sign_in::leave(context, Flash::SignedOutEverywhere))
+    Ok(sign_in::redirect_signed_out(context, FlashMessage::SignedOutEverywhere))
 }
 
 fn is_phone(user_agent: &str) -> bool {
@@ -71,7 +75,7 @@ fn is_phone(user_agent: &str) -> bool {
 }
 
 /// "Firefox on Linux", as far as the browser tells.
-fn describe(user_agent: &str) -> String {
+fn describe_browser(user_agent: &str) -> String {
     let first = |table: &[(&str, &'static str)]| {
         table.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
     };
@@ -105,7 +109,7 @@ fn describe(user_agent: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::describe;
+    use super::describe_browser;
 
     #[test]
     fn browsers_are_named_as_people_know_them() {
@@ -125,7 +129,7 @@ mod tests {
             ("curl/8.0", "curl"),
             ("", "An unknown browser"),
         ] {
-            assert_eq!(describe(agent), expected);
+            assert_eq!(describe_browser(agent), expected);
         }
     }
 }

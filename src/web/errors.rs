@@ -4,9 +4,9 @@ use askama::Template;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
-use super::cookies::{self, Kind};
-use super::flash::Flash;
-use super::page::{Bell, Page, Section};
+use super::cookies::{self, CookieKind};
+use super::flash::FlashMessage;
+use super::page_frame::{NavSection, NotificationBadge, PageFrame};
 use super::sign_in;
 use super::theme::Theme;
 use crate::app::App;
@@ -18,23 +18,23 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What people read: what happened, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Words {
+struct ErrorMessage {
     title: &'static str,
     text: String,
 }
 
 /// Rides along with a response until [`render`] gives it a body.
 #[derive(Debug, Clone)]
-struct Unrendered {
-    words: Words,
+struct UnrenderedError {
+    message: ErrorMessage,
     /// A fault of ours, for the log only.
-    fault: Option<String>,
+    internal_error: Option<String>,
 }
 
 #[derive(Template)]
 #[template(path = "error.html")]
 struct ErrorPage {
-    page: Page,
+    page: PageFrame,
     title: &'static str,
     text: String,
     request_id: String,
@@ -49,20 +49,22 @@ struct ErrorToast {
 impl IntoResponse for AppError {
     fn into_response(self) -> Response {
         if let Self::NotSignedIn(wanted) = &self {
-            return sign_in::redirect(wanted);
+            return sign_in::redirect_to_sign_in(wanted);
         }
-        let status = status(&self);
+        let status = status_code(&self);
         let mut response = status.into_response();
         if let Self::TooManyTries(seconds) = &self {
-            retry_after(&mut response, *seconds);
+            set_retry_after(&mut response, *seconds);
         }
         let fault = status.is_server_error().then(|| self.to_string());
-        response.extensions_mut().insert(Unrendered { words: words(&self), fault });
+        response
+            .extensions_mut()
+            .insert(UnrenderedError { message: error_message(&self), internal_error: fault });
         response
     }
 }
 
-const fn status(error: &AppError) -> StatusCode {
+const fn status_code(error: &AppError) -> StatusCode {
     match error {
         AppError::NotSignedIn(_) => StatusCode::UNAUTHORIZED,
         AppError::Denied | AppError::CrossOrigin => StatusCode::FORBIDDEN,
@@ -81,7 +83,7 @@ const fn status(error: &AppError) -> StatusCode {
     }
 }
 
-fn words(error: &AppError) -> Words {
+fn error_message(error: &AppError) -> ErrorMessage {
     let (title, text): (_, String) = match error {
         AppError::NotSignedIn(_) => ("Please sign in", "Sign in and try again.".into()),
         AppError::Denied => (
@@ -108,8 +110,8 @@ fn words(error: &AppError) -> Words {
             "That was too much text",
             "One of the fields holds far more than it is meant for. Shorten it and try again. Nothing was changed.".into(),
         ),
-        AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", wait(*seconds))),
-        AppError::OneTimeLink(problem) => link_words(*problem),
+        AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", format_wait(*seconds))),
+        AppError::OneTimeLink(problem) => link_error_message(*problem),
         AppError::KeychainLocked => (
             "Your key is locked",
             "Your SSH key opens with your password when you sign in, and this browser signed in before that was possible. Sign out, sign in again and try once more. Nothing was changed.".into(),
@@ -135,10 +137,10 @@ fn words(error: &AppError) -> Words {
             "It is not your fault. Try again; if it happens again, tell the person who runs this portal and give them the number below.".into(),
         ),
     };
-    Words { title, text }
+    ErrorMessage { title, text }
 }
 
-fn link_words(problem: OneTimeLinkError) -> (&'static str, String) {
+fn link_error_message(problem: OneTimeLinkError) -> (&'static str, String) {
     let (title, text) = match problem {
         OneTimeLinkError::Unknown => (
             "This link does not work",
@@ -160,12 +162,12 @@ fn link_words(problem: OneTimeLinkError) -> (&'static str, String) {
 }
 
 /// Tells scripts when to try again.
-pub fn retry_after(response: &mut Response, seconds: i64) {
+pub fn set_retry_after(response: &mut Response, seconds: i64) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
 /// Seconds as people say them.
-pub fn wait(seconds: i64) -> String {
+pub fn format_wait(seconds: i64) -> String {
     match seconds {
         ..=1 => "a second".into(),
         2..=90 => format!("{seconds} seconds"),
@@ -174,49 +176,51 @@ pub fn wait(seconds: i64) -> String {
 }
 
 /// Who asks, as far as the look of an answer depends on it.
-pub struct Asker {
+pub struct ResponseContext {
     /// The number of the request in the log and on error pages.
     pub request_id: HeaderValue,
     /// A message left by the page before.
-    pub flash: Option<Flash>,
-    sent: cookies::Sent,
+    pub flash: Option<FlashMessage>,
+    cookies: cookies::RequestCookies,
     theme: Theme,
     /// Whether htmx asks for a part of a page that is open.
     pub is_htmx: bool,
-    takes_json: bool,
+    accepts_json: bool,
 }
 
-impl Asker {
+impl ResponseContext {
     /// Reads it from a request. A request's number is ours: what a client sends is not put into logs and pages.
-    pub fn of(app: &App, headers: &HeaderMap) -> Self {
-        let sent = cookies::Sent::of(headers);
+    pub fn from_request(app: &App, headers: &HeaderMap) -> Self {
+        let sent = cookies::RequestCookies::from_headers(headers);
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
         Self {
             request_id: app
                 .next_request_id()
                 .try_into()
                 .unwrap_or(HeaderValue::from_static("unknown")),
-            flash: sent.get(app, Kind::Flash).and_then(Flash::from_word),
-            theme: sent.get(app, Kind::Theme).map(Theme::parse).unwrap_or_default(),
+            flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
             is_htmx: headers.contains_key("hx-request"),
-            sent,
-            takes_json: accept.starts_with(b"application/json"),
+            cookies: sent,
+            accepts_json: accept.starts_with(b"application/json"),
         }
     }
 }
 
 /// Gives failed requests their body.
-pub async fn render(app: &App, asker: &Asker, answer: Response) -> Response {
-    let Some(Unrendered { words, fault }) = answer.extensions().get::<Unrendered>().cloned() else {
+pub async fn render_error(app: &App, asker: &ResponseContext, answer: Response) -> Response {
+    let Some(UnrenderedError { message: words, internal_error: fault }) =
+        answer.extensions().get::<UnrenderedError>().cloned()
+    else {
         return answer;
     };
     let request_id = asker.request_id.to_str().unwrap_or_default();
     if let Some(error) = fault {
         tracing::error!(request.id = request_id, error, "A request failed");
     }
-    let Words { title, text } = words;
+    let ErrorMessage { title, text } = words;
     let status = answer.status();
-    let body = if asker.takes_json {
+    let body = if asker.accepts_json {
         axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
     } else if asker.is_htmx {
         let toast = ErrorToast { words: format!("{title}. {text}") };
@@ -225,12 +229,13 @@ pub async fn render(app: &App, asker: &Asker, answer: Response) -> Response {
     } else {
         let request_id =
             if status.is_server_error() { request_id.to_owned() } else { String::new() };
-        let mut page = Page::for_anyone(asker.theme, asker.flash, title);
+        let mut page = PageFrame::for_anyone(asker.theme, asker.flash, title);
         // Whoever is signed in keeps the way around the portal; a database that fails must not fail this page too.
-        let cookie = asker.sent.get(app, Kind::Session).unwrap_or_default();
+        let cookie = asker.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
-            page = page.with_person(&me, Section::Elsewhere);
-            page.bell = Bell::of(app.notifications.known(me.person.id));
+            page = page.with_person(&me, NavSection::NoSection);
+            page.bell =
+                NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id));
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
@@ -255,22 +260,22 @@ pub async fn not_found() -> AppError {
 }
 
 /// The same words for forms that show the problem next to a field.
-pub fn too_many(seconds: i64) -> String {
-    format!("Too many tries. The next one is possible in {}.", wait(seconds))
+pub fn too_many_tries_message(seconds: i64) -> String {
+    format!("Too many tries. The next one is possible in {}.", format_wait(seconds))
 }
 
 /// A panic in a handler becomes an ordinary 500.
-pub fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
+pub fn panic_response(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     AppError::Internal("a handler panicked".into()).into_response()
 }
 
 /// A request that a page of another site sent.
-pub fn cross_origin() -> Response {
+pub fn cross_origin_response() -> Response {
     AppError::CrossOrigin.into_response()
 }
 
 /// The answer to a name this portal does not go by. Static: nothing of the request is repeated.
-pub fn wrong_host(right: &str, setting: &str) -> Response {
+pub fn wrong_host_response(right: &str, setting: &str) -> Response {
     (
         StatusCode::MISDIRECTED_REQUEST,
         [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],

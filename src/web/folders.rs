@@ -1,7 +1,7 @@
 //! Choosing a file or a folder of a cluster, and making a folder: the inside of a dialog, or a plain page. What is shown
 //! comes over the person's own connection, after the dialog has opened; no page waits for it.
 
-mod view;
+mod folder_view;
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use self::view::{Pick, Shown, View};
-use super::Answer;
-use super::clusters::{find, key};
-use super::extract::{Context, Form, Me, Path, Query};
+use self::folder_view::{FolderView, OpenedFolder, PickMode};
+use super::HandlerResult;
+use super::clusters::{connection_key, find_cluster};
+use super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use super::flash;
-use super::form::shown_again;
-use super::page::{PROBLEMS, Page, Section, show_with};
+use super::form_errors::echo_input;
+use super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::auth::Permission;
 use crate::cluster::folders::{self, FolderError, FolderListing, PathVariables};
 use crate::cluster::{ClusterProfile, DiscoveredFacts};
@@ -27,7 +27,7 @@ use crate::store;
 /// What the dialog wants to see.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Wish {
+pub struct FolderQuery {
     /// Which folder; it may begin with a variable such as `$SCRATCH`.
     path: String,
     /// What can be chosen: file, folder or any.
@@ -40,7 +40,7 @@ pub struct Wish {
 
 /// A folder to be made.
 #[derive(Deserialize)]
-pub struct NewFolder {
+pub struct NewFolderForm {
     path: String,
     name: String,
     #[serde(default)]
@@ -51,41 +51,41 @@ pub struct NewFolder {
 
 #[derive(Template)]
 #[template(path = "folders/part.html")]
-struct Part {
-    view: View,
+struct FolderDialogFragment {
+    view: FolderView,
 }
 
 #[derive(Template)]
 #[template(path = "folders/page.html")]
-struct FoldersPage {
-    page: Page,
-    view: View,
+struct FolderPage {
+    page: PageFrame,
+    view: FolderView,
 }
 
 /// Shows a folder.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Query(wish): Query<Wish>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    QueryParams(wish): QueryParams<FolderQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let there = There::of(&context, &me, &slug).await?;
-    let shown = there.look(&wish.path, wish.near).await;
-    let view = there.view(&context, &wish.pick, &wish.field, shown);
-    answer(&context, &me, StatusCode::OK, view)
+    let there = FolderBrowser::load(&context, &me, &slug).await?;
+    let shown = there.open_folder(&wish.path, wish.near).await;
+    let view = there.build_view(&context, &wish.pick, &wish.field, shown);
+    render(&context, &me, StatusCode::OK, view)
 }
 
 /// Makes a folder and shows it.
-pub async fn make(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(form): Form<NewFolder>,
-) -> Answer {
+pub async fn create(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<NewFolderForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let there = There::of(&context, &me, &slug).await?;
-    let made = match &there.line {
+    let there = FolderBrowser::load(&context, &me, &slug).await?;
+    let made = match &there.connection {
         Ok(line) => folders::create(line, &form.path, &form.name).await,
         Err(error) => Err(error.clone().into()),
     };
@@ -94,60 +94,74 @@ pub async fn make(
         Err(problem) => (&form.path, Some(problem.to_string())),
     };
     if problem.is_none() && !context.is_fragment {
-        let href = view::href(&slug, path, Pick::of(&form.pick), &form.field);
+        let href = folder_view::folder_url(&slug, path, PickMode::parse(&form.pick), &form.field);
         return Ok(flash::see_other(&href));
     }
-    let shown = there.look(path, false).await;
-    let mut view = there.view(&context, &form.pick, &form.field, shown);
-    let status = if problem.is_some() { PROBLEMS } else { StatusCode::OK };
-    view.new_name = problem.as_ref().map(|_| shown_again(&form.name)).unwrap_or_default();
+    let shown = there.open_folder(path, false).await;
+    let mut view = there.build_view(&context, &form.pick, &form.field, shown);
+    let status = if problem.is_some() { FORM_ERROR_STATUS } else { StatusCode::OK };
+    view.new_name = problem.as_ref().map(|_| echo_input(&form.name)).unwrap_or_default();
     view.problem = problem.unwrap_or_default();
-    answer(&context, &me, status, view)
+    render(&context, &me, status, view)
 }
 
-fn answer(context: &Context, me: &Me, status: StatusCode, view: View) -> Answer {
+fn render(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    status: StatusCode,
+    view: FolderView,
+) -> HandlerResult {
     if context.is_fragment {
-        return show_with(status, &Part { view });
+        return respond_with(status, &FolderDialogFragment { view });
     }
     let title = format!("Files on {}", view.title);
-    let page = Page::for_person(context, &me.0, &title, Section::Clusters);
-    show_with(status, &FoldersPage { page, view })
+    let page = PageFrame::for_person(context, &me.0, &title, NavSection::Clusters);
+    respond_with(status, &FolderPage { page, view })
 }
 
 /// Someone on a cluster.
-struct There {
-    known: ClusterProfile,
-    learnt: DiscoveredFacts,
-    names: PathVariables,
-    line: Result<Arc<ClusterConnection>, RunCommandError>,
+struct FolderBrowser {
+    profile: ClusterProfile,
+    discovered: DiscoveredFacts,
+    folder_names: PathVariables,
+    connection: Result<Arc<ClusterConnection>, RunCommandError>,
 }
 
-impl There {
-    async fn of(context: &Context, me: &Me, slug: &str) -> Result<Self, AppError> {
-        let known = find(&context.app, slug).await?;
-        let key = key(me.0.person.id, &known, ConnectionRole::Login);
+impl FolderBrowser {
+    async fn load(
+        context: &RequestContext,
+        me: &CurrentPerson,
+        slug: &str,
+    ) -> Result<Self, AppError> {
+        let known = find_cluster(&context.app, slug).await?;
+        let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
         let mut db = context.app.store.read().await?;
         let line = store::connections::get(&mut db, key).await?;
         drop(db);
         let learnt: DiscoveredFacts =
             line.and_then(|line| serde_json::from_str(&line.learnt).ok()).unwrap_or_default();
         let names = PathVariables::from_facts(&learnt);
-        Ok(Self { known, names, learnt, line: context.app.connections.connection(key) })
+        Ok(Self {
+            profile: known,
+            folder_names: names,
+            discovered: learnt,
+            connection: context.app.connections.connection(key),
+        })
     }
 
     /// Where one begins who has not said where.
-    fn start(&self) -> String {
-        let first = self.learnt.folders.first().map(|folder| folder.path.clone());
-        first.or_else(|| self.learnt.home.clone()).unwrap_or_else(|| "/".to_owned())
+    fn start_path(&self) -> String {
+        let first = self.discovered.folders.first().map(|folder| folder.path.clone());
+        first.or_else(|| self.discovered.home.clone()).unwrap_or_else(|| "/".to_owned())
     }
 
     /// What is in a folder, and which one that is.
-    async fn look(&self, typed: &str, near: bool) -> Shown {
+    async fn open_folder(&self, typed: &str, near: bool) -> OpenedFolder {
         let is_vague = near || typed.trim().is_empty();
-        let wanted = match self.names.expand(typed) {
+        let wanted = match self.folder_names.expand(typed) {
             Some(full) => full,
-            None if is_vague => self.start(),
-            None => return Shown::not(typed, FolderError::NotAPath),
+            None if is_vague => self.start_path(),
+            None => return OpenedFolder::from_problem(typed, FolderError::NotAPath),
         };
         let first = self.list(&wanted).await;
         let is_elsewhere = |problem: &FolderError| {
@@ -159,31 +173,38 @@ impl There {
                 if let Some(around) = folders::parent_path(&wanted)
                     && let Ok(listing) = self.list(&around).await
                 {
-                    return Shown::of(listing);
+                    return OpenedFolder::from_listing(listing);
                 }
-                let start = self.start();
-                self.list(&start)
-                    .await
-                    .map_or_else(|problem| Shown::not(&start, problem), Shown::of)
+                let start = self.start_path();
+                self.list(&start).await.map_or_else(
+                    |problem| OpenedFolder::from_problem(&start, problem),
+                    OpenedFolder::from_listing,
+                )
             }
-            Err(problem) => Shown::not(&wanted, problem),
-            Ok(listing) => Shown::of(listing),
+            Err(problem) => OpenedFolder::from_problem(&wanted, problem),
+            Ok(listing) => OpenedFolder::from_listing(listing),
         }
     }
 
     async fn list(&self, path: &str) -> Result<FolderListing, FolderError> {
-        folders::list(self.line.as_ref().map_err(Clone::clone)?, path).await
+        folders::list(self.connection.as_ref().map_err(Clone::clone)?, path).await
     }
 
-    fn view(&self, context: &Context, pick: &str, field: &str, shown: Shown) -> View {
-        let pick = Pick::of(pick);
-        View::new(
-            &self.known.row,
+    fn build_view(
+        &self,
+        context: &RequestContext,
+        pick: &str,
+        field: &str,
+        shown: OpenedFolder,
+    ) -> FolderView {
+        let pick = PickMode::parse(pick);
+        FolderView::new(
+            &self.profile.row,
             pick,
             field,
             context.is_fragment,
-            &self.learnt,
-            &self.names,
+            &self.discovered,
+            &self.folder_names,
             shown,
         )
     }

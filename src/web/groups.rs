@@ -4,12 +4,12 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::Answer;
-use super::extract::{Context, Form, Me, Path};
-use super::flash::{self, Flash, see_other};
-use super::form::{Problems, shown_again};
-use super::once::{self, Shown};
-use super::page::{PROBLEMS, Page, Section, show_with};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::flash::{self, FlashMessage, see_other};
+use super::form_errors::{FormErrors, echo_input};
+use super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use super::reveal_once::{self, RevealedSecret};
 use crate::auth::one_time_links::DEFAULT_INVITATION_DAYS;
 use crate::auth::{AuthError, Permission};
 use crate::clock::UnixTime;
@@ -20,7 +20,7 @@ use crate::store::{self, one_time_links};
 
 /// A group's name.
 #[derive(Deserialize)]
-pub struct NameForm {
+pub struct RenameGroupForm {
     name: String,
 }
 
@@ -35,35 +35,35 @@ pub struct NewGroupForm {
 
 /// A role.
 #[derive(Deserialize)]
-pub struct RoleForm {
+pub struct MemberRoleForm {
     role: String,
 }
 
 #[derive(Template)]
 #[template(path = "groups/list.html")]
-struct ListPage {
-    page: Page,
+struct GroupListPage {
+    page: PageFrame,
     groups: Vec<Group>,
     may_manage: bool,
     typed_name: String,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 #[derive(Template)]
 #[template(path = "groups/group.html")]
 struct GroupPage {
-    page: Page,
+    page: PageFrame,
     group: Group,
     members: Vec<GroupMember>,
-    invitations: Vec<Invitation>,
+    invitations: Vec<InvitationRow>,
     me: PersonId,
-    rights: Rights,
-    state: State,
+    rights: GroupRights,
+    state: GroupPageState,
 }
 
 /// What the viewer may do on a group's page.
 #[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
-struct Rights {
+struct GroupRights {
     invite: bool,
     invite_pi: bool,
     manage: bool,
@@ -73,9 +73,9 @@ struct Rights {
 }
 
 /// What a form on a group's page left behind.
-pub struct State {
+pub struct GroupPageState {
     /// A link that was just made.
-    pub shown: Shown,
+    pub shown: RevealedSecret,
     /// The invitation's fields as typed, if something was wrong with them.
     pub typed_label: String,
     /// The role that was chosen.
@@ -83,34 +83,34 @@ pub struct State {
     /// The days that were typed.
     pub days: String,
     /// What was wrong with the invitation.
-    pub invite_problems: Problems,
+    pub invite_problems: FormErrors,
     /// What was wrong with the group's new name.
-    pub name_problems: Problems,
+    pub name_problems: FormErrors,
     /// The name as typed.
     pub name: Option<String>,
 }
 
-impl Default for State {
+impl Default for GroupPageState {
     fn default() -> Self {
         Self {
-            shown: Shown::default(),
+            shown: RevealedSecret::default(),
             typed_label: String::new(),
             role: "member".into(),
             days: DEFAULT_INVITATION_DAYS.to_string(),
-            invite_problems: Problems::default(),
-            name_problems: Problems::default(),
+            invite_problems: FormErrors::default(),
+            name_problems: FormErrors::default(),
             name: None,
         }
     }
 }
 
-impl State {
-    fn is_wrong(&self) -> bool {
+impl GroupPageState {
+    fn has_errors(&self) -> bool {
         !self.invite_problems.is_empty() || !self.name_problems.is_empty()
     }
 }
 
-struct Invitation {
+struct InvitationRow {
     id: OneTimeLinkId,
     label: String,
     role: &'static str,
@@ -120,7 +120,7 @@ struct Invitation {
     is_open: bool,
 }
 
-impl Invitation {
+impl InvitationRow {
     fn new(link: one_time_links::OneTimeLink, now: UnixTime) -> Self {
         let is_open = link.is_open(now);
         let badge = if let Some(by) = &link.used_by_name {
@@ -145,56 +145,78 @@ impl Invitation {
 }
 
 /// My groups; all groups for administrators. Someone with one group goes straight there.
-pub async fn list(context: Context, me: Me) -> Answer {
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let may_manage = me.may(Permission::ManageGroups).is_ok();
     if let ([only], false) = (me.0.memberships.as_slice(), may_manage) {
-        return Ok(see_other(&address(only.group_id)));
+        return Ok(see_other(&group_path(only.group_id)));
     }
-    list_page(&context, &me, String::new(), Problems::default()).await
+    render_list(&context, &me, String::new(), FormErrors::default()).await
 }
 
-async fn list_page(context: &Context, me: &Me, typed_name: String, problems: Problems) -> Answer {
+async fn render_list(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    typed_name: String,
+    problems: FormErrors,
+) -> HandlerResult {
     let mut groups = store::groups::list(&mut *context.app.store.read().await?).await?;
     groups.retain(|group| me.may(Permission::SeeGroup(group.id)).is_ok());
-    let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
-    let page = ListPage {
-        page: Page::for_person(context, &me.0, "Groups", Section::Groups),
+    let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = GroupListPage {
+        page: PageFrame::for_person(context, &me.0, "Groups", NavSection::Groups),
         groups,
         may_manage: me.may(Permission::ManageGroups).is_ok(),
         typed_name,
         problems,
     };
-    show_with(status, &page)
+    respond_with(status, &page)
 }
 
 /// Makes a group.
-pub async fn add(context: Context, me: Me, Form(form): Form<NewGroupForm>) -> Answer {
+pub async fn add(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<NewGroupForm>,
+) -> HandlerResult {
     me.may(Permission::ManageGroups)?;
-    let mut problems = Problems::default();
+    let mut problems = FormErrors::default();
     let leader = form.lead.then_some(me.0.person.id);
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.add_group(&me.actor(&context), &name, leader).await {
-            Ok(group) => return Ok(flash::redirect(context, &address(group), Flash::GroupMade)),
-            Err(error) => problems = name_taken(error)?,
+            Ok(group) => {
+                return Ok(flash::redirect(context, &group_path(group), FlashMessage::GroupMade));
+            }
+            Err(error) => problems = name_taken_error(error)?,
         }
     }
-    list_page(&context, &me, shown_again(&form.name), problems).await
+    render_list(&context, &me, echo_input(&form.name), problems).await
 }
 
 /// A group's page.
-pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
     me.may(Permission::SeeGroup(group))?;
-    let Some(shown) = once::waiting(&context, &me, &address(group)) else {
-        return group_page(&context, &me, group, State::default()).await;
+    let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
+        return render_group(&context, &me, group, GroupPageState::default()).await;
     };
-    let page = group_page(&context, &me, group, State { shown, ..State::default() }).await?;
-    Ok(once::spend(&context, page))
+    let page =
+        render_group(&context, &me, group, GroupPageState { shown, ..GroupPageState::default() })
+            .await?;
+    Ok(reveal_once::clear_cookie(&context, page))
 }
 
 /// A group's page, with what a form left behind.
-pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State) -> Answer {
-    let rights = Rights {
+pub async fn render_group(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    group: GroupId,
+    state: GroupPageState,
+) -> HandlerResult {
+    let rights = GroupRights {
         invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
         invite_pi: me.may(Permission::Invite(group, GroupRole::Pi)).is_ok(),
         manage: me.may(Permission::ManageGroup(group)).is_ok(),
@@ -207,13 +229,13 @@ pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State
     let members = store::groups::list_members(&mut db, group).await?;
     let invitations = if me.may(Permission::SeeInvitations(group)).is_ok() {
         let links = one_time_links::list_invitations(&mut db, group).await?;
-        links.into_iter().map(|link| Invitation::new(link, now)).collect()
+        links.into_iter().map(|link| InvitationRow::new(link, now)).collect()
     } else {
         Vec::new()
     };
-    let status = if state.is_wrong() { PROBLEMS } else { StatusCode::OK };
+    let status = if state.has_errors() { FORM_ERROR_STATUS } else { StatusCode::OK };
     let page = GroupPage {
-        page: Page::for_person(context, &me.0, &found.name, Section::Groups),
+        page: PageFrame::for_person(context, &me.0, &found.name, NavSection::Groups),
         group: found,
         members,
         invitations,
@@ -221,64 +243,73 @@ pub async fn group_page(context: &Context, me: &Me, group: GroupId, state: State
         rights,
         state,
     };
-    show_with(status, &page)
+    respond_with(status, &page)
 }
 
 /// Gives a group another name.
 pub async fn rename(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(form): Form<NameForm>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<RenameGroupForm>,
+) -> HandlerResult {
     me.may(Permission::ManageGroup(group))?;
-    let mut problems = Problems::default();
+    let mut problems = FormErrors::default();
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
             Ok(()) => {
-                return Ok(flash::redirect(context, &address(group), Flash::GroupRenamed));
+                return Ok(flash::redirect(
+                    context,
+                    &group_path(group),
+                    FlashMessage::GroupRenamed,
+                ));
             }
-            Err(error) => problems = name_taken(error)?,
+            Err(error) => problems = name_taken_error(error)?,
         }
     }
-    let state =
-        State { name_problems: problems, name: Some(shown_again(&form.name)), ..State::default() };
-    group_page(&context, &me, group, state).await
+    let state = GroupPageState {
+        name_problems: problems,
+        name: Some(echo_input(&form.name)),
+        ..GroupPageState::default()
+    };
+    render_group(&context, &me, group, state).await
 }
 
 /// Changes what a member is.
 pub async fn set_role(
-    context: Context,
-    me: Me,
-    Path((group, person)): Path<(GroupId, PersonId)>,
-    Form(form): Form<RoleForm>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
+    FormBody(form): FormBody<MemberRoleForm>,
+) -> HandlerResult {
     me.may(Permission::ManageGroup(group))?;
     let role =
         form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
-    Ok(flash::redirect(context, &address(group), Flash::RoleChanged))
+    Ok(flash::redirect(context, &group_path(group), FlashMessage::RoleChanged))
 }
 
 /// Takes someone out of a group.
-pub async fn remove(
-    context: Context,
-    me: Me,
-    Path((group, person)): Path<(GroupId, PersonId)>,
-) -> Answer {
+pub async fn remove_member(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
+) -> HandlerResult {
     me.may(Permission::ManageGroup(group))?;
     context.app.auth.remove_member(&me.actor(&context), group, person).await?;
-    Ok(flash::redirect(context, &address(group), Flash::MemberRemoved))
+    Ok(flash::redirect(context, &group_path(group), FlashMessage::MemberRemoved))
 }
 
 /// A group's address.
-pub fn address(group: GroupId) -> String {
+pub fn group_path(group: GroupId) -> String {
     format!("/groups/{group}")
 }
 
-fn name_taken(error: AuthError) -> Result<Problems, AppError> {
+fn name_taken_error(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
-        AuthError::NameTaken => Ok(Problems::one("name", "There is a group of this name already.")),
+        AuthError::NameTaken => {
+            Ok(FormErrors::single("name", "There is a group of this name already."))
+        }
         other => Err(other.into()),
     }
 }

@@ -6,23 +6,27 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-use super::extract::Context;
+use super::extractors::RequestContext;
 use crate::app::{App, AppState};
 use crate::health;
 use crate::probe;
 
 /// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
-pub async fn public(State(app): State<AppState>, context: Context, headers: HeaderMap) -> Response {
+pub async fn public(
+    State(app): State<AppState>,
+    context: RequestContext,
+    headers: HeaderMap,
+) -> Response {
     let status = status(&health::find_problems(&app).await);
     let mark = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
     if mark.is_some_and(|mark| probe::verify_probe(&app.vault, mark, app.clock.now())) {
-        return (status, Json(what_it_sees(&app, &context, &headers))).into_response();
+        return (status, Json(describe_request(&app, &context, &headers))).into_response();
     }
     let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], word).into_response()
 }
 
-fn what_it_sees(app: &App, context: &Context, headers: &HeaderMap) -> serde_json::Value {
+fn describe_request(app: &App, context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     json!({

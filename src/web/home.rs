@@ -6,52 +6,52 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::Answer;
-use super::extract::{Context, Me};
-use super::jobs::queues;
-use super::jobs::row::Time;
-use super::page::{Page, Section, show};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, RequestContext};
+use super::jobs::cluster_queues;
+use super::jobs::list_row::JobTime;
+use super::page_frame::{NavSection, PageFrame, respond};
 use crate::app::AppState;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::ConnectionStatus;
 use crate::domain::{ClusterId, ConnectionRole, PersonId};
-use crate::jobs::QueueKey;
+use crate::jobs::ClusterAccountId;
 use crate::store::clusters::Cluster;
 use crate::store::connections::ConnectionKey;
 use crate::store::groups::Membership;
 use crate::store::{self, StoreError};
 
-mod jobs;
-pub(super) mod standing;
-mod steps;
+mod getting_started;
+mod job_summary;
+pub(super) mod resource_bars;
 mod visits;
 
-use jobs::Now;
-use standing::Standing;
-use steps::{Step, admin_steps, in_order, member_steps};
-pub use visits::Visits;
+use getting_started::{GettingStartedStep, admin_steps, mark_next_step, member_steps};
+use job_summary::HomeJobSummary;
+use resource_bars::HomeResources;
+pub use visits::HomeVisits;
 
 /// So many clusters are shown; the rest is on the page of all clusters.
-const MOST_CLUSTERS: usize = 6;
+const MAX_CLUSTERS: usize = 6;
 
 #[derive(Template)]
 #[template(path = "home.html")]
 struct HomePage {
-    page: Page,
+    page: PageFrame,
     greeting: String,
-    steps: Vec<Step>,
-    now: Now,
-    standings: Vec<Standing>,
+    steps: Vec<GettingStartedStep>,
+    now: HomeJobSummary,
+    standings: Vec<HomeResources>,
     memberships: Vec<Membership>,
-    connections: Vec<Connection>,
+    connections: Vec<HomeConnection>,
     /// How many clusters are not shown.
     more: usize,
     is_admin: bool,
 }
 
 /// A cluster and one's connection to it.
-struct Connection {
+struct HomeConnection {
     cluster: ClusterId,
     slug: String,
     title: String,
@@ -65,7 +65,7 @@ struct Connection {
 }
 
 /// What every home page shows, whoever looks.
-pub struct Facts {
+pub struct HomeOverview {
     clusters: Vec<Cluster>,
     has_group: bool,
     has_people: bool,
@@ -74,10 +74,10 @@ pub struct Facts {
 }
 
 /// What is noted of people's connections.
-pub type Ways = store::StoreCache<PersonId, Vec<WayTo>>;
+pub type HomeConnectionCache = store::StoreCache<PersonId, Vec<ConnectionHistory>>;
 
 /// What is noted of a connection to a cluster's login host.
-pub struct WayTo {
+pub struct ConnectionHistory {
     cluster: ClusterId,
     user: String,
     was_connected: bool,
@@ -85,14 +85,14 @@ pub struct WayTo {
 }
 
 /// What every home page shows, from memory where nothing was written since.
-pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
+pub async fn load_overview(app: &AppState) -> Result<Arc<HomeOverview>, StoreError> {
     app.home_overview
         .get_or_load(&app.store, &(), async || {
             let mut db = app.store.read().await?;
             let people = store::people::count(&mut db).await?;
             let mut clusters = store::clusters::list(&mut db).await?;
             clusters.retain(|cluster| cluster.retired_at().is_none());
-            Ok(Facts {
+            Ok(HomeOverview {
                 clusters,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
                 has_people: people > 1,
@@ -103,14 +103,17 @@ pub async fn known(app: &AppState) -> Result<Arc<Facts>, StoreError> {
 }
 
 /// Someone's connections, likewise.
-async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, StoreError> {
+async fn load_connection_history(
+    app: &AppState,
+    person: PersonId,
+) -> Result<Arc<Vec<ConnectionHistory>>, StoreError> {
     app.home_connections
         .get_or_load(&app.store, &person, async || {
             let mut db = app.store.read().await?;
             let lines = store::connections::list_for_person(&mut db, person).await?;
             let mut ways = Vec::new();
             for line in lines.into_iter().filter(|line| line.key().role == ConnectionRole::Login) {
-                ways.push(WayTo {
+                ways.push(ConnectionHistory {
                     cluster: line.cluster_id,
                     was_connected: line.connected_at().is_some(),
                     has_jobs: store::jobs::has_any(&mut db, person, line.cluster_id).await?,
@@ -123,18 +126,18 @@ async fn ways(app: &AppState, person: PersonId) -> Result<Arc<Vec<WayTo>>, Store
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
-    let facts = known(app).await?;
-    let ways = ways(app, me.0.person.id).await?;
+    let facts = load_overview(app).await?;
+    let ways = load_connection_history(app, me.0.person.id).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
-    let connections = connections(app, me.0.person.id, &facts, &ways);
-    let mut places = queues::places(&context, &me).await?;
+    let connections = list_connections(app, me.0.person.id, &facts, &ways);
+    let mut places = cluster_queues::list_cluster_queues(&context, &me).await?;
     for place in &mut places {
-        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        place.picture = app.queue_monitor.look(key, false).await?;
+        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        place.snapshot = app.queue_monitor.view(key, false).await?;
     }
     let steps = if is_admin {
         admin_steps(&facts, me.0.person.has_totp)
@@ -148,14 +151,14 @@ pub async fn get(context: Context, me: Me) -> Answer {
     let since = if places.is_empty() {
         None
     } else {
-        app.home_visits.since(app, me.0.person.id, !context.is_fragment).await?
+        app.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
     };
-    show(&HomePage {
-        page: Page::for_person(&context, &me.0, "Home", Section::Home),
+    respond(&HomePage {
+        page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
         greeting: format!("Hello {first_name}"),
-        steps: in_order(steps),
-        now: Now::of(&places, since, app.clock.now()),
-        standings: places.iter().filter_map(Standing::of).collect(),
+        steps: mark_next_step(steps),
+        now: HomeJobSummary::new(&places, since, app.clock.now()),
+        standings: places.iter().filter_map(HomeResources::from_place).collect(),
         memberships: me.0.memberships.clone(),
         more: facts.clusters.len() - connections.len(),
         connections,
@@ -164,12 +167,17 @@ pub async fn get(context: Context, me: Me) -> Answer {
 }
 
 /// One's connections, those that one uses first.
-fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) -> Vec<Connection> {
+fn list_connections(
+    app: &AppState,
+    person: PersonId,
+    facts: &HomeOverview,
+    ways: &[ConnectionHistory],
+) -> Vec<HomeConnection> {
     let way_to = |cluster: &Cluster| ways.iter().find(|way| way.cluster == cluster.id);
     let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, way_to(one))).collect();
     clusters.sort_by_key(|(_, way)| way.is_none());
-    clusters.truncate(MOST_CLUSTERS);
-    let connection = |(cluster, way): (&Cluster, Option<&WayTo>)| {
+    clusters.truncate(MAX_CLUSTERS);
+    let connection = |(cluster, way): (&Cluster, Option<&ConnectionHistory>)| {
         let key = ConnectionKey { person, cluster: cluster.id, role: ConnectionRole::Login };
         let status = app.connections.status(key);
         let (kind, label) = match (&status, way) {
@@ -179,7 +187,7 @@ fn connections(app: &AppState, person: PersonId, facts: &Facts, ways: &[WayTo]) 
             (ConnectionStatus::Down, Some(_)) => ("neutral", "Not connected"),
             (ConnectionStatus::Down, None) => ("neutral", "Not set up"),
         };
-        Connection {
+        HomeConnection {
             cluster: cluster.id,
             slug: cluster.slug.clone(),
             title: cluster.title.clone(),

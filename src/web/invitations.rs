@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use super::Answer;
-use super::extract::{Context, Form, Me, Path};
-use super::flash::{self, Flash};
-use super::form::{Problems, shown_again};
-use super::groups::{State, address, group_page};
-use super::once::{self, Shown};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::form_errors::{FormErrors, echo_input};
+use super::groups::{GroupPageState, group_path, render_group};
+use super::reveal_once::{self, RevealedSecret};
 use crate::auth::Permission;
 use crate::auth::one_time_links::MAX_INVITATION_DAYS;
 use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId};
@@ -23,17 +23,17 @@ pub struct InviteForm {
 }
 
 /// Makes an invitation and shows its link, once.
-pub async fn add(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(form): Form<InviteForm>,
-) -> Answer {
+pub async fn create(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<InviteForm>,
+) -> HandlerResult {
     me.may(Permission::SeeInvitations(group))?;
     let role =
         form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     me.may(Permission::Invite(group, role))?;
-    let mut problems = Problems::default();
+    let mut problems = FormErrors::default();
     let days = form
         .days
         .trim()
@@ -48,28 +48,33 @@ pub async fn add(
         problems.parse::<DisplayName>("label", label);
     }
     let (Some(days), true) = (days, problems.is_empty()) else {
-        let state = State {
+        let state = GroupPageState {
             invite_problems: problems,
-            typed_label: shown_again(label),
+            typed_label: echo_input(label),
             role: role.to_string(),
-            days: shown_again(&form.days),
-            ..State::default()
+            days: echo_input(&form.days),
+            ..GroupPageState::default()
         };
-        return group_page(&context, &me, group, state).await;
+        return render_group(&context, &me, group, state).await;
     };
     let token =
         context.app.auth.create_invitation(&me.actor(&context), (group, role), label, days).await?;
     let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
-    once::redirect(context, &me, &address(group), &Shown { link, label: label.to_owned() })
+    reveal_once::redirect(
+        context,
+        &me,
+        &group_path(group),
+        &RevealedSecret { link, label: label.to_owned() },
+    )
 }
 
 /// Takes an invitation back.
 pub async fn revoke(
-    context: Context,
-    me: Me,
-    Path((group, link)): Path<(GroupId, OneTimeLinkId)>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, link)): PathParams<(GroupId, OneTimeLinkId)>,
+) -> HandlerResult {
     me.may(Permission::SeeInvitations(group))?;
     context.app.auth.revoke_invitation(&me.actor(&context), group, link).await?;
-    Ok(flash::redirect(context, &address(group), Flash::InvitationRevoked))
+    Ok(flash::redirect(context, &group_path(group), FlashMessage::InvitationRevoked))
 }

@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use super::extract::{Context, Form, MaybeMe, Me, Path};
-use super::flash::{self, Flash};
-use super::form::Problems;
-use super::page::{PROBLEMS, Page, Section, show, show_with};
-use super::setup::{NewPersonForm, problems_of};
-use super::{Answer, sign_in};
+use super::extractors::{CurrentPerson, FormBody, MaybeCurrentPerson, PathParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::form_errors::FormErrors;
+use super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use super::setup::{NewPersonForm, form_errors_from};
+use super::{HandlerResult, sign_in};
 use crate::auth::Permission;
 use crate::auth::sessions::SignedInPerson;
 use crate::domain::GroupRole;
@@ -17,31 +17,31 @@ use crate::store::one_time_links::{OneTimeLink, OneTimeLinkPurpose};
 #[derive(Template)]
 #[template(path = "join.html")]
 struct JoinPage {
-    page: Page,
-    invitation: Invitation,
+    page: PageFrame,
+    invitation: JoinInvitation,
     token: String,
     new: NewPersonForm,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 #[derive(Template)]
 #[template(path = "join_as_me.html")]
-struct JoinAsMePage {
-    page: Page,
-    invitation: Invitation,
+struct JoinWithOwnAccountPage {
+    page: PageFrame,
+    invitation: JoinInvitation,
     token: String,
     me: String,
     is_member: bool,
 }
 
 /// What an invitation says.
-struct Invitation {
+struct JoinInvitation {
     group: String,
     role: GroupRole,
     from: String,
 }
 
-impl Invitation {
+impl JoinInvitation {
     fn new(link: &OneTimeLink) -> Result<Self, AppError> {
         let (_, role) = link.group_role().ok_or(AppError::NotFound)?;
         Ok(Self {
@@ -53,46 +53,55 @@ impl Invitation {
 }
 
 /// The invitation, if it still works.
-pub async fn get(context: Context, MaybeMe(me): MaybeMe, Path(token): Path<String>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+) -> HandlerResult {
     let link = context
         .app
         .auth
         .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
         .await?;
     match me {
-        Some(me) => as_me(&context, &me, &link, token),
-        None => show(&new_person(
+        Some(me) => render_own_account_page(&context, &me, &link, token),
+        None => respond(&new_person_page(
             &context,
             &link,
             token,
             &NewPersonForm::default(),
-            Problems::default(),
+            FormErrors::default(),
         )?),
     }
 }
 
-fn new_person(
-    context: &Context,
+fn new_person_page(
+    context: &RequestContext,
     link: &OneTimeLink,
     token: String,
     form: &NewPersonForm,
-    problems: Problems,
+    problems: FormErrors,
 ) -> Result<JoinPage, AppError> {
-    let page = Page::for_visitor(context, "Join");
+    let page = PageFrame::for_visitor(context, "Join");
     Ok(JoinPage {
         page,
-        invitation: Invitation::new(link)?,
+        invitation: JoinInvitation::new(link)?,
         token,
         new: form.without_secrets(),
         problems,
     })
 }
 
-fn as_me(context: &Context, me: &SignedInPerson, link: &OneTimeLink, token: String) -> Answer {
+fn render_own_account_page(
+    context: &RequestContext,
+    me: &SignedInPerson,
+    link: &OneTimeLink,
+    token: String,
+) -> HandlerResult {
     let (group, _) = link.group_role().ok_or(AppError::NotFound)?;
-    show(&JoinAsMePage {
-        page: Page::for_person(context, me, "Join a group", Section::Groups),
-        invitation: Invitation::new(link)?,
+    respond(&JoinWithOwnAccountPage {
+        page: PageFrame::for_person(context, me, "Join a group", NavSection::Groups),
+        invitation: JoinInvitation::new(link)?,
         token,
         me: me.person.display_name.clone(),
         is_member: me.viewer.role_in(group).is_some(),
@@ -101,17 +110,19 @@ fn as_me(context: &Context, me: &SignedInPerson, link: &OneTimeLink, token: Stri
 
 /// Makes the account, puts it into the group and signs it in.
 pub async fn post(
-    context: Context,
-    MaybeMe(me): MaybeMe,
-    Path(token): Path<String>,
-    Form(form): Form<NewPersonForm>,
-) -> Answer {
-    let problems = match form.read() {
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+    FormBody(form): FormBody<NewPersonForm>,
+) -> HandlerResult {
+    let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => {
             match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
-                Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
-                Err(error) => problems_of(error)?,
+                Ok(browser) => {
+                    return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
+                }
+                Err(error) => form_errors_from(error)?,
             }
         }
     };
@@ -120,13 +131,17 @@ pub async fn post(
         .auth
         .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
         .await?;
-    show_with(PROBLEMS, &new_person(&context, &link, token, &form, problems)?)
+    respond_with(FORM_ERROR_STATUS, &new_person_page(&context, &link, token, &form, problems)?)
 }
 
 /// Joins with the account one is signed in with.
-pub async fn post_as_me(context: Context, me: Me, Path(token): Path<String>) -> Answer {
+pub async fn join_with_own_account(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(token): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let is_new = context.app.auth.join_with_own_account(&token, &me.0, &context.visitor).await?;
-    let flash = if is_new { Flash::Joined } else { Flash::JoinedBefore };
+    let flash = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
     Ok(flash::redirect(context, "/", flash))
 }

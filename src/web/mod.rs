@@ -12,40 +12,40 @@ use crate::app::AppState;
 mod account;
 mod activity;
 mod assets;
-mod boards;
-mod boards_origin;
 mod clusters;
 mod compose;
 mod cookies;
 mod csv;
+mod dashboard_origin;
+mod dashboards;
 mod devices;
 mod errors;
-mod events;
-mod extract;
+mod event_stream;
+mod extractors;
+mod fair_share;
 mod flash;
 mod folders;
-mod form;
+mod form_errors;
 mod groups;
 mod health;
 mod home;
 mod invitations;
 mod jobs;
 mod join;
-mod keys;
-mod layers;
-mod notice_settings;
-mod notices;
-mod once;
-mod page;
+mod middleware;
+mod notification_settings;
+mod notifications;
+mod page_frame;
+mod password_reset;
 mod people;
 mod recipes;
 mod reports;
-mod reset;
+mod reveal_once;
 mod second_factor;
 mod setup;
 mod sign_in;
-mod standing;
-mod streams;
+mod ssh_keys;
+mod stream_limits;
 #[cfg(debug_assertions)]
 mod styleguide;
 mod submissions;
@@ -54,17 +54,17 @@ mod usage;
 mod usage_alerts;
 mod visitor;
 
-pub use compose::place::Spots;
-pub use home::{Facts as HomeFacts, Visits, Ways as HomeWays};
-pub use jobs::Places;
-pub use streams::Streams;
-pub use usage::Sheets as UseSheets;
+pub use compose::compose_target::ComposeTargetCache;
+pub use home::{HomeConnectionCache as HomeWays, HomeOverview as HomeFacts, HomeVisits};
+pub use jobs::ClusterQueueCache;
+pub use stream_limits::EventStreamLimiter;
+pub use usage::UsageSummaryCache as UseSheets;
 
 /// What every handler answers with.
-type Answer = Result<axum::response::Response, crate::error::AppError>;
+type HandlerResult = Result<axum::response::Response, crate::error::AppError>;
 
 /// The portal.
-pub fn portal(app: AppState) -> Router {
+pub fn portal_router(app: AppState) -> Router {
     let router = Router::new()
         .route("/", get(home::get))
         .route("/sign-in", get(sign_in::get).post(sign_in::post))
@@ -72,88 +72,91 @@ pub fn portal(app: AppState) -> Router {
         .route("/sign-out", post(sign_in::sign_out))
         .route("/setup/{token}", get(setup::get).post(setup::post))
         .route("/join/{token}", get(join::get).post(join::post))
-        .route("/join/{token}/as-me", post(join::post_as_me))
-        .route("/reset/{token}", get(reset::get).post(reset::post))
+        .route("/join/{token}/as-me", post(join::join_with_own_account))
+        .route("/reset/{token}", get(password_reset::get).post(password_reset::post))
         .route("/account", get(account::get))
-        .route("/account/name", post(account::post_name))
-        .route("/account/password", post(account::post_password))
-        .route("/account/second-factor", get(second_factor::get).post(second_factor::turn_on))
-        .route("/account/second-factor/off", post(second_factor::turn_off))
+        .route("/account/name", post(account::change_display_name))
+        .route("/account/password", post(account::change_password))
+        .route("/account/second-factor", get(second_factor::get).post(second_factor::enable))
+        .route("/account/second-factor/off", post(second_factor::disable))
         .route("/account/second-factor/codes", post(second_factor::renew_codes))
-        .route("/account/devices", get(devices::get))
-        .route("/account/devices/{id}/end", post(devices::end))
-        .route("/account/devices/end-all", post(devices::end_all))
-        .route("/account/activity", get(activity::own))
-        .route("/account/notices", get(notice_settings::get).post(notice_settings::choose))
-        .route("/account/notices/webhook", post(notice_settings::set_webhook))
-        .route("/account/notices/webhook/test", post(notice_settings::test_webhook))
-        .route("/account/notices/webhook/secret", post(notice_settings::renew_secret))
-        .route("/account/notices/webhook/remove", post(notice_settings::remove_webhook))
-        .route("/account/key", get(keys::get).post(keys::make))
-        .route("/account/key/import", post(keys::import))
-        .route("/account/key/replace", post(keys::replace))
-        .route("/account/key/{id}/delete", post(keys::delete))
-        .route("/account/key/{id}/unattended", post(keys::unattended))
-        .route("/clusters", get(clusters::list::get).post(clusters::host_keys::add))
-        .route("/clusters/new", get(clusters::admin::new).post(clusters::admin::check))
-        .route("/clusters/new/edit", post(clusters::admin::edit))
+        .route("/account/devices", get(devices::list))
+        .route("/account/devices/{id}/end", post(devices::sign_out))
+        .route("/account/devices/end-all", post(devices::sign_out_everywhere))
+        .route("/account/activity", get(activity::show_own))
+        .route(
+            "/account/notices",
+            get(notification_settings::get).post(notification_settings::save_toast_kinds),
+        )
+        .route("/account/notices/webhook", post(notification_settings::set_webhook))
+        .route("/account/notices/webhook/test", post(notification_settings::test_webhook))
+        .route("/account/notices/webhook/secret", post(notification_settings::renew_secret))
+        .route("/account/notices/webhook/remove", post(notification_settings::remove_webhook))
+        .route("/account/key", get(ssh_keys::get).post(ssh_keys::create))
+        .route("/account/key/import", post(ssh_keys::import))
+        .route("/account/key/replace", post(ssh_keys::replace))
+        .route("/account/key/{id}/delete", post(ssh_keys::delete))
+        .route("/account/key/{id}/unattended", post(ssh_keys::set_unattended))
+        .route("/clusters", get(clusters::list::get).post(clusters::host_keys::add_cluster))
+        .route("/clusters/new", get(clusters::admin::new).post(clusters::admin::check_new))
+        .route("/clusters/new/edit", post(clusters::admin::edit_new))
         .route("/clusters/import", post(clusters::admin::import))
-        .route("/clusters/{slug}", get(clusters::way_in::get))
-        .route("/clusters/{slug}/panel", get(clusters::connect::panel))
-        .route("/clusters/{slug}/user", post(clusters::connect::user))
+        .route("/clusters/{slug}", get(clusters::cluster_page::get))
+        .route("/clusters/{slug}/panel", get(clusters::connect::show_panel))
+        .route("/clusters/{slug}/user", post(clusters::connect::save_user))
         .route("/clusters/{slug}/connect", post(clusters::connect::connect))
-        .route("/clusters/{slug}/answer", post(clusters::connect::answer))
-        .route("/clusters/{slug}/give-up", post(clusters::connect::give_up))
+        .route("/clusters/{slug}/answer", post(clusters::connect::answer_prompt))
+        .route("/clusters/{slug}/give-up", post(clusters::connect::cancel_attempt))
         .route("/clusters/{slug}/disconnect", post(clusters::connect::disconnect))
         .route("/clusters/{slug}/test-key", post(clusters::connect::test_key))
-        .route("/clusters/{slug}/folders", get(folders::get).post(folders::make))
+        .route("/clusters/{slug}/folders", get(folders::get).post(folders::create))
         .route("/clusters/{slug}/automation", get(clusters::automation::get))
-        .route("/clusters/{slug}/automation/install", post(clusters::automation::install))
-        .route("/clusters/{slug}/automation/test", post(clusters::automation::test))
+        .route("/clusters/{slug}/automation/install", post(clusters::automation::install_wrapper))
+        .route("/clusters/{slug}/automation/test", post(clusters::automation::start_test))
         .route("/clusters/{slug}/automation/disconnect", post(clusters::automation::disconnect))
         .route(
             "/clusters/{slug}/settings",
-            get(clusters::admin::settings).post(clusters::admin::change),
+            get(clusters::admin::show_settings).post(clusters::admin::update_settings),
         )
-        .route("/clusters/{slug}/file", post(clusters::admin::change_file))
+        .route("/clusters/{slug}/file", post(clusters::admin::update_from_file))
         .route("/clusters/{slug}/export", get(clusters::admin::export))
         .route("/clusters/{slug}/retire", post(clusters::admin::retire))
         .route("/clusters/{slug}/restore", post(clusters::admin::restore))
         .route("/clusters/{slug}/remove", post(clusters::admin::remove))
         .route(
             "/clusters/{slug}/host-keys",
-            get(clusters::host_keys::get).post(clusters::host_keys::pin),
+            get(clusters::host_keys::get).post(clusters::host_keys::pin_keys),
         )
         .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
-        .route("/automation/portolan-commands", get(clusters::automation::wrapper))
+        .route("/automation/portolan-commands", get(clusters::automation::download_wrapper))
         .merge(job_routes())
         .merge(compose_routes())
-        .merge(board_routes())
+        .merge(dashboard_routes())
         .merge(report_routes())
         .merge(usage_routes())
         .route("/groups", get(groups::list).post(groups::add))
         .route("/groups/{id}", get(groups::get))
         .route("/groups/{id}/name", post(groups::rename))
-        .route("/groups/{id}/invitations", post(invitations::add))
+        .route("/groups/{id}/invitations", post(invitations::create))
         .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))
         .route("/groups/{id}/people/{person}/role", post(groups::set_role))
-        .route("/groups/{id}/people/{person}/remove", post(groups::remove))
+        .route("/groups/{id}/people/{person}/remove", post(groups::remove_member))
         .route("/people", get(people::list))
         .route("/people/{id}", get(people::get))
         .route("/people/{id}/disable", post(people::disable))
         .route("/people/{id}/enable", post(people::enable))
         .route("/people/{id}/admin", post(people::set_admin))
-        .route("/people/{id}/reset-link", post(people::reset_link))
+        .route("/people/{id}/reset-link", post(people::create_reset_link))
         .route("/people/{id}/second-factor-off", post(people::remove_second_factor))
-        .route("/activity", get(activity::all))
-        .route("/activity.csv", get(activity::export))
+        .route("/activity", get(activity::show_all))
+        .route("/activity.csv", get(activity::export_csv))
         .route("/theme", post(theme::post))
-        .route("/events", get(events::get))
+        .route("/events", get(event_stream::get))
         .route("/healthz", get(health::public))
         .route("/assets/{file}", get(assets::get));
     #[cfg(debug_assertions)]
     let router = router.route("/styleguide", get(styleguide::get));
-    layers::portal(
+    middleware::wrap_portal(
         router.fallback(errors::not_found).method_not_allowed_fallback(errors::method_not_allowed),
         &app,
     )
@@ -164,69 +167,69 @@ pub fn portal(app: AppState) -> Router {
 fn job_routes() -> Router<AppState> {
     Router::new()
         .route("/jobs", get(jobs::list::get))
-        .route("/jobs/rows", get(jobs::list::rows))
-        .route("/jobs/columns", post(jobs::choices::choose_columns))
-        .route("/jobs/refresh", post(jobs::choices::refresh))
-        .route("/jobs/older", post(jobs::choices::older))
-        .route("/jobs/act", post(jobs::act::post))
+        .route("/jobs/rows", get(jobs::list::get_rows))
+        .route("/jobs/columns", post(jobs::list_options::choose_columns))
+        .route("/jobs/refresh", post(jobs::list_options::refresh))
+        .route("/jobs/older", post(jobs::list_options::load_older))
+        .route("/jobs/act", post(jobs::actions::post))
         .route("/jobs/{slug}/{id}", get(jobs::job::get))
-        .route("/jobs/{slug}/{id}/part", get(jobs::job::part))
-        .route("/jobs/{slug}/{id}/script", get(jobs::job::script))
+        .route("/jobs/{slug}/{id}/part", get(jobs::job::get_fragment))
+        .route("/jobs/{slug}/{id}/script", get(jobs::job::get_script))
         .route("/jobs/{slug}/{id}/output", get(jobs::output::get))
-        .route("/jobs/{slug}/{id}/output/more", get(jobs::output::more))
-        .route("/jobs/{slug}/{id}/output/before", get(jobs::output::before))
+        .route("/jobs/{slug}/{id}/output/more", get(jobs::output::get_new_lines))
+        .route("/jobs/{slug}/{id}/output/before", get(jobs::output::get_earlier_lines))
         .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
         .route("/submissions/{id}", get(submissions::get))
-        .route("/submissions/{id}/part", get(submissions::part))
-        .route("/submissions/{id}/again", post(submissions::again))
+        .route("/submissions/{id}/part", get(submissions::fragment))
+        .route("/submissions/{id}/again", post(submissions::retry))
         .route("/submissions/{id}/give-up", post(submissions::give_up))
-        .route("/notices", get(notices::get))
-        .route("/notices/bell", get(notices::bell))
-        .route("/notices/read", post(notices::read))
+        .route("/notices", get(notifications::list))
+        .route("/notices/bell", get(notifications::show_bell))
+        .route("/notices/read", post(notifications::mark_read))
 }
 
 /// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
 fn compose_routes() -> Router<AppState> {
     Router::new()
-        .route("/compose", get(compose::cards::get))
-        .route("/compose/again/{id}", get(compose::again::submission))
+        .route("/compose", get(compose::choose_recipe::get))
+        .route("/compose/again/{id}", get(compose::resubmit::show_submission))
         .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
-        .route("/compose/{slug}/{recipe}/preview", post(compose::panel::preview))
-        .route("/compose/{slug}/{recipe}/rework", post(compose::rework::post))
-        .route("/compose/{slug}/{recipe}/estimate", post(compose::estimate::post))
-        .route("/compose/{slug}/{recipe}/sizes", get(compose::sizes::get))
-        .route("/compose/{slug}/{recipe}/keep", post(recipes::keep::ask))
-        .route("/jobs/{slug}/{id}/again", get(compose::again::job))
-        .route("/recipes", get(recipes::list::get).post(recipes::keep::save))
+        .route("/compose/{slug}/{recipe}/preview", post(compose::script_panel::preview))
+        .route("/compose/{slug}/{recipe}/rework", post(compose::edit_form::post))
+        .route("/compose/{slug}/{recipe}/estimate", post(compose::start_estimate::post))
+        .route("/compose/{slug}/{recipe}/sizes", get(compose::right_size::get))
+        .route("/compose/{slug}/{recipe}/keep", post(recipes::save::show_form))
+        .route("/jobs/{slug}/{id}/again", get(compose::resubmit::show_job))
+        .route("/recipes", get(recipes::list::get).post(recipes::save::save))
         .route("/recipes/import", get(recipes::import::get).post(recipes::import::save))
-        .route("/recipes/shipped/{name}/export", get(recipes::export::shipped))
+        .route("/recipes/shipped/{name}/export", get(recipes::export::export_shipped))
         .route("/recipes/{id}", get(recipes::recipe::get))
-        .route("/recipes/{id}/export", get(recipes::export::kept))
-        .route("/recipes/{id}/change", get(recipes::change::get).post(recipes::change::save))
-        .route("/recipes/{id}/file", post(recipes::change::save_file))
+        .route("/recipes/{id}/export", get(recipes::export::export_saved))
+        .route("/recipes/{id}/change", get(recipes::edit::get).post(recipes::edit::save))
+        .route("/recipes/{id}/file", post(recipes::edit::save_file))
         .route("/recipes/{id}/publish", post(recipes::recipe::publish))
         .route("/recipes/{id}/delete", post(recipes::recipe::delete))
-        .layer(DefaultBodyLimit::max(compose::LARGEST_FORM))
+        .layer(DefaultBodyLimit::max(compose::MAX_FORM_BYTES))
 }
 
 /// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
-fn board_routes() -> Router<AppState> {
+fn dashboard_routes() -> Router<AppState> {
     Router::new()
-        .route("/boards", get(boards::list::get).post(boards::new::post))
-        .route("/boards/new", get(boards::new::get))
-        .route("/boards/found", get(boards::found::get))
-        .route("/boards/links", get(boards::links::list))
-        .route("/boards/links/{share}/revoke", post(boards::links::revoke))
-        .route("/boards/{id}", get(boards::board::get))
-        .route("/boards/{id}/part", get(boards::board::part))
-        .route("/boards/{id}/open", get(boards::board::open))
-        .route("/boards/{id}/start", post(boards::act::start))
-        .route("/boards/{id}/wake", post(boards::act::wake))
-        .route("/boards/{id}/extend", post(boards::act::extend))
-        .route("/boards/{id}/stop", post(boards::act::stop))
-        .route("/boards/{id}/remove", post(boards::act::remove))
-        .route("/boards/{id}/settings", post(boards::act::settings))
-        .route("/boards/{id}/links", post(boards::links::add))
+        .route("/boards", get(dashboards::list::get).post(dashboards::new::post))
+        .route("/boards/new", get(dashboards::new::get))
+        .route("/boards/found", get(dashboards::folder_suggestions::get))
+        .route("/boards/links", get(dashboards::guest_links::list))
+        .route("/boards/links/{share}/revoke", post(dashboards::guest_links::revoke))
+        .route("/boards/{id}", get(dashboards::dashboard::get))
+        .route("/boards/{id}/part", get(dashboards::dashboard::get_fragment))
+        .route("/boards/{id}/open", get(dashboards::dashboard::open))
+        .route("/boards/{id}/start", post(dashboards::actions::start))
+        .route("/boards/{id}/wake", post(dashboards::actions::wake))
+        .route("/boards/{id}/extend", post(dashboards::actions::extend))
+        .route("/boards/{id}/stop", post(dashboards::actions::stop))
+        .route("/boards/{id}/remove", post(dashboards::actions::delete))
+        .route("/boards/{id}/settings", post(dashboards::actions::update_settings))
+        .route("/boards/{id}/links", post(dashboards::guest_links::create))
 }
 
 /// Monthly reports of groups, links to them, and what groups' leaders are told.
@@ -236,22 +239,25 @@ fn report_routes() -> Router<AppState> {
         .route("/groups/{id}/reports", post(reports::freeze))
         .route("/groups/{id}/reports/{report}", get(reports::frozen::get))
         .route("/groups/{id}/reports/{report}/remove", post(reports::frozen::remove))
-        .route("/groups/{id}/reports/{report}/links", post(reports::frozen::share))
-        .route("/groups/{id}/reports/{report}/links/{link}/revoke", post(reports::frozen::revoke))
-        .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::set))
+        .route("/groups/{id}/reports/{report}/links", post(reports::frozen::create_link))
+        .route(
+            "/groups/{id}/reports/{report}/links/{link}/revoke",
+            post(reports::frozen::revoke_link),
+        )
+        .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::save))
 }
 
 /// What groups used, and what was granted to them.
 fn usage_routes() -> Router<AppState> {
     Router::new()
         .route("/groups/{id}/use", get(usage::page::get))
-        .route("/groups/{id}/use/part", get(usage::page::part))
-        .route("/groups/{id}/use/standing", get(standing::get))
-        .route("/groups/{id}/use/fair-share.csv", get(standing::csv::shares))
-        .route("/groups/{id}/use/queue.csv", get(standing::csv::queue))
-        .route("/groups/{id}/use/storage.csv", get(standing::csv::folders))
-        .route("/groups/{id}/priority", get(standing::priority))
-        .route("/groups/{id}/use/jobs", get(usage::jobs::get))
+        .route("/groups/{id}/use/part", get(usage::page::show_fragment))
+        .route("/groups/{id}/use/standing", get(fair_share::get))
+        .route("/groups/{id}/use/fair-share.csv", get(fair_share::csv::fair_share_csv))
+        .route("/groups/{id}/use/queue.csv", get(fair_share::csv::queue_csv))
+        .route("/groups/{id}/use/storage.csv", get(fair_share::csv::storage_csv))
+        .route("/groups/{id}/priority", get(fair_share::priority))
+        .route("/groups/{id}/use/jobs", get(usage::jobs_page::get))
         .route("/groups/{id}/use/members.csv", get(usage::csv::members))
         .route("/groups/{id}/use/accounts.csv", get(usage::csv::accounts))
         .route("/groups/{id}/use/allocations.csv", get(usage::csv::allocations))
@@ -262,22 +268,25 @@ fn usage_routes() -> Router<AppState> {
             "/groups/{id}/accounts",
             get(usage::settings::get).post(usage::settings::set_accounts),
         )
-        .route("/groups/{id}/allocations", post(usage::settings::add))
-        .route("/groups/{id}/allocations/{allocation}", post(usage::settings::change))
-        .route("/groups/{id}/allocations/{allocation}/remove", post(usage::settings::remove))
+        .route("/groups/{id}/allocations", post(usage::settings::add_allocation))
+        .route("/groups/{id}/allocations/{allocation}", post(usage::settings::update_allocation))
+        .route(
+            "/groups/{id}/allocations/{allocation}/remove",
+            post(usage::settings::remove_allocation),
+        )
 }
 
 /// The separate origin on which dashboards are shown.
-pub fn boards(app: AppState) -> Router {
-    layers::boards(boards_origin::routes(), &app).with_state(app)
+pub fn dashboard_router(app: AppState) -> Router {
+    middleware::wrap_dashboards(dashboard_origin::routes(), &app).with_state(app)
 }
 
 /// The listener for machines that watch the portal: loopback only.
-pub fn private(app: AppState) -> Router {
+pub fn private_router(app: AppState) -> Router {
     let router = Router::new()
         .route("/healthz", get(health::private))
         .route("/metrics", get(health::metrics));
-    layers::private(router).with_state(app)
+    middleware::wrap_private(router).with_state(app)
 }
 
 /// Serves a router until told to stop, then lets its requests finish.

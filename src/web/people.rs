@@ -3,11 +3,11 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::Answer;
-use super::extract::{Context, Form, Me, Path};
-use super::flash::{self, Flash};
-use super::once::{self, Shown};
-use super::page::{Page, Section, show};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::page_frame::{NavSection, PageFrame, respond};
+use super::reveal_once::{self, RevealedSecret};
 use crate::auth::Permission;
 use crate::auth::people::PortalAccountState;
 use crate::domain::PersonId;
@@ -18,14 +18,14 @@ use crate::store::people::{Person, PersonListItem};
 
 /// Administrator or not.
 #[derive(Deserialize)]
-pub struct AdminForm {
+pub struct SetAdminForm {
     admin: bool,
 }
 
 #[derive(Template)]
 #[template(path = "people/list.html")]
-struct ListPage {
-    page: Page,
+struct PeopleListPage {
+    page: PageFrame,
     people: Vec<PersonListItem>,
     me: PersonId,
 }
@@ -33,7 +33,7 @@ struct ListPage {
 #[derive(Template)]
 #[template(path = "people/person.html")]
 struct PersonPage {
-    page: Page,
+    page: PageFrame,
     person: Person,
     memberships: Vec<Membership>,
     devices: usize,
@@ -42,78 +42,108 @@ struct PersonPage {
 }
 
 /// Everyone.
-pub async fn list(context: Context, me: Me) -> Answer {
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     let people = store::people::list(&mut *context.app.store.read().await?).await?;
-    let page = Page::for_person(&context, &me.0, "People", Section::People);
-    show(&ListPage { page, people, me: me.0.person.id })
+    let page = PageFrame::for_person(&context, &me.0, "People", NavSection::People);
+    respond(&PeopleListPage { page, people, me: me.0.person.id })
 }
 
 /// One person.
-pub async fn get(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
-    let Some(shown) = once::waiting(&context, &me, &address(id)) else {
-        return person_page(&context, &me, id, String::new()).await;
+    let Some(shown) = reveal_once::take_pending(&context, &me, &person_path(id)) else {
+        return render_person(&context, &me, id, String::new()).await;
     };
-    Ok(once::spend(&context, person_page(&context, &me, id, shown.link).await?))
+    Ok(reveal_once::clear_cookie(&context, render_person(&context, &me, id, shown.link).await?))
 }
 
-async fn person_page(context: &Context, me: &Me, id: PersonId, link: String) -> Answer {
+async fn render_person(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: PersonId,
+    link: String,
+) -> HandlerResult {
     let mut db = context.app.store.read().await?;
     let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
     let memberships = store::groups::list_for_person(&mut db, id).await?;
     let devices = store::sessions::list_for_person(&mut db, id).await?.len();
-    let page = Page::for_person(context, &me.0, &person.display_name, Section::People);
-    show(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
+    let page = PageFrame::for_person(context, &me.0, &person.display_name, NavSection::People);
+    respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
 }
 
 /// Switches an account off; every session of it ends at once.
-pub async fn disable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+pub async fn disable(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context
         .app
         .auth
         .set_account_state(&me.actor(&context), id, PortalAccountState::Disabled)
         .await?;
-    Ok(flash::redirect(context, &address(id), Flash::PersonDisabled))
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonDisabled))
 }
 
 /// Switches an account on again.
-pub async fn enable(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+pub async fn enable(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Active).await?;
-    Ok(flash::redirect(context, &address(id), Flash::PersonEnabled))
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonEnabled))
 }
 
 /// Makes someone an administrator, or no longer one.
 pub async fn set_admin(
-    context: Context,
-    me: Me,
-    Path(id): Path<PersonId>,
-    Form(form): Form<AdminForm>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+    FormBody(form): FormBody<SetAdminForm>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context.app.auth.set_admin(&me.actor(&context), id, form.admin).await?;
     // Whoever gave their own rights away may not see that page any more.
-    let to = if id == me.0.person.id { "/".to_owned() } else { address(id) };
-    Ok(flash::redirect(context, &to, Flash::AdminChanged))
+    let to = if id == me.0.person.id { "/".to_owned() } else { person_path(id) };
+    Ok(flash::redirect(context, &to, FlashMessage::AdminChanged))
 }
 
 /// Turns someone's second factor off.
-pub async fn remove_second_factor(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+pub async fn remove_second_factor(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context.app.auth.remove_second_factor(&me.actor(&context), id).await?;
-    Ok(flash::redirect(context, &address(id), Flash::SecondFactorRemoved))
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::SecondFactorRemoved))
 }
 
 /// Makes a reset link and shows it, once.
-pub async fn reset_link(context: Context, me: Me, Path(id): Path<PersonId>) -> Answer {
+pub async fn create_reset_link(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     let token = context.app.auth.create_reset_link(&me.actor(&context), id).await?;
     let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
-    once::redirect(context, &me, &address(id), &Shown { link, ..Shown::default() })
+    reveal_once::redirect(
+        context,
+        &me,
+        &person_path(id),
+        &RevealedSecret { link, ..RevealedSecret::default() },
+    )
 }
 
-fn address(id: PersonId) -> String {
+fn person_path(id: PersonId) -> String {
     format!("/people/{id}")
 }

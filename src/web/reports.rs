@@ -2,34 +2,34 @@
 
 pub mod chart;
 pub mod frozen;
-pub mod sheet;
+pub mod report_format;
 
 use askama::Template;
 use serde::Deserialize;
 
-use self::chart::Chart;
-use super::extract::{Context, Form, Me, Path, Query};
-use super::flash::{self, Flash};
-use super::page::{Page, Section, show};
-use super::{Answer, assets};
+use self::chart::ReportChartSvg;
+use super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::page_frame::{NavSection, PageFrame, respond};
+use super::{HandlerResult, assets};
 use crate::auth::Permission;
 use crate::clock::{Day, Month};
 use crate::domain::{GroupId, ReportId};
 use crate::error::AppError;
-use crate::usage::frozen::FrozenReport;
-use crate::usage::report::Report;
+use crate::usage::frozen_reports::FrozenReport;
+use crate::usage::report::UsageReport;
 
 /// Months that can be chosen: as far back as figures are read.
-const MONTHS: usize = 12;
+const MONTHS_OFFERED: usize = 12;
 
 #[derive(Template)]
 #[template(path = "reports/month.html")]
-struct MonthPage {
-    page: Page,
+struct MonthReportPage {
+    page: PageFrame,
     report_css: &'static str,
     group: GroupId,
-    report: Report,
-    chart: Chart,
+    report: UsageReport,
+    chart: ReportChartSvg,
     /// Months by their words in addresses and for people, and whether it is the one that is shown.
     months: Vec<(String, String, bool)>,
     frozen: Vec<FrozenReport>,
@@ -38,37 +38,41 @@ struct MonthPage {
 /// Which month.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Choice {
+pub struct ReportMonthQuery {
     month: String,
 }
 
 /// The report of a month.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(choice): Query<Choice>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(choice): QueryParams<ReportMonthQuery>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
     // The last one that is over, unless another is asked for.
-    let month =
-        if choice.month.is_empty() { Some(now.previous()) } else { read(&choice.month, now) };
+    let month = if choice.month.is_empty() {
+        Some(now.previous())
+    } else {
+        parse_month(&choice.month, now)
+    };
     let month = month.ok_or(AppError::NotFound)?;
-    context.app.usage.note_seen(&me.actor(&context), group, None).await?;
-    let report = context.app.usage.report(&me.0.viewer, group, month).await?;
-    let frozen = context.app.usage.reports(group).await?;
-    let months = std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS + 1);
+    context.app.usage.record_named_view(&me.actor(&context), group, None).await?;
+    let report = context.app.usage.build_report(&me.0.viewer, group, month).await?;
+    let frozen = context.app.usage.list_reports(group).await?;
+    let months =
+        std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
     let mut months: Vec<(String, String, bool)> =
         months.map(|one| (one.to_string(), one.words(), one == month)).collect();
     if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
         months.push((month.to_string(), month.words(), true));
     }
-    show(&MonthPage {
-        page: Page::for_person(&context, &me.0, &report.title, Section::Groups),
-        report_css: assets::address("report.css"),
+    respond(&MonthReportPage {
+        page: PageFrame::for_person(&context, &me.0, &report.title, NavSection::Groups),
+        report_css: assets::asset_url("report.css"),
         group,
-        chart: Chart::of(&report),
+        chart: ReportChartSvg::draw(&report),
         report,
         months,
         frozen,
@@ -77,31 +81,31 @@ pub async fn get(
 
 /// Keeps the report of a month as it is now.
 pub async fn freeze(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(choice): Form<Choice>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(choice): FormBody<ReportMonthQuery>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
-    let month = read(&choice.month, now)
+    let month = parse_month(&choice.month, now)
         .ok_or_else(|| AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()))?;
     let actor = me.actor(&context);
-    let frozen = context.app.usage.freeze(&actor, &me.0.viewer, group, month).await?;
+    let frozen = context.app.usage.freeze_report(&actor, &me.0.viewer, group, month).await?;
     if let Some(id) = frozen {
-        return Ok(flash::redirect(context, &address(group, id), Flash::ReportFrozen));
+        return Ok(flash::redirect(context, &report_path(group, id), FlashMessage::ReportFrozen));
     }
     let to = format!("/groups/{group}/report?month={month}");
-    Ok(flash::redirect(context, &to, Flash::ReportsEnough))
+    Ok(flash::redirect(context, &to, FlashMessage::TooManyReports))
 }
 
 /// A month that has begun, anywhere on earth, and of which something can be known.
-fn read(text: &str, now: Month) -> Option<Month> {
+fn parse_month(text: &str, now: Month) -> Option<Month> {
     let earliest = Month::parse("2000-01")?;
     Month::parse(text).filter(|month| *month >= earliest && *month <= now.next())
 }
 
 /// A frozen report's address.
-fn address(group: GroupId, id: ReportId) -> String {
+fn report_path(group: GroupId, id: ReportId) -> String {
     format!("/groups/{group}/reports/{id}")
 }

@@ -9,12 +9,12 @@ use qrcode::QrCode;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::Answer;
-use super::account::confirmation_problems;
-use super::extract::{Context, Form, Me};
-use super::flash::{self, Flash};
-use super::form::Problems;
-use super::page::{PROBLEMS, Page, Section, show, show_with};
+use super::HandlerResult;
+use super::account::password_confirmation_errors;
+use super::extractors::{CurrentPerson, FormBody, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::form_errors::FormErrors;
+use super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::sign_in;
 use crate::auth::second_factor::TotpEnrolment;
 use crate::auth::{AuthError, Permission};
@@ -23,7 +23,7 @@ use crate::store;
 
 /// The first code of the app, and the password.
 #[derive(Deserialize)]
-pub struct TurnOnForm {
+pub struct EnableSecondFactorForm {
     sealed: String,
     code: String,
     password: SecretString,
@@ -31,45 +31,45 @@ pub struct TurnOnForm {
 
 /// The password, before something weighty.
 #[derive(Deserialize)]
-pub struct ConfirmForm {
+pub struct ConfirmPasswordForm {
     password: SecretString,
 }
 
 #[derive(Template)]
 #[template(path = "account/second_factor_off.html")]
-struct OffPage {
-    page: Page,
-    qr: QrPicture,
+struct SecondFactorOffPage {
+    page: PageFrame,
+    qr: QrCodeImage,
     secret: String,
     address: String,
     sealed: String,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 #[derive(Template)]
 #[template(path = "account/second_factor_on.html")]
-struct OnPage {
-    page: Page,
+struct SecondFactorOnPage {
+    page: PageFrame,
     codes_left: i64,
-    off_problems: Problems,
-    codes_problems: Problems,
+    off_problems: FormErrors,
+    codes_problems: FormErrors,
 }
 
 #[derive(Template)]
 #[template(path = "account/recovery_codes.html")]
-struct CodesPage {
-    page: Page,
+struct RecoveryCodesPage {
+    page: PageFrame,
     all: String,
     is_first: bool,
 }
 
 /// A QR code as one path of squares.
-struct QrPicture {
+struct QrCodeImage {
     width: usize,
     path: String,
 }
 
-impl QrPicture {
+impl QrCodeImage {
     /// Modules of white that scanners need around the code.
     const QUIET: usize = 4;
 
@@ -93,49 +93,58 @@ impl QrPicture {
 }
 
 /// The page: how to set it up, or what is set up.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
-        return on_page(&context, &me, Problems::default(), Problems::default()).await;
+        return render_on_page(&context, &me, FormErrors::default(), FormErrors::default()).await;
     }
-    off_page(&context, &me, None, Problems::default())
+    render_off_page(&context, &me, None, FormErrors::default())
 }
 
-fn off_page(context: &Context, me: &Me, sealed: Option<&[u8]>, problems: Problems) -> Answer {
+fn render_off_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    sealed: Option<&[u8]>,
+    problems: FormErrors,
+) -> HandlerResult {
     let issuer = format!("Portolan {}", context.app.config.portal.public_url.host());
     let TotpEnrolment { sealed, secret, address } =
         context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
-    let status = if problems.is_empty() { StatusCode::OK } else { PROBLEMS };
-    let page = OffPage {
-        page: Page::for_person(context, &me.0, "Second factor", Section::Account),
-        qr: QrPicture::new(&address)?,
+    let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = SecondFactorOffPage {
+        page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
+        qr: QrCodeImage::new(&address)?,
         secret: secret.to_string(),
         address: address.to_string(),
         sealed: URL_SAFE_NO_PAD.encode(sealed),
         problems,
     };
-    show_with(status, &page)
+    respond_with(status, &page)
 }
 
-async fn on_page(
-    context: &Context,
-    me: &Me,
-    off_problems: Problems,
-    codes_problems: Problems,
-) -> Answer {
+async fn render_on_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    off_problems: FormErrors,
+    codes_problems: FormErrors,
+) -> HandlerResult {
     let wrong = !off_problems.is_empty() || !codes_problems.is_empty();
     let mut db = context.app.store.read().await?;
-    let page = OnPage {
-        page: Page::for_person(context, &me.0, "Second factor", Section::Account),
+    let page = SecondFactorOnPage {
+        page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
         codes_left: store::recovery_codes::count_left(&mut db, me.0.person.id).await?,
         off_problems,
         codes_problems,
     };
-    show_with(if wrong { PROBLEMS } else { StatusCode::OK }, &page)
+    respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
 }
 
 /// Turns it on and shows the recovery codes, once.
-pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>) -> Answer {
+pub async fn enable(
+    mut context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<EnableSecondFactorForm>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
         return Ok(flash::see_other("/account/second-factor"));
@@ -150,50 +159,67 @@ pub async fn turn_on(mut context: Context, me: Me, Form(form): Form<TurnOnForm>)
         .await
     {
         Ok(codes) => {
-            sign_in::stay_known(&mut context, &me.0).await?;
-            Ok((context.jar.clone(), codes_page(&context, &me, &codes, true)?).into_response())
+            sign_in::renew_known_browser(&mut context, &me.0).await?;
+            Ok((context.jar.clone(), render_codes_page(&context, &me, &codes, true)?)
+                .into_response())
         }
         Err(AuthError::Vault(_)) => {
             Err(AppError::BadRequest("the sealed secret does not open".into()))
         }
         Err(AuthError::WrongCode) => {
             let problem = "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.";
-            off_page(&context, &me, Some(&sealed), Problems::one("code", problem))
+            render_off_page(&context, &me, Some(&sealed), FormErrors::single("code", problem))
         }
-        Err(error) => {
-            off_page(&context, &me, Some(&sealed), confirmation_problems(error, "password")?)
-        }
+        Err(error) => render_off_page(
+            &context,
+            &me,
+            Some(&sealed),
+            password_confirmation_errors(error, "password")?,
+        ),
     }
 }
 
 /// Turns it off.
-pub async fn turn_off(mut context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
+pub async fn disable(
+    mut context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ConfirmPasswordForm>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     match context.app.auth.disable_second_factor(&me.0, &form.password, &context.visitor).await {
         Ok(()) => {
-            sign_in::stay_known(&mut context, &me.0).await?;
-            Ok(flash::redirect(context, "/account/second-factor", Flash::SecondFactorOff))
+            sign_in::renew_known_browser(&mut context, &me.0).await?;
+            Ok(flash::redirect(context, "/account/second-factor", FlashMessage::SecondFactorOff))
         }
         Err(error) => {
-            let problems = confirmation_problems(error, "password")?;
-            on_page(&context, &me, problems, Problems::default()).await
+            let problems = password_confirmation_errors(error, "password")?;
+            render_on_page(&context, &me, problems, FormErrors::default()).await
         }
     }
 }
 
 /// Makes new recovery codes and shows them, once.
-pub async fn renew_codes(context: Context, me: Me, Form(form): Form<ConfirmForm>) -> Answer {
+pub async fn renew_codes(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ConfirmPasswordForm>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     match context.app.auth.renew_recovery_codes(&me.0, &form.password, &context.visitor).await {
-        Ok(codes) => codes_page(&context, &me, &codes, false),
+        Ok(codes) => render_codes_page(&context, &me, &codes, false),
         Err(error) => {
-            let problems = confirmation_problems(error, "password")?;
-            on_page(&context, &me, Problems::default(), problems).await
+            let problems = password_confirmation_errors(error, "password")?;
+            render_on_page(&context, &me, FormErrors::default(), problems).await
         }
     }
 }
 
-fn codes_page(context: &Context, me: &Me, codes: &[String], is_first: bool) -> Answer {
-    let page = Page::for_person(context, &me.0, "Recovery codes", Section::Account);
-    show(&CodesPage { page, all: codes.join("\n"), is_first })
+fn render_codes_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    codes: &[String],
+    is_first: bool,
+) -> HandlerResult {
+    let page = PageFrame::for_person(context, &me.0, "Recovery codes", NavSection::Account);
+    respond(&RecoveryCodesPage { page, all: codes.join("\n"), is_first })
 }

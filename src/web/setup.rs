@@ -5,10 +5,10 @@ use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::extract::{Context, Form, MaybeMe, Path};
-use super::form::{Problems, shown_again};
-use super::page::{PROBLEMS, Page, show, show_with};
-use super::{Answer, sign_in};
+use super::extractors::{FormBody, MaybeCurrentPerson, PathParams, RequestContext};
+use super::form_errors::{FormErrors, echo_input};
+use super::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
+use super::{HandlerResult, sign_in};
 use crate::auth::AuthError;
 use crate::auth::one_time_links::NewPerson;
 use crate::auth::password::PasswordError;
@@ -28,8 +28,8 @@ pub struct NewPersonForm {
 
 impl NewPersonForm {
     /// The new person, or what is wrong with the form.
-    pub fn read(&self) -> Result<NewPerson, Problems> {
-        let mut problems = Problems::default();
+    pub fn parse(&self) -> Result<NewPerson, FormErrors> {
+        let mut problems = FormErrors::default();
         let display_name = problems.parse("display_name", &self.display_name);
         let name = problems.parse("name", &self.name);
         if self.password.expose_secret() != self.again.expose_secret() {
@@ -47,19 +47,19 @@ impl NewPersonForm {
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         Self {
-            display_name: shown_again(&self.display_name),
-            name: shown_again(&self.name),
+            display_name: echo_input(&self.display_name),
+            name: echo_input(&self.name),
             ..Self::default()
         }
     }
 }
 
 /// What is wrong, if it is something that the form can show.
-pub fn problems_of(error: AuthError) -> Result<Problems, AppError> {
+pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
-        AuthError::Password(problem) => Ok(Problems::one("password", problem)),
+        AuthError::Password(problem) => Ok(FormErrors::single("password", problem)),
         AuthError::NameTaken => {
-            Ok(Problems::one("name", "Someone has this name already. Choose another."))
+            Ok(FormErrors::single("name", "Someone has this name already. Choose another."))
         }
         other => Err(other.into()),
     }
@@ -68,38 +68,40 @@ pub fn problems_of(error: AuthError) -> Result<Problems, AppError> {
 #[derive(Template)]
 #[template(path = "setup.html")]
 struct SetupPage {
-    page: Page,
+    page: PageFrame,
     new: NewPersonForm,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 impl SetupPage {
-    fn new(context: &Context, form: &NewPersonForm, problems: Problems) -> Self {
-        let page = Page::for_visitor(context, "Set up this portal");
+    fn new(context: &RequestContext, form: &NewPersonForm, problems: FormErrors) -> Self {
+        let page = PageFrame::for_visitor(context, "Set up this portal");
         Self { page, new: form.without_secrets(), problems }
     }
 }
 
 /// The form, if the link works.
-pub async fn get(context: Context, Path(token): Path<String>) -> Answer {
+pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
-    show(&SetupPage::new(&context, &NewPersonForm::default(), Problems::default()))
+    respond(&SetupPage::new(&context, &NewPersonForm::default(), FormErrors::default()))
 }
 
 /// Makes the first administrator and signs them in.
 pub async fn post(
-    context: Context,
-    MaybeMe(me): MaybeMe,
-    Path(token): Path<String>,
-    Form(form): Form<NewPersonForm>,
-) -> Answer {
-    let problems = match form.read() {
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+    FormBody(form): FormBody<NewPersonForm>,
+) -> HandlerResult {
+    let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.set_up_portal(&token, &new, &context.visitor).await {
-            Ok(browser) => return sign_in::welcome(context, me.as_deref(), &browser).await,
-            Err(error) => problems_of(error)?,
+            Ok(browser) => {
+                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
+            }
+            Err(error) => form_errors_from(error)?,
         },
     };
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
-    show_with(PROBLEMS, &SetupPage::new(&context, &form, problems))
+    respond_with(FORM_ERROR_STATUS, &SetupPage::new(&context, &form, problems))
 }

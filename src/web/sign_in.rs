@@ -7,24 +7,24 @@ use axum_extra::extract::CookieJar;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::cookies::{self, Kind};
-use super::errors::{retry_after, too_many};
-use super::extract::{Context, Form, MaybeMe, Query};
-use super::flash::{self, Flash, local_path, see_other};
-use super::form::{Problems, shown_again};
-use super::page::{PROBLEMS, Page, show, show_with};
-use super::{Answer, home};
+use super::cookies::{self, CookieKind};
+use super::errors::{set_retry_after, too_many_tries_message};
+use super::extractors::{FormBody, MaybeCurrentPerson, QueryParams, RequestContext};
+use super::flash::{self, FlashMessage, safe_local_path, see_other};
+use super::form_errors::{FormErrors, echo_input};
+use super::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
+use super::{HandlerResult, home};
 use crate::auth::AuthError;
 use crate::auth::sessions::SignedInPerson;
 use crate::auth::sign_in::{CODE_TIMEOUT_SECS, SignInCookies, SignInProgress};
 use crate::error::AppError;
 
 /// Days a browser is remembered as one that has signed in before.
-const KNOWN_FOR: i64 = 365 * 86_400;
+const KNOWN_BROWSER_SECS: i64 = 365 * 86_400;
 
 /// Where to go after signing in.
 #[derive(Default, Deserialize)]
-pub struct Wanted {
+pub struct NextPageQuery {
     #[serde(default)]
     next: String,
 }
@@ -40,7 +40,7 @@ pub struct SignInForm {
 
 /// A one-time or recovery code.
 #[derive(Deserialize)]
-pub struct CodeForm {
+pub struct SignInCodeForm {
     code: String,
     #[serde(default)]
     next: String,
@@ -49,7 +49,7 @@ pub struct CodeForm {
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct SignInPage {
-    page: Page,
+    page: PageFrame,
     typed_name: String,
     next: String,
     problem: String,
@@ -58,21 +58,25 @@ struct SignInPage {
 
 #[derive(Template)]
 #[template(path = "sign_in_code.html")]
-struct CodePage {
-    page: Page,
+struct SignInCodePage {
+    page: PageFrame,
     next: String,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 /// The form.
-pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wanted>) -> Answer {
-    let next = local_path(&wanted.next);
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    QueryParams(wanted): QueryParams<NextPageQuery>,
+) -> HandlerResult {
+    let next = safe_local_path(&wanted.next);
     if me.is_some() {
         return Ok(see_other(next));
     }
-    let page = Page::for_visitor(&context, "Sign in");
-    let is_set_up = home::known(&context.app).await?.is_set_up;
-    show(&SignInPage {
+    let page = PageFrame::for_visitor(&context, "Sign in");
+    let is_set_up = home::load_overview(&context.app).await?.is_set_up;
+    respond(&SignInPage {
         page,
         typed_name: String::new(),
         next: next.into(),
@@ -82,38 +86,42 @@ pub async fn get(context: Context, MaybeMe(me): MaybeMe, Query(wanted): Query<Wa
 }
 
 /// Name and password.
-pub async fn post(context: Context, MaybeMe(me): MaybeMe, Form(form): Form<SignInForm>) -> Answer {
-    let next = local_path(&form.next);
-    let mark = context.cookie(Kind::KnownBrowser);
+pub async fn post(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    FormBody(form): FormBody<SignInForm>,
+) -> HandlerResult {
+    let next = safe_local_path(&form.next);
+    let mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
     let problem = match auth.sign_in(&form.name, &form.password, mark, &context.visitor).await {
         Ok(progress) => {
-            end_older(&context, me.as_deref()).await?;
-            return Ok(go_on(&context, progress, next));
+            end_previous_session(&context, me.as_deref()).await?;
+            return Ok(respond_to_progress(&context, progress, next));
         }
-        Err(error) => Refusal::new(error)?,
+        Err(error) => SignInRefusal::new(error)?,
     };
-    let page = Page::for_visitor(&context, "Sign in");
-    let typed_name = shown_again(&form.name);
-    problem.show(&SignInPage {
+    let page = PageFrame::for_visitor(&context, "Sign in");
+    let typed_name = echo_input(&form.name);
+    problem.respond(&SignInPage {
         page,
         typed_name,
         next: next.into(),
-        problem: problem.words.clone(),
+        problem: problem.message.clone(),
         is_set_up: true,
     })
 }
 
-fn go_on(context: &Context, progress: SignInProgress, next: &str) -> Response {
+fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next: &str) -> Response {
     match progress {
         SignInProgress::Done(browser) => {
-            (signed_in(context, &browser), see_other(next)).into_response()
+            (sign_in_cookies(context, &browser), see_other(next)).into_response()
         }
         SignInProgress::NeedsCode(waiting) => {
             let jar = cookies::set(
                 context.jar.clone(),
                 &context.app,
-                Kind::Waiting,
+                CookieKind::PendingSignIn,
                 waiting.as_str(),
                 CODE_TIMEOUT_SECS,
             );
@@ -123,45 +131,58 @@ fn go_on(context: &Context, progress: SignInProgress, next: &str) -> Response {
 }
 
 /// The form for the one-time code.
-pub async fn get_code(context: Context, Query(wanted): Query<Wanted>) -> Answer {
-    let waiting = context.cookie(Kind::Waiting).unwrap_or_default();
+pub async fn get_code(
+    context: RequestContext,
+    QueryParams(wanted): QueryParams<NextPageQuery>,
+) -> HandlerResult {
+    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
     if !context.app.auth.is_waiting_for_code(waiting).await? {
-        return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
+        return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
     }
-    let page = Page::for_visitor(&context, "One-time code");
-    show(&CodePage { page, next: local_path(&wanted.next).into(), problems: Problems::default() })
+    let page = PageFrame::for_visitor(&context, "One-time code");
+    respond(&SignInCodePage {
+        page,
+        next: safe_local_path(&wanted.next).into(),
+        problems: FormErrors::default(),
+    })
 }
 
 /// The one-time code.
-pub async fn post_code(context: Context, Form(form): Form<CodeForm>) -> Answer {
-    let next = local_path(&form.next);
-    let waiting = context.cookie(Kind::Waiting).unwrap_or_default();
-    let mark = context.cookie(Kind::KnownBrowser);
+pub async fn post_code(
+    context: RequestContext,
+    FormBody(form): FormBody<SignInCodeForm>,
+) -> HandlerResult {
+    let next = safe_local_path(&form.next);
+    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    let mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
     let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
-        Ok(progress) => return Ok(go_on(&context, progress, next)),
+        Ok(progress) => return Ok(respond_to_progress(&context, progress, next)),
         Err(AuthError::SignInExpired) => {
-            return Ok(flash::redirect(context, "/sign-in", Flash::SignInRanOut));
+            return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
         }
-        Err(error) => Refusal::new(error)?,
+        Err(error) => SignInRefusal::new(error)?,
     };
-    let page = Page::for_visitor(&context, "One-time code");
-    let problems = Problems::one("code", &problem.words);
-    problem.show(&CodePage { page, next: next.into(), problems })
+    let page = PageFrame::for_visitor(&context, "One-time code");
+    let problems = FormErrors::single("code", &problem.message);
+    problem.respond(&SignInCodePage { page, next: next.into(), problems })
 }
 
 /// Why a step of the sign-in was refused.
-struct Refusal {
-    words: String,
+struct SignInRefusal {
+    message: String,
     /// Seconds to wait before the next try.
-    wait: Option<i64>,
+    retry_after_secs: Option<i64>,
 }
 
-impl Refusal {
+impl SignInRefusal {
     fn new(error: AuthError) -> Result<Self, AppError> {
         let words = match error {
             AuthError::TooManyTries(wait) => {
-                return Ok(Self { words: too_many(wait), wait: Some(wait) });
+                return Ok(Self {
+                    message: too_many_tries_message(wait),
+                    retry_after_secs: Some(wait),
+                });
             }
             AuthError::WrongPassword => {
                 "The name and the password do not go together. Check both; capital letters matter in the password."
@@ -177,15 +198,15 @@ impl Refusal {
             }
             other => return Err(other.into()),
         };
-        Ok(Self { words: words.to_owned(), wait: None })
+        Ok(Self { message: words.to_owned(), retry_after_secs: None })
     }
 
-    fn show(&self, template: &impl Template) -> Answer {
-        match self.wait {
-            None => show_with(PROBLEMS, template),
+    fn respond(&self, template: &impl Template) -> HandlerResult {
+        match self.retry_after_secs {
+            None => respond_with(FORM_ERROR_STATUS, template),
             Some(wait) => {
-                let mut answer = show_with(StatusCode::TOO_MANY_REQUESTS, template)?;
-                retry_after(&mut answer, wait);
+                let mut answer = respond_with(StatusCode::TOO_MANY_REQUESTS, template)?;
+                set_retry_after(&mut answer, wait);
                 Ok(answer)
             }
         }
@@ -193,19 +214,25 @@ impl Refusal {
 }
 
 /// Signs this browser out.
-pub async fn sign_out(context: Context, MaybeMe(me): MaybeMe) -> Answer {
-    end_older(&context, me.as_deref()).await?;
-    Ok(leave(context, Flash::SignedOut))
+pub async fn sign_out(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+) -> HandlerResult {
+    end_previous_session(&context, me.as_deref()).await?;
+    Ok(redirect_signed_out(context, FlashMessage::SignedOut))
 }
 
 /// To the sign-in page, with the session's cookie taken back.
-pub fn leave(mut context: Context, flash: Flash) -> Response {
-    context.jar = cookies::clear(context.jar, &context.app, Kind::Session);
+pub fn redirect_signed_out(mut context: RequestContext, flash: FlashMessage) -> Response {
+    context.jar = cookies::clear(context.jar, &context.app, CookieKind::Session);
     flash::redirect(context, "/sign-in", flash)
 }
 
 /// A sign-in never continues an older session of the same browser, and never leaves one behind.
-pub async fn end_older(context: &Context, me: Option<&SignedInPerson>) -> Result<(), AppError> {
+pub async fn end_previous_session(
+    context: &RequestContext,
+    me: Option<&SignedInPerson>,
+) -> Result<(), AppError> {
     if let Some(me) = me {
         context.app.auth.sign_out(me, &context.visitor).await?;
     }
@@ -213,37 +240,51 @@ pub async fn end_older(context: &Context, me: Option<&SignedInPerson>) -> Result
 }
 
 /// Home, for someone who has just made their account.
-pub async fn welcome(
-    mut context: Context,
+pub async fn redirect_home_welcome(
+    mut context: RequestContext,
     before: Option<&SignedInPerson>,
     browser: &SignInCookies,
-) -> Answer {
-    end_older(&context, before).await?;
-    context.jar = signed_in(&context, browser);
-    Ok(flash::redirect(context, "/", Flash::Welcome))
+) -> HandlerResult {
+    end_previous_session(&context, before).await?;
+    context.jar = sign_in_cookies(&context, browser);
+    Ok(flash::redirect(context, "/", FlashMessage::Welcome))
 }
 
 /// Keeps a browser known in which its owner has just changed the password or the second factor.
-pub async fn stay_known(context: &mut Context, me: &SignedInPerson) -> Result<(), AppError> {
+pub async fn renew_known_browser(
+    context: &mut RequestContext,
+    me: &SignedInPerson,
+) -> Result<(), AppError> {
     let mark = context.app.auth.renew_browser_mark(me.person.id).await?;
-    context.jar =
-        cookies::set(context.jar.clone(), &context.app, Kind::KnownBrowser, &mark, KNOWN_FOR);
+    context.jar = cookies::set(
+        context.jar.clone(),
+        &context.app,
+        CookieKind::KnownBrowser,
+        &mark,
+        KNOWN_BROWSER_SECS,
+    );
     Ok(())
 }
 
 /// The cookies of a browser that has just signed in.
-fn signed_in(context: &Context, browser: &SignInCookies) -> CookieJar {
+fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
+    let jar = cookies::set(
+        context.jar.clone(),
+        app,
+        CookieKind::Session,
+        browser.session.as_str(),
+        seconds,
+    );
     let jar =
-        cookies::set(context.jar.clone(), app, Kind::Session, browser.session.as_str(), seconds);
-    let jar = cookies::set(jar, app, Kind::KnownBrowser, &browser.browser_mark, KNOWN_FOR);
-    cookies::clear(jar, app, Kind::Waiting)
+        cookies::set(jar, app, CookieKind::KnownBrowser, &browser.browser_mark, KNOWN_BROWSER_SECS);
+    cookies::clear(jar, app, CookieKind::PendingSignIn)
 }
 
 /// To the sign-in page, to come back afterwards.
-pub fn redirect(wanted: &str) -> Response {
-    see_other(&with_next("/sign-in", local_path(wanted)))
+pub fn redirect_to_sign_in(wanted: &str) -> Response {
+    see_other(&with_next("/sign-in", safe_local_path(wanted)))
 }
 
 fn with_next(path: &str, next: &str) -> String {
@@ -256,7 +297,7 @@ fn with_next(path: &str, next: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{local_path, with_next};
+    use super::{safe_local_path, with_next};
 
     #[test]
     fn nobody_is_sent_to_another_site() {
@@ -270,9 +311,9 @@ mod tests {
             "/\t/evil.org",
             "/sign-in",
         ] {
-            assert_eq!(local_path(bad), "/", "{bad:?}");
+            assert_eq!(safe_local_path(bad), "/", "{bad:?}");
         }
-        assert_eq!(local_path("/groups/1?a=b"), "/groups/1?a=b");
+        assert_eq!(safe_local_path("/groups/1?a=b"), "/groups/1?a=b");
         assert_eq!(with_next("/sign-in", "/groups?a=b&c"), "/sign-in?next=%2Fgroups%3Fa%3Db%26c");
         assert_eq!(with_next("/sign-in", "/"), "/sign-in");
     }

@@ -2,22 +2,25 @@
 
 use askama::Template;
 
-use super::extract::{Context, MaybeMe};
-use super::page::{Page, Section, show};
-use super::{Answer, assets};
+use super::extractors::{MaybeCurrentPerson, RequestContext};
+use super::page_frame::{NavSection, PageFrame, respond};
+use super::{HandlerResult, assets};
 
 #[derive(Template)]
 #[template(path = "styleguide.html")]
 struct StyleguidePage {
-    page: Page,
+    page: PageFrame,
     picker_js: &'static str,
 }
 
 /// The page; it shows nothing of anyone, so it needs no sign-in.
-pub async fn get(context: Context, MaybeMe(me): MaybeMe) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+) -> HandlerResult {
     let page = match me {
-        Some(me) => Page::for_person(&context, &me, "Style guide", Section::Account),
-        None => Page::for_visitor(&context, "Style guide"),
+        Some(me) => PageFrame::for_person(&context, &me, "Style guide", NavSection::Account),
+        None => PageFrame::for_visitor(&context, "Style guide"),
     };
-    show(&StyleguidePage { page, picker_js: assets::address("picker.js") })
+    respond(&StyleguidePage { page, picker_js: assets::asset_url("picker.js") })
 }

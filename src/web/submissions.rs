@@ -2,40 +2,40 @@
 
 use askama::Template;
 
-use super::Answer;
-use super::extract::{Context, Me, Path};
-use super::flash::{self, Flash, see_other};
-use super::jobs::found;
-use super::page::{Page, Section, show};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, PathParams, RequestContext};
+use super::flash::{self, FlashMessage, see_other};
+use super::jobs::job_lookup;
+use super::page_frame::{NavSection, PageFrame, respond};
 use crate::auth::Permission;
 use crate::cluster::ConnectionStatus;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
-use crate::jobs::QueueKey;
+use crate::jobs::ClusterAccountId;
 use crate::jobs::submissions::{Submission, SubmissionState};
 use crate::slurm::job::JobId;
 use crate::store;
 use crate::store::clusters::Cluster;
 
 /// A job that the list does not know after this many seconds will not appear in a moment.
-const A_MOMENT: i64 = 300;
+const APPEARS_WITHIN_SECS: i64 = 300;
 
 #[derive(Template)]
 #[template(path = "submissions/submission.html")]
 struct SubmissionPage {
-    page: Page,
-    view: View,
+    page: PageFrame,
+    view: SubmissionView,
 }
 
 #[derive(Template)]
 #[template(path = "submissions/part.html")]
-struct Part {
-    view: View,
+struct SubmissionFragment {
+    view: SubmissionView,
 }
 
 /// Everything that the page says.
-struct View {
+struct SubmissionView {
     href: String,
     /// Where the same is filled in again.
     change: String,
@@ -52,13 +52,13 @@ struct View {
     why: String,
     said: String,
     script: String,
-    buttons: Buttons,
+    buttons: SubmissionButtons,
 }
 
 /// What one can do.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
-struct Buttons {
+struct SubmissionButtons {
     connect: bool,
     again: bool,
     change: bool,
@@ -66,47 +66,72 @@ struct Buttons {
 }
 
 /// The page; the job's own page once that is known.
-pub async fn get(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (one, cluster) = own(&context, &me, id).await?;
-    if let Some(job) = known_job(&context, &me, &one, &cluster).await? {
+    let (one, cluster) = load_own(&context, &me, id).await?;
+    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
         return Ok(see_other(&job));
     }
-    let view = view(&context, &me, &one, &cluster);
-    let page = Page::for_person(&context, &me.0, &one.job_name, Section::Jobs);
-    show(&SubmissionPage { page, view })
+    let view = build_view(&context, &me, &one, &cluster);
+    let page = PageFrame::for_person(&context, &me.0, &one.job_name, NavSection::Jobs);
+    respond(&SubmissionPage { page, view })
 }
 
 /// The part that renews itself.
-pub async fn part(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
+pub async fn fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (one, cluster) = own(&context, &me, id).await?;
-    if let Some(job) = known_job(&context, &me, &one, &cluster).await? {
+    let (one, cluster) = load_own(&context, &me, id).await?;
+    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
         return Ok(see_other(&job));
     }
-    show(&Part { view: view(&context, &me, &one, &cluster) })
+    respond(&SubmissionFragment { view: build_view(&context, &me, &one, &cluster) })
 }
 
 /// Tries one that could not be sent again.
-pub async fn again(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
+pub async fn retry(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (one, _) = own(&context, &me, id).await?;
-    context.app.submissions.again(me.0.person.id, one.id).await?;
+    let (one, _) = load_own(&context, &me, id).await?;
+    context.app.submissions.retry(me.0.person.id, one.id).await?;
     // Whether it was to be tried again or had moved on by itself: its page says what is so now.
-    Ok(see_other(&address(one.id)))
+    Ok(see_other(&submission_path(one.id)))
 }
 
 /// Gives up one that was not sent.
-pub async fn give_up(context: Context, me: Me, Path(id): Path<SubmissionId>) -> Answer {
+pub async fn give_up(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (one, _) = own(&context, &me, id).await?;
+    let (one, _) = load_own(&context, &me, id).await?;
     let done = context.app.submissions.give_up(me.0.person.id, one.id).await?;
-    let to = address(one.id);
-    if done { Ok(see_other(&to)) } else { Ok(flash::redirect(context, &to, Flash::NotGivenUp)) }
+    let to = submission_path(one.id);
+    if done {
+        Ok(see_other(&to))
+    } else {
+        Ok(flash::redirect(context, &to, FlashMessage::CannotWithdraw))
+    }
 }
 
 /// Leads from the address of a job that is not known yet to the submission that has just become it.
-pub async fn of_job(context: &Context, me: &Me, slug: &str, id: &str) -> Answer {
+pub async fn redirect_from_job(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    slug: &str,
+    id: &str,
+) -> HandlerResult {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
@@ -114,18 +139,18 @@ pub async fn of_job(context: &Context, me: &Me, slug: &str, id: &str) -> Answer 
     let person = me.0.person.id;
     let one = store::submissions::find_by_job(&mut db, person, cluster.id, number).await?;
     let one = one.filter(|_| id.task.is_none()).ok_or(AppError::NotFound)?;
-    Ok(see_other(&address(one.id)))
+    Ok(see_other(&submission_path(one.id)))
 }
 
 /// Where a submission is shown.
-pub fn address(id: SubmissionId) -> String {
+pub fn submission_path(id: SubmissionId) -> String {
     format!("/submissions/{id}")
 }
 
 /// One of one's own. Those of others are not there, like those that never were.
-async fn own(
-    context: &Context,
-    me: &Me,
+async fn load_own(
+    context: &RequestContext,
+    me: &CurrentPerson,
     id: SubmissionId,
 ) -> Result<(Submission, Cluster), AppError> {
     let one = context.app.submissions.get(me.0.person.id, id).await?.ok_or(AppError::NotFound)?;
@@ -135,27 +160,33 @@ async fn own(
 }
 
 /// The address of the job that it has become, if the list of jobs knows it.
-async fn known_job(
-    context: &Context,
-    me: &Me,
+async fn find_job_path(
+    context: &RequestContext,
+    me: &CurrentPerson,
     one: &Submission,
     cluster: &Cluster,
 ) -> Result<Option<String>, AppError> {
     let Some(number) = one.number.filter(|_| one.state == SubmissionState::Accepted) else {
         return Ok(None);
     };
-    match found::find(context, me, &cluster.slug, &number.to_string()).await {
+    match job_lookup::find_job(context, me, &cluster.slug, &number.to_string()).await {
         Ok(found) => Ok(Some(found.href())),
         Err(AppError::NotFound) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn view(context: &Context, me: &Me, one: &Submission, cluster: &Cluster) -> View {
-    let key = QueueKey { person: me.0.person.id, cluster: cluster.id };
-    let is_down = matches!(context.app.connections.status(key.line()), ConnectionStatus::Down);
-    let mut view = View {
-        href: address(one.id),
+fn build_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    one: &Submission,
+    cluster: &Cluster,
+) -> SubmissionView {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: cluster.id };
+    let is_down =
+        matches!(context.app.connections.status(key.connection_key()), ConnectionStatus::Down);
+    let mut view = SubmissionView {
+        href: submission_path(one.id),
         change: format!("/compose/again/{}", one.id),
         name: one.job_name.clone(),
         cluster: cluster.title.clone(),
@@ -168,16 +199,16 @@ fn view(context: &Context, me: &Me, one: &Submission, cluster: &Cluster) -> View
         why: String::new(),
         said: String::new(),
         script: one.script.clone(),
-        buttons: Buttons::default(),
+        buttons: SubmissionButtons::default(),
     };
     match one.state {
         SubmissionState::Ready if one.problem.is_empty() && !is_down => {}
-        SubmissionState::Ready => waiting(&mut view, one, is_down),
+        SubmissionState::Ready => describe_waiting(&mut view, one, is_down),
         SubmissionState::Sent => {}
-        SubmissionState::Checking => checking(&mut view, one, is_down),
-        SubmissionState::Accepted => accepted(&mut view, one, context.app.clock.now().0),
-        SubmissionState::Refused => refused(&mut view, one),
-        SubmissionState::NotSent => not_sent(&mut view, one, is_down),
+        SubmissionState::Checking => describe_checking(&mut view, one, is_down),
+        SubmissionState::Accepted => describe_accepted(&mut view, one, context.app.clock.now().0),
+        SubmissionState::Refused => describe_refused(&mut view, one),
+        SubmissionState::NotSent => describe_not_sent(&mut view, one, is_down),
         SubmissionState::GivenUp => {
             view.badge = ("neutral", "Given up");
             view.title = "You gave this job up".into();
@@ -189,10 +220,11 @@ fn view(context: &Context, me: &Me, one: &Submission, cluster: &Cluster) -> View
     view
 }
 
-fn waiting(view: &mut View, one: &Submission, is_down: bool) {
+fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) {
     view.badge = ("waiting", "Not sent yet");
     view.tone = "warning";
-    view.buttons = Buttons { connect: is_down, give_up: true, ..Buttons::default() };
+    view.buttons =
+        SubmissionButtons { connect: is_down, give_up: true, ..SubmissionButtons::default() };
     view.why.clone_from(&one.problem);
     view.title = if is_down {
         "Waiting for the connection".into()
@@ -209,7 +241,7 @@ fn waiting(view: &mut View, one: &Submission, is_down: bool) {
     };
 }
 
-fn checking(view: &mut View, one: &Submission, is_down: bool) {
+fn describe_checking(view: &mut SubmissionView, one: &Submission, is_down: bool) {
     view.badge = ("unknown", "Checking");
     view.tone = "warning";
     view.title = "Checking whether it arrived".into();
@@ -225,12 +257,12 @@ fn checking(view: &mut View, one: &Submission, is_down: bool) {
     };
 }
 
-fn accepted(view: &mut View, one: &Submission, now: i64) {
+fn describe_accepted(view: &mut SubmissionView, one: &Submission, now: i64) {
     let number = one.number.unwrap_or_default();
     view.badge = ("ok", "Accepted");
     view.tone = "ok";
     view.title = format!("Slurm has taken it as job {number}");
-    let is_recent = one.settled_at().is_some_and(|at| now - at.0 < A_MOMENT);
+    let is_recent = one.settled_at().is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
     view.is_moving = is_recent;
     view.text = if is_recent {
         "It appears in a moment, and this page leads there by itself.".into()
@@ -239,17 +271,17 @@ fn accepted(view: &mut View, one: &Submission, now: i64) {
     };
 }
 
-fn refused(view: &mut View, one: &Submission) {
+fn describe_refused(view: &mut SubmissionView, one: &Submission) {
     view.badge = ("failed", "Refused");
     view.tone = "danger";
     view.is_moving = false;
     view.title = "Slurm did not take the job".into();
-    view.text = sbatch::read(&one.refusal).sentence;
+    view.text = sbatch::explain_sbatch(&one.refusal).sentence;
     view.said.clone_from(&one.refusal);
     view.buttons.change = true;
 }
 
-fn not_sent(view: &mut View, one: &Submission, is_down: bool) {
+fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool) {
     view.badge = ("failed", "Not sent");
     view.tone = "warning";
     view.is_moving = false;
@@ -260,5 +292,5 @@ fn not_sent(view: &mut View, one: &Submission, is_down: bool) {
         format!("There is no such job on {}. Try again, or change it first.", view.cluster)
     };
     view.why.clone_from(&one.problem);
-    view.buttons = Buttons { connect: is_down, again: true, change: true, give_up: true };
+    view.buttons = SubmissionButtons { connect: is_down, again: true, change: true, give_up: true };
 }

@@ -4,13 +4,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::Answer;
-use super::cookies::{self, Kind};
-use super::extract::{Context, Form};
-use super::flash::{local_path, see_other};
+use super::HandlerResult;
+use super::cookies::{self, CookieKind};
+use super::extractors::{FormBody, RequestContext};
+use super::flash::{safe_local_path, see_other};
 
 /// A year, in seconds.
-const KEPT_FOR: i64 = 365 * 86_400;
+const THEME_COOKIE_SECS: i64 = 365 * 86_400;
 
 /// How pages are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,14 +46,24 @@ impl Theme {
 
 /// The switch's form.
 #[derive(Deserialize)]
-pub struct Choice {
+pub struct ThemeForm {
     theme: String,
 }
 
 /// Keeps the choice and goes back to where it was made.
-pub async fn post(context: Context, headers: HeaderMap, Form(form): Form<Choice>) -> Answer {
+pub async fn post(
+    context: RequestContext,
+    headers: HeaderMap,
+    FormBody(form): FormBody<ThemeForm>,
+) -> HandlerResult {
     let theme = Theme::parse(&form.theme);
-    let jar = cookies::set(context.jar, &context.app, Kind::Theme, theme.as_str(), KEPT_FOR);
+    let jar = cookies::set(
+        context.jar,
+        &context.app,
+        CookieKind::Theme,
+        theme.as_str(),
+        THEME_COOKIE_SECS,
+    );
     if headers.contains_key("x-requested-with") || headers.contains_key("hx-request") {
         return Ok((jar, StatusCode::NO_CONTENT).into_response());
     }
@@ -61,6 +71,6 @@ pub async fn post(context: Context, headers: HeaderMap, Form(form): Form<Choice>
     let back = headers
         .get(header::REFERER)
         .and_then(|value| value.to_str().ok()?.strip_prefix(&origin))
-        .map_or("/", local_path);
+        .map_or("/", safe_local_path);
     Ok((jar, see_other(back)).into_response())
 }

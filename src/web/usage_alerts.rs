@@ -3,25 +3,25 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::Answer;
-use super::extract::{Context, Form, Me, Path};
-use super::flash::{self, Flash};
-use super::page::{Page, Section, show};
+use super::HandlerResult;
+use super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::flash::{self, FlashMessage};
+use super::page_frame::{NavSection, PageFrame, respond};
 use crate::auth::{AuthError, Permission};
 use crate::domain::GroupId;
 use crate::store;
-use crate::usage::alerts::Alert;
+use crate::usage::alerts::UsageAlert;
 
 #[derive(Template)]
 #[template(path = "usage_alerts/page.html")]
-struct AlertsPage {
-    page: Page,
+struct UsageAlertsPage {
+    page: PageFrame,
     name: String,
-    alerts: AlertsForm,
+    alerts: UsageAlertChoices,
 }
 
 /// The form, also for other pages: `usage_alerts/form.html`.
-pub struct AlertsForm {
+pub struct UsageAlertChoices {
     /// Of which group.
     pub group: GroupId,
     /// 80 % of an allocation.
@@ -32,15 +32,19 @@ pub struct AlertsForm {
     pub failing: bool,
 }
 
-impl AlertsForm {
+impl UsageAlertChoices {
     /// As someone has chosen.
-    pub async fn of(context: &Context, me: &Me, group: GroupId) -> store::Result<Self> {
+    pub async fn load(
+        context: &RequestContext,
+        me: &CurrentPerson,
+        group: GroupId,
+    ) -> store::Result<Self> {
         let chosen = context.app.usage.alerts(me.0.person.id, group).await?;
         Ok(Self {
             group,
-            quota: chosen.contains(&Alert::Quota),
-            storage: chosen.contains(&Alert::Storage),
-            failing: chosen.contains(&Alert::Failing),
+            quota: chosen.contains(&UsageAlert::Quota),
+            storage: chosen.contains(&UsageAlert::Storage),
+            failing: chosen.contains(&UsageAlert::Failing),
         })
     }
 }
@@ -48,45 +52,49 @@ impl AlertsForm {
 /// What was chosen.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Chosen {
+pub struct UsageAlertsForm {
     quota: bool,
     storage: bool,
     failing: bool,
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me, Path(group): Path<GroupId>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let found = store::groups::get(&mut *context.app.store.read().await?, group).await?;
     let name = found.ok_or(AuthError::NotFound)?.name;
-    let alerts = AlertsForm::of(&context, &me, group).await?;
-    show(&AlertsPage {
-        page: Page::for_person(&context, &me.0, "Alerts", Section::Groups),
+    let alerts = UsageAlertChoices::load(&context, &me, group).await?;
+    respond(&UsageAlertsPage {
+        page: PageFrame::for_person(&context, &me.0, "Alerts", NavSection::Groups),
         name,
         alerts,
     })
 }
 
 /// Saves the choice.
-pub async fn set(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(form): Form<Chosen>,
-) -> Answer {
+pub async fn save(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<UsageAlertsForm>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let chosen = [
-        (form.quota, Alert::Quota),
-        (form.storage, Alert::Storage),
-        (form.failing, Alert::Failing),
+        (form.quota, UsageAlert::Quota),
+        (form.storage, UsageAlert::Storage),
+        (form.failing, UsageAlert::Failing),
     ];
-    let alerts: Vec<Alert> =
+    let alerts: Vec<UsageAlert> =
         chosen.into_iter().filter(|(is_on, _)| *is_on).map(|(_, alert)| alert).collect();
     let usage = &context.app.usage;
     usage.set_alerts(&me.actor(&context), me.0.person.id, group, &alerts).await?;
     if !alerts.is_empty() {
         // What is to be told must be read: this opens the books, as looking at the page does.
-        usage.look(&me.0.viewer, group).await?;
+        usage.load_group_usage(&me.0.viewer, group).await?;
     }
-    Ok(flash::redirect(context, &format!("/groups/{group}/alerts"), Flash::AlertsSet))
+    Ok(flash::redirect(context, &format!("/groups/{group}/alerts"), FlashMessage::AlertsSet))
 }

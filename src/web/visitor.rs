@@ -10,10 +10,10 @@ use ipnet::IpNet;
 use crate::auth::Visitor;
 
 /// Characters kept of what a browser calls itself.
-const USER_AGENT_MAX: usize = 200;
+const MAX_USER_AGENT_CHARS: usize = 200;
 
 /// The visitor behind a request.
-pub fn visitor(parts: &Parts, trusted: &[IpNet]) -> Visitor {
+pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> Visitor {
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
@@ -22,7 +22,11 @@ pub fn visitor(parts: &Parts, trusted: &[IpNet]) -> Visitor {
         parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
     Visitor {
         address: client_address(peer, &parts.headers, trusted),
-        user_agent: user_agent.chars().filter(|c| !c.is_control()).take(USER_AGENT_MAX).collect(),
+        user_agent: user_agent
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_USER_AGENT_CHARS)
+            .collect(),
     }
 }
 

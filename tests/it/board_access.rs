@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use portolan::auth::activity::Actor;
 use portolan::auth::token::SecretToken;
-use portolan::boards::shares::GuestLinkRequest;
-use portolan::boards::{Kind, Standing, Wish};
 use portolan::clock::UnixTime;
+use portolan::dashboards::guest_links::GuestLinkRequest;
+use portolan::dashboards::{DashboardKind, DashboardStatus, NewDashboard};
 use portolan::domain::{DashboardId, PersonId};
 use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
 use portolan::store::dashboards::runs::DashboardRunState;
@@ -30,9 +30,9 @@ pub async fn actor(portal: &TestApp, name: &str) -> Actor {
 }
 
 /// A wish for a dashboard of some folders.
-pub async fn wish(portal: &TestApp, kind: Kind, places: &[&str]) -> Wish {
+pub async fn wish(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> NewDashboard {
     let key = portal.line_key(OWNER, "key").await;
-    Wish {
+    NewDashboard {
         person: key.person,
         cluster: key.cluster,
         kind,
@@ -45,7 +45,7 @@ pub async fn wish(portal: &TestApp, kind: Kind, places: &[&str]) -> Wish {
 }
 
 /// What is known of a dashboard, as its owner sees it.
-pub async fn standing(portal: &TestApp, id: DashboardId) -> Standing {
+pub async fn standing(portal: &TestApp, id: DashboardId) -> DashboardStatus {
     let mut db = portal.app.store.read().await.unwrap();
     let person = PersonId(portal.person_id(OWNER).await);
     let viewer = portal.app.auth.viewer(&mut db, person).await.unwrap().unwrap();
@@ -58,8 +58,8 @@ pub async fn wait_for(
     portal: &TestApp,
     id: DashboardId,
     what: &str,
-    holds: impl Fn(&Standing) -> bool,
-) -> Standing {
+    holds: impl Fn(&DashboardStatus) -> bool,
+) -> DashboardStatus {
     wait::wait_for(what, async || {
         let now = standing(portal, id).await;
         if holds(&now) { Ok(now) } else { Err(format!("{now:#?}")) }
@@ -68,9 +68,9 @@ pub async fn wait_for(
 }
 
 /// A dashboard that is ready.
-pub async fn opened(portal: &TestApp, kind: Kind, places: &[&str]) -> DashboardId {
+pub async fn opened(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> DashboardId {
     let wish = wish(portal, kind, places).await;
-    let id = portal.app.dashboards.open(&actor(portal, OWNER).await, &wish).await.unwrap();
+    let id = portal.app.dashboards.create(&actor(portal, OWNER).await, &wish).await.unwrap();
     let now = wait_for(portal, id, "ready", |now| now.is_live || !now.is_open()).await;
     assert!(now.is_live, "{:#?}", now.run);
     id
@@ -85,7 +85,7 @@ pub async fn stopped(portal: &TestApp, id: DashboardId) {
 /// A portal with the owner connected, and a TensorBoard of theirs.
 async fn with_board() -> (TestApp, Client, Client, DashboardId) {
     let (portal, admin, owner) = connected(OWNER).await;
-    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     (portal, admin, owner, id)
 }
 
@@ -118,7 +118,7 @@ pub async fn link(portal: &TestApp, id: DashboardId, passphrase: &str) -> String
         passphrase: passphrase.to_owned().into(),
     };
     let actor = actor(portal, OWNER).await;
-    let token = portal.app.dashboards.share(&actor, id, &invitation).await.unwrap();
+    let token = portal.app.dashboards.create_guest_link(&actor, id, &invitation).await.unwrap();
     format!("/s/{}", token.as_str())
 }
 
@@ -228,7 +228,12 @@ async fn a_guest_reads_one_dashboard_until_the_link_ends() {
     drop(db);
     assert_eq!(shares[0].terms.opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.
-    portal.app.dashboards.unshare(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
+    portal
+        .app
+        .dashboards
+        .revoke_guest_link(&actor(&portal, "ada").await, shares[0].id)
+        .await
+        .unwrap();
     assert_eq!(browser.get(&place).await.status, 404);
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404);
     assert_eq!(guest(&portal).get(&path).await.status, 410);
@@ -396,7 +401,7 @@ async fn colleagues_see_what_is_shown_to_them_and_read_only() {
     assert_eq!(member.get(&format!("/boards/{id}/open")).await.status, 404);
     let invitation =
         GuestLinkRequest { label: "me".into(), days: 1, passphrase: String::new().into() };
-    assert!(boards.share(&bob, id, &invitation).await.is_err());
+    assert!(boards.create_guest_link(&bob, id, &invitation).await.is_err());
     assert!(boards.stop(&bob, id).await.is_err());
     assert!(boards.wake(&bob, id).await.is_err());
     let group = portolan::domain::GroupId(portal.group(&admin, "Smith Lab").await);
@@ -406,7 +411,7 @@ async fn colleagues_see_what_is_shown_to_them_and_read_only() {
         wakes_per_day: 1,
         wake_minutes: 10,
     };
-    boards.change(&actor(&portal, OWNER).await, id, settings).await.unwrap();
+    boards.update_settings(&actor(&portal, OWNER).await, id, settings).await.unwrap();
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &member, id).await).await;
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 200);

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use portolan::boards::handshake::{Secret, shake};
-use portolan::boards::job::{Plan, request, script};
-use portolan::boards::state::{Door, FILE, LONGEST, Report, Stage};
-use portolan::boards::{Kind, allowed};
 use portolan::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
+use portolan::dashboards::handshake::{DashboardSecret, authenticate};
+use portolan::dashboards::job::{LaunchPlan, build_request, render_script};
+use portolan::dashboards::job_report::{
+    DashboardEndpoint, DashboardReport, DashboardStage, MAX_REPORT_LEN, REPORT_FILE,
+};
+use portolan::dashboards::{DashboardKind, read_only};
 use portolan::jobs::submissions::SubmissionState;
 use portolan::sites::{self, Site, SiteLookup};
 use portolan::ssh::{CallUrgency, ClusterConnection};
@@ -44,7 +46,7 @@ fn said(output: &Output) -> String {
 struct Story {
     portal: TestApp,
     line: Arc<ClusterConnection>,
-    kind: Kind,
+    kind: DashboardKind,
     places: Vec<String>,
 }
 
@@ -56,7 +58,7 @@ struct Run {
 
 impl Story {
     /// A portal for the owner, whose training has left something to look at.
-    async fn begin(kind: Kind) -> Self {
+    async fn begin(kind: DashboardKind) -> Self {
         let (portal, _, _) = connected(OWNER).await;
         let line = portal.line(OWNER, "key").await;
         let at = format!("/scratch/{OWNER}/boards test/{kind}");
@@ -68,18 +70,19 @@ impl Story {
         let trained = exec(OWNER, &train);
         assert!(said(&trained).contains("epoch   6"), "{}", said(&trained));
         let places = match kind {
-            Kind::TensorBoard => vec![format!("{at}/a,b:1"), format!("{at}/a,b:2")],
-            Kind::Mlflow => vec![format!("{at}/ml#runs")],
+            DashboardKind::TensorBoard => vec![format!("{at}/a,b:1"), format!("{at}/a,b:2")],
+            DashboardKind::Mlflow => vec![format!("{at}/ml#runs")],
         };
         Self { portal, line, kind, places }
     }
 
     fn script(&self, folder: &str) -> String {
-        let request = request(self.kind, 30, None, None, demo());
+        let request = build_request(self.kind, 30, None, None, demo());
         let places = &self.places;
-        let plan = Plan { kind: self.kind, places, folder, base: BASE, site: demo(), request };
+        let plan =
+            LaunchPlan { kind: self.kind, places, folder, base: BASE, site: demo(), request };
         // A dead job's lock is taken over soon.
-        let text = script(&plan).unwrap();
+        let text = render_script(&plan).unwrap();
         assert!(text.contains("\nstale_after=60\n"));
         text.replace("\nstale_after=60\n", "\nstale_after=8\n")
     }
@@ -97,7 +100,7 @@ impl Story {
 
     async fn file(&self, run: &Run, name: &str) -> Vec<u8> {
         let path = format!("{}/{name}", run.folder);
-        let most = u32::try_from(LONGEST).unwrap();
+        let most = u32::try_from(MAX_REPORT_LEN).unwrap();
         match output_file::read_output_file(
             &self.line,
             &path,
@@ -119,12 +122,17 @@ impl Story {
     }
 
     /// Waits until a run has told of a stage.
-    async fn wait(&self, run: &Run, what: &str, holds: impl Fn(&Stage) -> bool) -> Report {
+    async fn wait(
+        &self,
+        run: &Run,
+        what: &str,
+        holds: impl Fn(&DashboardStage) -> bool,
+    ) -> DashboardReport {
         wait_for(what, async || {
-            let report = Report::read(&self.file(run, FILE).await).ok();
+            let report = DashboardReport::parse(&self.file(run, REPORT_FILE).await).ok();
             match report {
                 Some(report) if holds(&report.stage) => Ok(report),
-                Some(Report { stage: Stage::Failed, message, .. }) => {
+                Some(DashboardReport { stage: DashboardStage::Failed, message, .. }) => {
                     panic!("{message}\n{}", self.log(run).await)
                 }
                 _ => Err(self.log(run).await),
@@ -133,11 +141,12 @@ impl Story {
         .await
     }
 
-    async fn ready(&self, run: &Run) -> Door {
-        let report = self.wait(run, "ready", |stage| matches!(stage, Stage::Ready(_))).await;
+    async fn ready(&self, run: &Run) -> DashboardEndpoint {
+        let report =
+            self.wait(run, "ready", |stage| matches!(stage, DashboardStage::Ready(_))).await;
         assert!(report.versions.contains_key(self.kind.as_str()), "{report:?}");
         match report.stage {
-            Stage::Ready(door) => door,
+            DashboardStage::Ready(door) => door,
             other => panic!("{other:?}"),
         }
     }
@@ -147,20 +156,22 @@ impl Story {
         let jobs: Vec<String> = runs.iter().map(|run| run.job.to_string()).collect();
         cancel(OWNER, &jobs.join(" "));
         for run in runs {
-            self.wait(run, "ended", |stage| matches!(stage, Stage::Ended)).await;
+            self.wait(run, "ended", |stage| matches!(stage, DashboardStage::Ended)).await;
         }
     }
 
     /// A connection to a board through the owner's own, ready for HTTP.
-    async fn dial(&self, node: &str, door: &Door) -> UnixStream {
+    async fn dial(&self, node: &str, door: &DashboardEndpoint) -> UnixStream {
         let path = self.line.forward("board-1", node, door.port).await.unwrap();
         let mut stream = UnixStream::connect(path).await.unwrap();
-        shake(&mut stream, &door.secret, portolan::entropy::random_bytes().unwrap()).await.unwrap();
+        authenticate(&mut stream, &door.secret, portolan::entropy::random_bytes().unwrap())
+            .await
+            .unwrap();
         stream
     }
 
     /// What a board answers through the owner's connection.
-    async fn ask(&self, node: &str, door: &Door, request: &str) -> String {
+    async fn ask(&self, node: &str, door: &DashboardEndpoint, request: &str) -> String {
         let mut stream = self.dial(node, door).await;
         let text = request.replacen('\n', " HTTP/1.0\nHost: localhost\n", 1).replace('\n', "\r\n");
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -177,7 +188,7 @@ fn node(run: &Run) -> String {
 }
 
 /// Another person of the cluster, on the board's own node, gets nothing of it.
-fn nobody_else_gets_in(run: &Run, node: &str, door: &Door, secret: &str) {
+fn nobody_else_gets_in(run: &Run, node: &str, door: &DashboardEndpoint, secret: &str) {
     let code = format!(
         "import socket, subprocess\n\
          for words in (b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n', b'PORTOLAN1 ' + b'0' * 64 + b'\\n' + b'1' * 64 + b'\\n'):\n\
@@ -226,12 +237,12 @@ fn secret_of(run: &Run) -> String {
     assert!(text.ends_with("700\n600\n"), "{text}");
     let value: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let secret = value["secret"].as_str().unwrap().to_owned();
-    assert!(Secret::from_hex(&secret).is_some());
+    assert!(DashboardSecret::from_hex(&secret).is_some());
     secret
 }
 
 /// A board listens on one port, and none of its processes on another.
-fn listens_once(door: &Door) {
+fn listens_once(door: &DashboardEndpoint) {
     let told = Cluster::get().script(&["exec", "ss", "-ltnpH"]);
     let all = said(&told);
     let mine = all.lines().find(|line| line.contains(&format!(":{} ", door.port)));
@@ -244,7 +255,7 @@ fn listens_once(door: &Door) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tensorboard_from_nothing_to_its_end() {
-    let story = Story::begin(Kind::TensorBoard).await;
+    let story = Story::begin(DashboardKind::TensorBoard).await;
     // Someone's power failed: half an environment, a draft of one, and the lock of a job that is no more.
     let probe = story.script(&format!("{BASE}/boards/tensorboard-a"));
     let name = probe.lines().find_map(|line| line.strip_prefix("name=")).unwrap();
@@ -266,13 +277,13 @@ async fn tensorboard_from_nothing_to_its_end() {
     assert!(runs.contains("200 OK") && runs.contains("a_b_1/moons"), "{runs}");
     let tags = story.ask(&node_one, &door, "GET /data/plugin/scalars/tags\n\n").await;
     assert!(tags.contains("loss/train") && tags.contains("accuracy"), "{tags}");
-    assert!(allowed::is_allowed(Kind::TensorBoard, "GET", "/data/plugin/scalars/tags"));
+    assert!(read_only::is_allowed(DashboardKind::TensorBoard, "GET", "/data/plugin/scalars/tags"));
     let page = story.ask(&node(&two), &other, "GET /\n\n").await;
     assert!(page.contains("<title>TensorBoard</title>"), "{page}");
     // The other run's secret opens nothing here, and a way that was closed leads nowhere.
     let path = story.line.forward("board-2", &node_one, door.port).await.unwrap();
     let mut stream = UnixStream::connect(&path).await.unwrap();
-    let error = shake(&mut stream, &other.secret, [3; 32]).await.unwrap_err();
+    let error = authenticate(&mut stream, &other.secret, [3; 32]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
     story.line.close_forward("board-2", &node_one, door.port).await.unwrap();
     story.line.close_forward("board-2", &node_one, door.port).await.unwrap();
@@ -284,7 +295,7 @@ async fn tensorboard_from_nothing_to_its_end() {
     // Nobody answers any more, and that is noticed.
     let path = story.line.forward("board-1", &node_one, door.port).await.unwrap();
     let mut stream = UnixStream::connect(&path).await.unwrap();
-    assert!(shake(&mut stream, &door.secret, [4; 32]).await.is_err());
+    assert!(authenticate(&mut stream, &door.secret, [4; 32]).await.is_err());
 
     // A cleaner has passed: some of the files are gone.
     assert!(
@@ -307,7 +318,7 @@ async fn tensorboard_from_nothing_to_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mlflow_from_nothing_to_its_end() {
-    let story = Story::begin(Kind::Mlflow).await;
+    let story = Story::begin(DashboardKind::Mlflow).await;
     let run = story.start("a").await;
     let door = story.ready(&run).await;
     let node = node(&run);
@@ -337,13 +348,14 @@ fn scripts_of_every_site_are_good_bash() {
     let folder = tempfile::tempdir().unwrap();
     let mut different = BTreeMap::new();
     for site in sites::presets() {
-        for kind in Kind::ALL {
+        for kind in DashboardKind::ALL {
             let places = ["/scratch/a b/it's".to_owned()];
-            let request = request(kind, 60, Some("def-smith"), None, site);
+            let request = build_request(kind, 60, Some("def-smith"), None, site);
             let (folder_there, base) = ("/h/.portolan/boards/a", "/h/.portolan");
-            let plan = Plan { kind, places: &places, folder: folder_there, base, site, request };
+            let plan =
+                LaunchPlan { kind, places: &places, folder: folder_there, base, site, request };
             let name = format!("{kind}-{}", site.name.as_str());
-            let text = script(&plan).unwrap();
+            let text = render_script(&plan).unwrap();
             assert!(text.starts_with("#!/bin/bash\n#SBATCH --job-name=board-"), "{text}");
             std::fs::write(folder.path().join(&name), text).unwrap();
             let jobs = &site.jobs;

@@ -1,7 +1,7 @@
 //! The life of a dashboard on the real cluster: connections that break, portals that are restarted, jobs that end
 //! otherwise than planned, follow-ups, and dashboards that nobody looks at.
 
-use portolan::boards::Kind;
+use portolan::dashboards::DashboardKind;
 use portolan::store::dashboards::runs::DashboardRunState;
 
 use crate::board_access::{
@@ -26,7 +26,7 @@ async fn until(browser: &Client, path: &str, status: u16) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_portal_adopts_what_runs() {
     let (mut portal, _, owner) = connected(OWNER).await;
-    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
     let visitor = guest(&portal);
@@ -45,7 +45,7 @@ async fn a_restarted_portal_adopts_what_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dashboard_comes_back_with_the_connection() {
     let (portal, _, owner) = connected(OWNER).await;
-    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
     let place = come_in(&browser, &link(&portal, id, "").await).await;
     let master = portal.line(OWNER, "key").await.master().pid();
@@ -67,7 +67,7 @@ async fn a_dashboard_comes_back_with_the_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
     let (portal, _, _owner) = connected(OWNER).await;
-    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let job = standing(&portal, id).await.run.unwrap().job.unwrap().to_string();
     cancel(OWNER, &job);
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
@@ -88,14 +88,14 @@ async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_started_twice() {
     let (portal, _, _owner) = connected(OWNER).await;
-    let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let actor = actor(&portal, OWNER).await;
     let boards = &portal.app.dashboards;
-    let (one, two) = tokio::join!(boards.open(&actor, &wish), boards.open(&actor, &wish));
+    let (one, two) = tokio::join!(boards.create(&actor, &wish), boards.create(&actor, &wish));
     assert_eq!(one.unwrap(), two.unwrap());
     let list = portal.app.dashboards.list(&viewer(&portal).await).await.unwrap();
     assert_eq!(list.len(), 1);
-    let id = list[0].board.id;
+    let id = list[0].dashboard.id;
     boards.stop(&actor, id).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     assert_eq!(over.run.unwrap().end, "stopped");
@@ -111,7 +111,7 @@ async fn viewer(portal: &TestApp) -> portolan::auth::Viewer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follow_up_takes_over() {
     let (portal, _, owner) = connected(OWNER).await;
-    let id = opened(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
     let actor = actor(&portal, OWNER).await;
@@ -167,8 +167,8 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
     portal.add_cluster("key").await;
     owner.prepare("key", OWNER).await;
     owner.connect("key").await;
-    let wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
-    let id = portal.app.dashboards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
+    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &wish).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "idle", "{run:#?}");
@@ -182,9 +182,9 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_slurm_refuses_is_said() {
     let (portal, _, _owner) = connected(OWNER).await;
-    let mut wish = wish(&portal, Kind::TensorBoard, &["/tmp"]).await;
+    let mut wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     wish.account = "no-such-project".to_owned();
-    let id = portal.app.dashboards.open(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &wish).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "refused");

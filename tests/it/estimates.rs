@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portolan::cluster::estimate::estimate_starts;
 use portolan::cluster::past_runs::load_past_runs;
-use portolan::jobs::{Past, QueueKey};
+use portolan::jobs::{ClusterAccountId, PastRunsCache};
 use portolan::slurm::job::JobState;
 use portolan::slurm::test_only::TestOnlyAnswer;
 
@@ -109,12 +109,12 @@ async fn what_a_past_run_used() {
         "{run:?}"
     );
     // The room of jobs gives the same, and asks once however often it is asked.
-    let past = Past::new(portal.app.store.clone(), portal.app.connections.clone());
+    let past = PastRunsCache::new(portal.app.store.clone(), portal.app.connections.clone());
     let key = portal.line_key("tessa", "key").await;
-    let key = QueueKey { person: key.person, cluster: key.cluster };
+    let key = ClusterAccountId { person: key.person, cluster: key.cluster };
     // As long as the portal believes that the job goes on, it is none of the past.
     let first = wait_for("the past has it", async || {
-        let first = past.runs(key, &[number]).await.unwrap();
+        let first = past.load_runs(key, &[number]).await.unwrap();
         if first.is_empty() { Err("nothing") } else { Ok(first) }
     })
     .await;
@@ -122,7 +122,7 @@ async fn what_a_past_run_used() {
     assert_eq!(first[0].usage.max_rss_mb, run.usage.max_rss_mb);
     let counted = line.call_budget().stats(Instant::now()).commands;
     for _ in 0..20 {
-        assert_eq!(past.runs(key, &[number]).await.unwrap(), first);
+        assert_eq!(past.load_runs(key, &[number]).await.unwrap(), first);
     }
     assert!(line.call_budget().stats(Instant::now()).commands - counted <= 2, "told once");
 }

@@ -211,7 +211,7 @@ async fn the_length_of_a_log_does_not_matter() {
     let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";
     let done = run(&line, "sh", &["-c", longer, "sh", &file]).await.unwrap();
     assert_eq!(done.code, 0, "{}", done.stderr_text());
-    portal.app.job_outputs.forget();
+    portal.app.job_outputs.clear();
     let log = until_says(&max, &format!("{path}/output"), "the very end").await;
     assert!(log.text().contains("Larger than 2 GB") && log.text().len() < 200_000);
     let refused = max.get(&format!("{path}/output/download")).await;
@@ -226,11 +226,11 @@ async fn the_length_of_a_log_does_not_matter() {
     // Shorter than before: it is read anew.
     let other = "head -c 100000000 /dev/zero | tr '\\0' x > \"$1\"";
     run(&line, "sh", &["-c", other, "sh", &file]).await.unwrap();
-    portal.app.job_outputs.forget();
+    portal.app.job_outputs.clear();
     let log = until_says(&max, &format!("{path}/output"), "xxxxxxxx").await;
     assert!(log.text().len() < 400_000, "{}", log.text().len());
     run(&line, "rm", &[&file]).await.unwrap();
-    portal.app.job_outputs.forget();
+    portal.app.job_outputs.clear();
     until_says(&max, &format!("{path}/output"), "The file is not there").await;
 }
 

@@ -47,7 +47,7 @@ pub async fn tell(portal: &TestApp, name: &str, slug: &str, all: &[Told<'_>]) {
         store::notifications::add(&mut tx, &new, now).await.unwrap();
     }
     store::commit(tx).await.unwrap();
-    portal.app.notifications.ring(person);
+    portal.app.notifications.notify(person);
 }
 
 /// Jobs that ended, one after the other.
@@ -103,8 +103,8 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     // Further looks tell nothing again.
     let seen = async || {
         let key = portal.line_key("tessa", "key").await;
-        let key = portolan::jobs::QueueKey { person: key.person, cluster: key.cluster };
-        portal.app.queue_monitor.look(key, false).await.unwrap().version
+        let key = portolan::jobs::ClusterAccountId { person: key.person, cluster: key.cluster };
+        portal.app.queue_monitor.view(key, false).await.unwrap().version
     };
     let before = seen().await;
     wait_until("three more looks", async || seen().await >= before + 3).await;
@@ -237,7 +237,10 @@ async fn old_notices_and_jobs_are_forgotten() {
     portolan::housekeeping::sweep(&portal.app).await;
     assert_eq!(count("SELECT count(*) FROM notices").await, 0);
     assert_eq!(count("SELECT count(*) FROM jobs").await, 1, "the history is longer");
-    assert_eq!(portal.app.notifications.known(PersonId(portal.person_id("bob").await)).count, 0);
+    assert_eq!(
+        portal.app.notifications.cached_unread(PersonId(portal.person_id("bob").await)).count,
+        0
+    );
     portal.clock.advance(300 * 86_400);
     portolan::housekeeping::sweep(&portal.app).await;
     assert_eq!(count("SELECT count(*) FROM jobs").await, 0);
@@ -263,7 +266,7 @@ async fn an_open_page_is_told_by_itself() {
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");
     browser.go("/notices").await;
-    wait_until("it is read", async || portal.app.notifications.known(bob).count == 0).await;
+    wait_until("it is read", async || portal.app.notifications.cached_unread(bob).count == 0).await;
     wait_until("the badge goes", async || {
         browser.run("return !document.querySelector('.bell-count')").await == true
     })

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use portolan::recipes::book::Book;
-use portolan::recipes::compose::{Composed, compose};
-use portolan::recipes::form::Form;
-use portolan::recipes::place::{Gpu, Place, SlurmAccount};
+use portolan::recipes::catalog::RecipeCatalog;
+use portolan::recipes::compose::{ComposedJob, compose};
+use portolan::recipes::context::{AvailableGpu, ComposeContext, SlurmAccount};
+use portolan::recipes::form::RecipeForm;
 use portolan::sites::{self, Site};
 
 use crate::support::cluster::Cluster;
@@ -17,14 +17,14 @@ use crate::support::cluster::Cluster;
 const USER: &str = "carol";
 
 /// A site as she finds it. Its folders have the same names everywhere, so that scripts of sites can be compared.
-pub fn place(site: &Site) -> Place {
-    let gpu = |gpu: &sites::SiteGpu| Gpu {
+pub fn place(site: &Site) -> ComposeContext {
+    let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
         partition: gpu.partition.clone(),
         cores: Some(1),
         memory_gb: Some(1),
-        ..Gpu::default()
+        ..AvailableGpu::default()
     };
     let folders = [("HOME", "home"), ("SCRATCH", "scratch")];
     let account = SlurmAccount {
@@ -33,7 +33,7 @@ pub fn place(site: &Site) -> Place {
         for_gpu: true,
         ..SlurmAccount::default()
     };
-    Place {
+    ComposeContext {
         gpus: site.jobs.gpus.iter().map(gpu).collect(),
         site: Arc::new(site.clone()),
         user: USER.into(),
@@ -49,9 +49,9 @@ pub fn place(site: &Site) -> Place {
 }
 
 /// What the form makes of a recipe with a few answers; the others stay as the form has them at first.
-pub fn composed(recipe: &str, answers: &[(&str, &str)], place: &Place) -> Composed {
-    let book = Book::shipped();
-    let form = Form::of(book.recipe(recipe).unwrap(), &book.blocks);
+pub fn composed(recipe: &str, answers: &[(&str, &str)], place: &ComposeContext) -> ComposedJob {
+    let book = RecipeCatalog::shipped();
+    let form = RecipeForm::new(book.find(recipe).unwrap(), &book.blocks);
     let mut all = form.defaults(place);
     all.extend(answers.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())));
     compose(&form, &all, place)
@@ -107,7 +107,7 @@ fn submit(recipe: &str, answers: &[(&str, &str)], folder: &str, first: &str) -> 
     let job = composed(recipe, &all, &place(demo));
     assert_eq!(job.problems, [], "{recipe}");
     let opening = "export SLURM_EXPORT_ENV=ALL\n";
-    let script = job.script().replacen(opening, &format!("{opening}{first}\n"), 1);
+    let script = job.build_script().replacen(opening, &format!("{opening}{first}\n"), 1);
     let number = shell("cd \"$2\" && printf %s \"$1\" | sbatch --parsable", &[&script, folder])
         .trim()
         .to_owned();

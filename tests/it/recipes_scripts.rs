@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use portolan::recipes::book::Book;
+use portolan::recipes::catalog::RecipeCatalog;
 use portolan::sites;
 
 use crate::recipes::{composed, place};
@@ -79,7 +79,7 @@ fn body(script: &str) -> String {
 /// All different scripts, with a name for each.
 fn scripts() -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
-    for recipe in &Book::shipped().recipes {
+    for recipe in &RecipeCatalog::shipped().recipes {
         for site in sites::presets() {
             let with_more = matches!(site.name.as_str(), "demo" | "generic");
             let mut cases = vec![Vec::new()];
@@ -90,7 +90,7 @@ fn scripts() -> BTreeMap<String, String> {
                 let job = composed(&recipe.name, &answers, &place(site));
                 let name = format!("{}-{}-{number}", recipe.name, site.name.as_str());
                 assert_eq!(job.problems, [], "{name}");
-                found.entry(body(&job.script())).or_insert(name);
+                found.entry(body(&job.build_script())).or_insert(name);
             }
         }
     }

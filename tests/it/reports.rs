@@ -8,8 +8,8 @@ use portolan::store::allocations::NewAllocation;
 use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
 use portolan::store::usage::UsageDayRow;
 use portolan::store::{self, dashboards};
-use portolan::usage::tally::Sheet;
-use portolan::usage::{Reader, Sums, write_sheet};
+use portolan::usage::daily_totals::DailyTotals;
+use portolan::usage::{UsageReader, UsageTotals, save_daily_totals};
 use reqwest::Method;
 
 use crate::support::app::START;
@@ -33,13 +33,20 @@ pub struct Lab {
     pub outsider: Client,
     pub group: i64,
     pub other: i64,
-    pub reader: Reader,
+    pub reader: UsageReader,
 }
 
 /// Some jobs.
-pub fn sums(hours: u64, jobs: u64, failed: u64) -> Sums {
+pub fn sums(hours: u64, jobs: u64, failed: u64) -> UsageTotals {
     let core_s = hours * 3600;
-    Sums { core_s, jobs, failed, done: jobs - failed, lost_core_s: failed * 60, ..Sums::default() }
+    UsageTotals {
+        core_s,
+        jobs,
+        failed,
+        done: jobs - failed,
+        lost_core_s: failed * 60,
+        ..UsageTotals::default()
+    }
 }
 
 impl Lab {
@@ -63,7 +70,7 @@ impl Lab {
         let mut tx = portal.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
-        let reader = Reader { person: key.person, cluster: key.cluster };
+        let reader = UsageReader { person: key.person, cluster: key.cluster };
         let world = Self { portal, admin, pi, member, outsider, group: lab, other, reader };
         world.set_accounts(&[ACCOUNT.to_owned()]).await;
         world
@@ -79,8 +86,8 @@ impl Lab {
     }
 
     /// Writes what was read of a day, `back` days ago. Before anyone has looked: what is known stays in memory.
-    pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, Sums)]) {
-        let Reader { person, cluster } = self.reader;
+    pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, UsageTotals)]) {
+        let UsageReader { person, cluster } = self.reader;
         let mut tx = self.portal.app.store.write().await.unwrap();
         store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
         let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();
@@ -90,11 +97,11 @@ impl Lab {
             is_final: true,
             is_cut: false,
         };
-        let roll = |(user, kind, sums): &(&str, &str, Sums)| {
+        let roll = |(user, kind, sums): &(&str, &str, UsageTotals)| {
             ((*user).to_owned(), (*kind).to_owned(), sums.clone())
         };
-        let sheet = Sheet { rolls: rolls.iter().map(roll).collect(), jobs: Vec::new() };
-        write_sheet(&mut tx, &books[0], read, &sheet).await.unwrap();
+        let sheet = DailyTotals { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
+        save_daily_totals(&mut tx, &books[0], read, &sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 

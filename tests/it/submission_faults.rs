@@ -7,7 +7,7 @@ use portolan::app::AppState;
 use portolan::auth::activity::Actor;
 use portolan::config::Config;
 use portolan::domain::{PersonId, SubmissionId};
-use portolan::jobs::submissions::{Order, Submission, SubmissionState};
+use portolan::jobs::submissions::{Submission, SubmissionState, SubmitRequest};
 use portolan::store::{self, Store};
 
 use crate::submissions::{HELD, actor, one_job_each};
@@ -223,10 +223,10 @@ async fn hand_over(installation: &Installation, forms: &[String]) -> Vec<Submiss
     let person = app.auth.find_person(&"ada".parse().unwrap()).await.unwrap().id;
     let mut ids = Vec::new();
     for form in forms {
-        let order = Order {
+        let order = SubmitRequest {
             person,
             cluster,
-            form: form.clone(),
+            form_token: form.clone(),
             script: HELD.to_owned(),
             job_name: "killed".to_owned(),
             folders: Vec::new(),
@@ -253,7 +253,7 @@ async fn close(app: AppState) {
 async fn recover(installation: &Installation, ids: &[SubmissionId]) -> Vec<Submission> {
     let app = open(installation).await;
     app.connections.adopt_masters().await.unwrap();
-    app.tasks.spawn(app.submissions.clone().keep());
+    app.tasks.spawn(app.submissions.clone().run());
     let mut all = Vec::new();
     for id in ids {
         all.push(app.submissions.wait(*id, Duration::from_mins(1)).await.unwrap().unwrap());

@@ -6,7 +6,9 @@ use std::time::Duration;
 use portolan::auth::activity::Actor;
 use portolan::clock::Clock;
 use portolan::domain::{PersonId, SubmissionId};
-use portolan::jobs::submissions::{NotTaken, Order, Submission, SubmissionState, Unfit};
+use portolan::jobs::submissions::{
+    Submission, SubmissionState, SubmitError, SubmitRequest, SubmitRequestError,
+};
 
 use crate::queue::cancel;
 use crate::support::app::hurry;
@@ -20,13 +22,13 @@ pub const HELD: &str = "#!/bin/bash\n#SBATCH --hold --time=5 --output=/dev/null\
 
 impl TestApp {
     /// An order of someone's, from a form that nobody has sent before.
-    pub async fn order(&self, name: &str, slug: &str, script: &str) -> Order {
+    pub async fn order(&self, name: &str, slug: &str, script: &str) -> SubmitRequest {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let form = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Order {
+        SubmitRequest {
             person: PersonId(self.person_id(name).await),
             cluster: self.cluster_id(slug).await,
-            form: format!("form-{form}"),
+            form_token: format!("form-{form}"),
             script: script.to_owned(),
             job_name: "it's a <test>".to_owned(),
             folders: Vec::new(),
@@ -39,7 +41,7 @@ impl TestApp {
     }
 
     /// Hands an order over as its owner.
-    pub async fn submit(&self, order: &Order) -> SubmissionId {
+    pub async fn submit(&self, order: &SubmitRequest) -> SubmissionId {
         self.app.submissions.submit(&actor(order), order.clone()).await.unwrap()
     }
 
@@ -56,7 +58,7 @@ impl TestApp {
     }
 }
 
-pub fn actor(order: &Order) -> Actor {
+pub fn actor(order: &SubmitRequest) -> Actor {
     Actor { id: Some(order.person), name: "someone".into(), address: String::new() }
 }
 
@@ -121,7 +123,7 @@ async fn an_order_becomes_one_job_with_its_very_script() {
         let (portal, _, member) = crate::queue::connected(user).await;
         let script = format!("{HELD}# it's \"$HOME\" \\n !! %s ünï `id`\n\n");
         let mut order = portal.order(user, "key", &script).await;
-        let folder = format!("/scratch/{user}/a test's folder/{}", order.form);
+        let folder = format!("/scratch/{user}/a test's folder/{}", order.form_token);
         order.folders = vec![format!("{folder}/one"), format!("{folder}/two")];
         let one = portal.settled(portal.submit(&order).await).await;
         let number = one.number.unwrap().to_string();
@@ -197,12 +199,12 @@ async fn what_slurm_refuses_is_no_job_and_its_words_are_kept() {
     assert_eq!(one.state, SubmissionState::Refused);
     assert!(one.refusal.contains("Invalid account"), "{}", one.refusal);
     let folder = "/root/of/somebody/else".to_owned();
-    let order = Order { folders: vec![folder], ..portal.order("bob", "key", HELD).await };
+    let order = SubmitRequest { folders: vec![folder], ..portal.order("bob", "key", HELD).await };
     let other = portal.settled(portal.submit(&order).await).await;
     assert_eq!(other.state, SubmissionState::Refused);
     assert!(other.refusal.contains("Permission denied"), "{}", other.refusal);
     assert!(are_no_jobs(&[&one, &other]));
-    assert!(!portal.app.submissions.again(order.person, other.id).await.unwrap());
+    assert!(!portal.app.submissions.retry(order.person, other.id).await.unwrap());
     let page = portal_page(&portal, "bob", one.id).await;
     assert!(page.contains("Slurm did not take the job") && page.contains("Invalid account"));
     assert!(page.contains("Change it") && !page.contains("Try again"), "{page}");
@@ -302,12 +304,15 @@ async fn orders_that_make_no_sense_are_not_taken() {
     let (portal, _, _member) = TestApp::with_member("bob").await;
     portal.add_server("key", &server).await;
     let good = portal.order("bob", "key", HELD).await;
-    let submit = async |order: &Order| {
+    let submit = async |order: &SubmitRequest| {
         portal.app.submissions.submit(&actor(&good), order.clone()).await.unwrap_err()
     };
-    let windows = Order { script: HELD.replace('\n', "\r\n"), ..good.clone() };
-    assert!(matches!(submit(&windows).await, NotTaken::Unfit(Unfit::WindowsLines)));
-    assert!(matches!(submit(&good).await, NotTaken::NoWay), "bob has no user name there");
-    let theirs = Order { person: PersonId(portal.person_id("ada").await), ..good.clone() };
-    assert!(matches!(submit(&theirs).await, NotTaken::Auth(_)), "only one's own");
+    let windows = SubmitRequest { script: HELD.replace('\n', "\r\n"), ..good.clone() };
+    assert!(matches!(
+        submit(&windows).await,
+        SubmitError::Invalid(SubmitRequestError::WindowsLineEnds)
+    ));
+    assert!(matches!(submit(&good).await, SubmitError::NotConnected), "bob has no user name there");
+    let theirs = SubmitRequest { person: PersonId(portal.person_id("ada").await), ..good.clone() };
+    assert!(matches!(submit(&theirs).await, SubmitError::Auth(_)), "only one's own");
 }

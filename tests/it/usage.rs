@@ -7,8 +7,10 @@ use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
 use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
-use portolan::usage::figures::{Choice, Figures, Step, Who, figures};
-use portolan::usage::{Measure, Sums, View};
+use portolan::usage::figures::{
+    ChartStep, FiguresQuery, UsageFigures, UsageOwner, compute_figures,
+};
+use portolan::usage::{GroupUsage, UsageMeasure, UsageTotals};
 
 use crate::queue::{cancel, submit};
 use crate::support::app::hurry;
@@ -39,16 +41,16 @@ impl TestApp {
     }
 
     /// The lab's use, as someone sees it.
-    pub async fn use_seen_by(&self, name: &str) -> View {
+    pub async fn use_seen_by(&self, name: &str) -> GroupUsage {
         let id = PersonId(self.person_id(name).await);
         let mut db = self.app.store.read().await.unwrap();
         let viewer: Viewer = self.app.auth.viewer(&mut db, id).await.unwrap().unwrap();
         drop(db);
-        self.app.usage.look(&viewer, GroupId(1)).await.unwrap()
+        self.app.usage.load_group_usage(&viewer, GroupId(1)).await.unwrap()
     }
 
     /// Waits until everything is read for someone.
-    pub async fn all_use_seen_by(&self, name: &str) -> View {
+    pub async fn all_use_seen_by(&self, name: &str) -> GroupUsage {
         wait_until("all days are read", async || {
             let view = self.use_seen_by(name).await;
             !view.accounts.is_empty() && view.accounts.iter().all(|one| one.progress.0 == DAYS)
@@ -70,9 +72,15 @@ async fn led() -> (TestApp, Client, Client) {
     (portal, admin, leader)
 }
 
-fn between(view: &View, from: Day, until: Day) -> Figures {
-    let choice = Choice { from, until, step: Step::Day, measure: Measure::Cores, account: None };
-    figures(view, &choice)
+fn between(view: &GroupUsage, from: Day, until: Day) -> UsageFigures {
+    let choice = FiguresQuery {
+        from,
+        until,
+        step: ChartStep::Day,
+        measure: UsageMeasure::Cores,
+        account: None,
+    };
+    compute_figures(view, &choice)
 }
 
 /// Seconds by account, user (empty: all) and resource, as `sreport` tells them to someone.
@@ -95,7 +103,7 @@ fn reported(who: &str, from: Day, until: Day) -> HashMap<(String, String, String
 }
 
 /// The days that are certainly rolled up: some weeks up to the day before yesterday.
-fn settled(view: &View) -> (Day, Day) {
+fn settled(view: &GroupUsage) -> (Day, Day) {
     let today = view.accounts[0].today;
     (today.plus(-28), today.plus(-2))
 }
@@ -111,12 +119,12 @@ async fn totals_equal_those_of_sreport() {
         reported.get(&key).copied().unwrap_or(0)
     };
     for account in &view.accounts {
-        let name = &account.facts.account;
-        let mut whole = Sums::default();
-        let mut people: HashMap<String, Sums> = HashMap::new();
-        for (_, roll) in account.ledgers.iter().flat_map(|ledger| ledger.between(from, until)) {
-            whole.add(&roll.sums);
-            people.entry(roll.user.to_string()).or_default().add(&roll.sums);
+        let name = &account.details.account;
+        let mut whole = UsageTotals::default();
+        let mut people: HashMap<String, UsageTotals> = HashMap::new();
+        for (_, roll) in account.usage.iter().flat_map(|ledger| ledger.rows_between(from, until)) {
+            whole.add(&roll.totals);
+            people.entry(roll.user.to_string()).or_default().add(&roll.totals);
         }
         assert!(whole.core_s > 0 && people.len() > 1, "{name} has a history");
         for (user, sums) in people.into_iter().chain([(String::new(), whole)]) {
@@ -145,9 +153,9 @@ async fn a_member_sees_themselves_and_the_rest_as_one() {
     let view = portal.all_use_seen_by("bob").await;
     let (from, until) = settled(&view);
     let shown = between(&view, from, until);
-    let whose: Vec<&Who> = shown.members.iter().map(|one| &one.who).collect();
+    let whose: Vec<&UsageOwner> = shown.members.iter().map(|one| &one.owner).collect();
     assert_eq!(whose.len(), 2, "{whose:?}");
-    assert!(whose.contains(&&Who::Others), "{whose:?}");
+    assert!(whose.contains(&&UsageOwner::Others), "{whose:?}");
     let leaders = portal.all_use_seen_by("asmith").await;
     assert_eq!(shown.totals.core_s, between(&leaders, from, until).totals.core_s);
     // Nothing of others is kept for them, not even in the database.
@@ -250,7 +258,7 @@ async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
     let (portal, _, _) = led().await;
     let odd = ["x; touch oops", "-A root", "nobody-has-this"];
     portal.set_accounts("key", &["def-smith", odd[0], odd[1], odd[2]]).await;
-    let mut today = Figures::default();
+    let mut today = UsageFigures::default();
     wait_until("today is read", async || {
         let view = portal.use_seen_by("asmith").await;
         let day = view.accounts[0].today;
@@ -264,10 +272,10 @@ async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
         .iter()
         .find(|kind| kind.name == name.replace('1', "#"))
         .expect("the running job");
-    assert!(mine.sums.core_s > 0 && mine.sums.jobs == 0, "{mine:?}");
+    assert!(mine.totals.core_s > 0 && mine.totals.jobs == 0, "{mine:?}");
     let view = portal.use_seen_by("asmith").await;
-    for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.facts.account)) {
-        assert_eq!((account.read_at, account.ledgers.len()), (None, 0));
+    for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.details.account)) {
+        assert_eq!((account.read_at, account.usage.len()), (None, 0));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use portolan::clock::UnixTime;
 use portolan::domain::GroupId;
-use portolan::jobs::picture::Standing;
+use portolan::jobs::queue_snapshot::ResourceSnapshot;
 use portolan::sites::quota::StorageQuota;
 use portolan::store;
 
@@ -19,7 +19,8 @@ async fn choose(world: &Lab, form: &[(&str, &str)]) {
 }
 
 async fn put_places(world: &Lab, places: Vec<StorageQuota>) {
-    let standing = Standing { places, places_at: Some(START.0), ..Standing::default() };
+    let standing =
+        ResourceSnapshot { places, places_at: Some(START.0), ..ResourceSnapshot::default() };
     let text = serde_json::to_string(&standing).unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(
@@ -55,13 +56,13 @@ async fn lab() -> Lab {
 async fn each_thing_is_told_once_and_only_if_wanted() {
     let world = lab().await;
     let usage = &world.portal.app.usage;
-    usage.tell_leader(world.reader).await.unwrap();
+    usage.notify_leader(world.reader).await.unwrap();
     assert!(notices(&world).await.is_empty(), "nothing was chosen");
     choose(&world, &[("quota", "true"), ("storage", "true"), ("failing", "true")]).await;
     let page = world.pi.get(&format!("/groups/{}/alerts", world.group)).await;
     assert_eq!(page.select_all("input[type=checkbox][checked]").len(), 3);
     for _ in 0..3 {
-        usage.tell_leader(world.reader).await.unwrap();
+        usage.notify_leader(world.reader).await.unwrap();
     }
     let told = notices(&world).await;
     assert_eq!(told.len(), 3, "{told:?}");
@@ -79,7 +80,7 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     let log = world.admin.get("/activity").await;
     assert!(log.text().contains("Changed what to be told"));
     world.portal.clock.advance(86_400);
-    usage.tell_leader(world.reader).await.unwrap();
+    usage.notify_leader(world.reader).await.unwrap();
     let mut db = world.portal.app.store.read().await.unwrap();
     let all = store::notifications::list_latest(&mut db, world.reader.person, 100).await.unwrap();
     assert_eq!(all.len(), 3, "not again the next day");
@@ -93,7 +94,7 @@ async fn whoever_no_longer_leads_is_told_nothing() {
     let pia = world.reader.person;
     let role = format!("/groups/{}/people/{pia}/role", world.group);
     assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
-    world.portal.app.usage.tell_leader(world.reader).await.unwrap();
+    world.portal.app.usage.notify_leader(world.reader).await.unwrap();
     assert!(notices(&world).await.is_empty());
 }
 

@@ -9,8 +9,8 @@ use portolan::domain::PersonId;
 use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
 use portolan::store::usage::{self, UsageDayRow, UsageSource};
-use portolan::usage::tally::{Line, Sheet};
-use portolan::usage::{Outcome, Sums, write_sheet};
+use portolan::usage::daily_totals::{DailyTotals, UsageJobRun};
+use portolan::usage::{UsageOutcome, UsageTotals, save_daily_totals};
 
 use crate::support::app::START;
 use crate::support::{Client, Page, TestApp};
@@ -44,7 +44,7 @@ async fn world() -> World {
 }
 
 /// What someone did on a day: name, sort, hours of 4 cores, how it ended.
-type Did<'a> = (&'a str, &'a str, u64, Outcome);
+type Did<'a> = (&'a str, &'a str, u64, UsageOutcome);
 
 impl World {
     fn url(&self, rest: &str) -> String {
@@ -63,14 +63,14 @@ impl World {
 
     /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
     async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
-        let mut sheet = Sheet::default();
+        let mut sheet = DailyTotals::default();
         for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
             let named = has_names || *user == reader;
             let (user, kind) = if named { (*user, *kind) } else { ("", "") };
             let sums = sums(*hours, *outcome);
-            match sheet.rolls.iter_mut().find(|(a, b, _)| a == user && b == kind) {
+            match sheet.rows.iter_mut().find(|(a, b, _)| a == user && b == kind) {
                 Some((.., known)) => known.add(&sums),
-                None => sheet.rolls.push((user.to_owned(), kind.to_owned(), sums)),
+                None => sheet.rows.push((user.to_owned(), kind.to_owned(), sums)),
             }
             if named {
                 let raw = u64::try_from(day.0).unwrap() * 100 + u64::try_from(place).unwrap();
@@ -80,7 +80,7 @@ impl World {
         self.put_sheet(reader, has_names, day, &sheet).await;
     }
 
-    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &Sheet) {
+    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DailyTotals) {
         let portal = &self.portal;
         let person = PersonId(portal.person_id(reader).await);
         let cluster = portal.cluster_id("key").await;
@@ -91,7 +91,7 @@ impl World {
         let books = usage::list_sources(&mut tx, person, cluster).await.unwrap();
         let book: UsageSource = books.into_iter().find(|book| book.id == id).unwrap();
         let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
-        write_sheet(&mut tx, &book, read, sheet).await.unwrap();
+        save_daily_totals(&mut tx, &book, read, sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
@@ -102,11 +102,11 @@ impl World {
             let day = TODAY.plus(-back);
             let hours = u64::try_from(back % 7).unwrap();
             let did = [
-                ("pia", "train-#", 3, Outcome::Done),
-                ("max", "fit", 2 + hours, Outcome::Done),
-                ("max", EVIL, 1, Outcome::Failed),
-                (EVIL, "=cmd()", 1, Outcome::MemoryOut),
-                ("gone", "fit", 1 + hours / 2, Outcome::TimedOut),
+                ("pia", "train-#", 3, UsageOutcome::Done),
+                ("max", "fit", 2 + hours, UsageOutcome::Done),
+                ("max", EVIL, 1, UsageOutcome::Failed),
+                (EVIL, "=cmd()", 1, UsageOutcome::OutOfMemory),
+                ("gone", "fit", 1 + hours / 2, UsageOutcome::TimedOut),
             ];
             self.put_day("pia", true, day, &did).await;
             self.put_day("max", false, day, &did).await;
@@ -138,18 +138,18 @@ impl World {
     }
 }
 
-fn sums(hours: u64, outcome: Outcome) -> Sums {
+fn sums(hours: u64, outcome: UsageOutcome) -> UsageTotals {
     let seconds = hours * 3600;
     let lost = if outcome.is_lost() { seconds * 4 } else { 0 };
     let one = |is: bool| u64::from(is);
-    let mut sums = Sums {
+    let mut sums = UsageTotals {
         core_s: seconds * 4 + 7,
         gpu_s: seconds,
         jobs: 1,
-        done: one(outcome == Outcome::Done),
-        failed: one(outcome == Outcome::Failed),
-        timed_out: one(outcome == Outcome::TimedOut),
-        memory_out: one(outcome == Outcome::MemoryOut),
+        done: one(outcome == UsageOutcome::Done),
+        failed: one(outcome == UsageOutcome::Failed),
+        timed_out: one(outcome == UsageOutcome::TimedOut),
+        memory_out: one(outcome == UsageOutcome::OutOfMemory),
         held_core_s: seconds * 4,
         used_core_s: seconds * 3,
         held_mb_s: seconds * 4096,
@@ -157,15 +157,15 @@ fn sums(hours: u64, outcome: Outcome) -> Sums {
         lost_core_s: lost,
         spare_core_s: seconds,
         spare_mb_s: seconds * 2048,
-        ..Sums::default()
+        ..UsageTotals::default()
     };
     sums.add_gpus("v100", seconds);
-    sums.waits.count(90);
+    sums.waits.record(90);
     sums
 }
 
-fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> Line {
-    Line {
+fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> UsageJobRun {
+    UsageJobRun {
         raw,
         start: UnixTime(day.start().0 + 60),
         number: raw,
@@ -288,20 +288,23 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
 async fn the_list_says_which_jobs_and_which_hours_are_meant() {
     let world = world().await;
     world.choose(&["key/def-one", "key/def-two"]).await;
-    let failed = ("pia", "over-midnight", 2, Outcome::Failed);
-    let over =
-        Line { elapsed_s: 10 * 3600, gpus: String::new(), ..line(1, TODAY.plus(-1), failed) };
-    let never = Line {
+    let failed = ("pia", "over-midnight", 2, UsageOutcome::Failed);
+    let over = UsageJobRun {
+        elapsed_s: 10 * 3600,
+        gpus: String::new(),
+        ..line(1, TODAY.plus(-1), failed)
+    };
+    let never = UsageJobRun {
         cores: 0,
         gpus: String::new(),
-        ..line(3, TODAY, ("pia", "late", 0, Outcome::TimedOut))
+        ..line(3, TODAY, ("pia", "late", 0, UsageOutcome::TimedOut))
     };
-    let trained = line(2, TODAY, ("pia", "train", 3, Outcome::Done));
+    let trained = line(2, TODAY, ("pia", "train", 3, UsageOutcome::Done));
     let rolls = [&over, &trained, &never].map(|one| {
         let sums = sums(one.seconds / 3600, one.outcome);
         (one.user.clone(), one.kind.clone(), sums)
     });
-    let sheet = Sheet { rolls: rolls.to_vec(), jobs: vec![over, trained, never] };
+    let sheet = DailyTotals { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
     world.put_sheet("pia", true, TODAY, &sheet).await;
 
     let failures = world.pi.get(&world.url("use/jobs?outcome=failed")).await;

@@ -153,7 +153,7 @@ async fn a_message_arrives_once_signed_and_folded() {
     tell(&portal, "bob", "key", &ended(41..42, "later", "FAILED")).await;
     assert!(arrived.try_recv().is_err(), "not yet");
     portal.clock.advance(31);
-    portal.app.notifications.ring(PersonId(portal.person_id("bob").await));
+    portal.app.notifications.notify(PersonId(portal.person_id("bob").await));
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("soon failed") && text.contains("later failed"), "{text}");
     let noted = portal.clock.now().plus(30);

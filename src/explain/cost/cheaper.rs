@@ -1,100 +1,122 @@
 //! What would be cheaper and do nearly the same. Each is counted anew with the change made, so that none is promised
 //! that is not.
 
-use super::price::{Price, price};
-use super::{Cheaper, What, amount};
-use crate::explain::sizes::{memory, memory_option};
-use crate::recipes::place::Place;
-use crate::recipes::request::{Memory, Request, Sets};
+use super::price::{HourlyPrice, hourly_price};
+use super::{CheaperRequest, CostDriver, format_amount};
+use crate::explain::amounts::{format_memory, memory_option};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 
 /// Less than this part of the price is not worth a sentence.
-const WORTH: f64 = 0.1;
+const MIN_SAVING: f64 = 0.1;
 /// So many are shown.
-const MOST: usize = 3;
+const MAX_OFFERS: usize = 3;
 
 /// What would be cheaper, the cheapest first.
-pub(super) fn cheaper(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
-    let mut found: Vec<Cheaper> = match now.driver().map(|part| part.what) {
-        Some(What::Memory) => less_memory(request, place, now).into_iter().collect(),
-        Some(What::Cores) if request.gpus.is_some() => {
+pub(super) fn find_cheaper(
+    request: &JobRequest,
+    place: &ComposeContext,
+    now: &HourlyPrice,
+) -> Vec<CheaperRequest> {
+    let mut found: Vec<CheaperRequest> = match now.driver().map(|part| part.what) {
+        Some(CostDriver::Memory) => less_memory(request, place, now).into_iter().collect(),
+        Some(CostDriver::Cores) if request.gpus.is_some() => {
             fewer_cores(request, place, now).into_iter().collect()
         }
-        Some(What::Gpus) => slices(request, place, now),
+        Some(CostDriver::Gpus) => gpu_slices(request, place, now),
         _ => Vec::new(),
     };
     found.sort_by(|one, other| one.per_hour.total_cmp(&other.per_hour));
-    found.truncate(MOST);
+    found.truncate(MAX_OFFERS);
     found
 }
 
 /// The changed request, if it really is cheaper.
-fn offer(
-    then: &Request,
-    place: &Place,
-    now: &Price,
-    changes: Vec<(Sets, String)>,
+fn cheaper_if_changed(
+    then: &JobRequest,
+    place: &ComposeContext,
+    now: &HourlyPrice,
+    changes: Vec<(RequestField, String)>,
     sentence: impl FnOnce(&str) -> String,
-) -> Option<Cheaper> {
-    let new = price(then, place);
+) -> Option<CheaperRequest> {
+    let new = hourly_price(then, place);
     let per_hour = new.per_hour();
-    let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - WORTH);
-    let paid = format!("{} instead of {}", amount(per_hour), amount(now.per_hour()));
-    good.then(|| Cheaper { sentence: sentence(&paid), changes, per_hour })
+    let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - MIN_SAVING);
+    let paid = format!("{} instead of {}", format_amount(per_hour), format_amount(now.per_hour()));
+    good.then(|| CheaperRequest { sentence: sentence(&paid), changes, per_hour })
 }
 
 /// What the parts other than the driver count at most.
-fn next_most(now: &Price, driver: What) -> f64 {
+fn next_highest(now: &HourlyPrice, driver: CostDriver) -> f64 {
     let others = now.parts.iter().filter(|part| part.what != driver);
     others.map(|part| part.counts).fold(0.0, f64::max)
 }
 
 /// So little memory that something else sets the price.
-fn less_memory(request: &Request, place: &Place, now: &Price) -> Option<Cheaper> {
-    let part = now.parts.iter().find(|part| part.what == What::Memory)?;
-    let share = next_most(now, What::Memory) / part.counts;
+fn less_memory(
+    request: &JobRequest,
+    place: &ComposeContext,
+    now: &HourlyPrice,
+) -> Option<CheaperRequest> {
+    let part = now.parts.iter().find(|part| part.what == CostDriver::Memory)?;
+    let share = next_highest(now, CostDriver::Memory) / part.counts;
     // A form knows memory of a node and of a core.
     let (asked, sets) = match request.memory? {
-        Memory::PerNode(mb) => (mb, Sets::Memory),
-        Memory::PerGpu(mb) => {
-            (mb.saturating_mul(request.gpus.as_ref()?.count.into()), Sets::Memory)
+        MemoryRequest::PerNode(mb) => (mb, RequestField::Memory),
+        MemoryRequest::PerGpu(mb) => {
+            (mb.saturating_mul(request.gpus.as_ref()?.count.into()), RequestField::Memory)
         }
-        Memory::PerCore(mb) => (mb, Sets::MemoryPerCore),
+        MemoryRequest::PerCore(mb) => (mb, RequestField::MemoryPerCore),
     };
-    let mb = rounded_down(scaled(asked, share));
+    let mb = round_down_memory(scaled(asked, share));
     let (memory_then, each) = match sets {
         _ if mb == 0 => return None,
-        Sets::MemoryPerCore => (Memory::PerCore(mb), " for each core"),
-        _ if request.nodes_or_one() > 1 => (Memory::PerNode(mb), " on each node"),
-        _ => (Memory::PerNode(mb), ""),
+        RequestField::MemoryPerCore => (MemoryRequest::PerCore(mb), " for each core"),
+        _ if request.nodes_or_one() > 1 => (MemoryRequest::PerNode(mb), " on each node"),
+        _ => (MemoryRequest::PerNode(mb), ""),
     };
-    let changed = Request { memory: Some(memory_then), ..request.clone() };
-    offer(&changed, place, now, vec![(sets, memory_option(mb))], |paid| {
+    let changed = JobRequest { memory: Some(memory_then), ..request.clone() };
+    cheaper_if_changed(&changed, place, now, vec![(sets, memory_option(mb))], |paid| {
         format!(
             "With {}{each} instead of {} it would pay {paid} an hour. The cores and GPUs you ask for pay for that much \
              already.",
-            memory(mb),
-            memory(asked)
+            format_memory(mb),
+            format_memory(asked)
         )
     })
 }
 
 /// So few cores that the GPUs set the price.
-fn fewer_cores(request: &Request, place: &Place, now: &Price) -> Option<Cheaper> {
-    let part = now.parts.iter().find(|part| part.what == What::Cores)?;
-    let share = next_most(now, What::Cores) / part.counts;
+fn fewer_cores(
+    request: &JobRequest,
+    place: &ComposeContext,
+    now: &HourlyPrice,
+) -> Option<CheaperRequest> {
+    let part = now.parts.iter().find(|part| part.what == CostDriver::Cores)?;
+    let share = next_highest(now, CostDriver::Cores) / part.counts;
     let asked = request.cores?;
     let cores = u32::try_from(scaled(asked.into(), share)).ok().filter(|cores| *cores > 0)?;
-    let changed = Request { cores: Some(cores), ..request.clone() };
+    let changed = JobRequest { cores: Some(cores), ..request.clone() };
     let each = if request.all_tasks() > 1 { " for each task" } else { "" };
-    offer(&changed, place, now, vec![(Sets::Cores, cores.to_string())], |paid| {
-        format!(
-            "With {cores} cores{each} instead of {asked} it would pay {paid} an hour: so many come with the GPUs."
-        )
-    })
+    cheaper_if_changed(
+        &changed,
+        place,
+        now,
+        vec![(RequestField::Cores, cores.to_string())],
+        |paid| {
+            format!(
+                "With {cores} cores{each} instead of {asked} it would pay {paid} an hour: so many come with the GPUs."
+            )
+        },
+    )
 }
 
 /// A part of a GPU instead of a whole one.
-fn slices(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
+fn gpu_slices(
+    request: &JobRequest,
+    place: &ComposeContext,
+    now: &HourlyPrice,
+) -> Vec<CheaperRequest> {
     let Some(gpus) = request.gpus.as_ref().filter(|_| request.all_gpus() == 1) else {
         return Vec::new();
     };
@@ -108,9 +130,15 @@ fn slices(request: &Request, place: &Place, now: &Price) -> Vec<Cheaper> {
     let one = |slice: &crate::sites::SiteGpuSlice| {
         let mut changed = request.clone();
         changed.gpus.as_mut()?.model = Some(slice.name.clone());
-        offer(&changed, place, now, vec![(Sets::GpuModel, slice.name.clone())], |paid| {
-            format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
-        })
+        cheaper_if_changed(
+            &changed,
+            place,
+            now,
+            vec![(RequestField::GpuModel, slice.name.clone())],
+            |paid| {
+                format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
+            },
+        )
     };
     place.site.jobs.slices.iter().filter_map(one).collect()
 }
@@ -127,6 +155,6 @@ fn scaled(asked: u64, share: f64) -> u64 {
 }
 
 /// Whole gibibytes where there are some.
-const fn rounded_down(mb: u64) -> u64 {
+const fn round_down_memory(mb: u64) -> u64 {
     if mb >= 1024 { mb / 1024 * 1024 } else { mb }
 }

@@ -1,33 +1,33 @@
 //! What each part of a request counts in an hour, in the site's own unit. The largest is what is paid.
 
-use super::{Part, What};
-use crate::explain::sizes::{count, memory};
-use crate::explain::sorts::{factor_names, is_whole, partitions};
-use crate::recipes::place::Place;
-use crate::recipes::request::Request;
+use super::{CostDriver, CostPart};
+use crate::explain::amounts::{format_count, format_memory};
+use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_nodes};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::request::JobRequest;
 use crate::sites::{BillingBasis, Site};
 
 /// What is paid in an hour.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Price {
+pub(super) struct HourlyPrice {
     /// The unit, for people.
     pub unit: String,
     /// What each part counts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CostPart>,
     /// Whether this is the unit of the group's quota.
     pub is_sites_unit: bool,
     /// What is not known, a sentence each.
     pub notes: Vec<String>,
 }
 
-impl Price {
+impl HourlyPrice {
     /// What is paid: the largest part.
     pub fn per_hour(&self) -> f64 {
         self.parts.iter().map(|part| part.counts).fold(0.0, f64::max)
     }
 
     /// The part that is paid for. Between equals, what comes first in a request.
-    pub fn driver(&self) -> Option<&Part> {
+    pub fn driver(&self) -> Option<&CostPart> {
         let most = self.per_hour();
         self.parts.iter().find(|part| part.counts >= most)
     }
@@ -37,17 +37,17 @@ impl Price {
 const WITHOUT_GPUS: &str = "cpu";
 
 /// Counts a request.
-pub(super) fn price(request: &Request, place: &Place) -> Price {
+pub(super) fn hourly_price(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
     let units = &place.site.units;
     let name = units.name.as_deref().unwrap_or_default();
     let in_rgu = name.contains("RGU");
     match (in_rgu, request.gpus.is_some()) {
-        (true, true) => in_reference_gpus(request, place),
-        (true, false) => in_units(request, place, &[WITHOUT_GPUS], "core hours"),
+        (true, true) => price_in_reference_gpus(request, place),
+        (true, false) => price_in_units(request, place, &[WITHOUT_GPUS], "core hours"),
         (false, _) => {
             // Where two are named, such as core hours and GPU hours, the first is that of jobs without GPUs.
             let unit = if name.is_empty() || name.contains("core") { "core hours" } else { name };
-            in_units(request, place, &factor_names(request, place), unit)
+            price_in_units(request, place, &factor_names(request, place), unit)
         }
     }
 }
@@ -63,9 +63,14 @@ fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
 }
 
 /// Cores, memory and GPUs, each times its factor.
-fn in_units(request: &Request, place: &Place, names: &[&str], unit: &str) -> Price {
+fn price_in_units(
+    request: &JobRequest,
+    place: &ComposeContext,
+    names: &[&str],
+    unit: &str,
+) -> HourlyPrice {
     let site = &*place.site;
-    let mut price = Price {
+    let mut price = HourlyPrice {
         unit: unit.to_owned(),
         parts: Vec::new(),
         is_sites_unit: site.units.name.is_some(),
@@ -82,43 +87,44 @@ fn in_units(request: &Request, place: &Place, names: &[&str], unit: &str) -> Pri
     let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
     let gpus = u64::from(request.all_gpus());
     if let (Some(each), 0) = (factor(site, BillingBasis::Node, &names), gpus) {
-        price.parts.push(whole_nodes(nodes(request, place), each));
+        price.parts.push(whole_node_part(node_count(request, place), each));
         return price;
     }
     if gpus > 0 {
         let name = site.units.name.as_deref().unwrap_or("GPU");
         match factor(site, BillingBasis::Gpu, &names) {
-            Some(each) => price.parts.push(Part {
-                what: What::Gpus,
-                words: count(gpus, "GPU"),
-                counts: float(gpus) * each,
+            Some(each) => price.parts.push(CostPart {
+                what: CostDriver::Gpus,
+                words: format_count(gpus, "GPU"),
+                counts: to_f64(gpus) * each,
             }),
             // Where nothing is said of GPUs, they are not counted.
             None if site.units.factors.is_empty() && !name.contains("GPU") => {}
-            None => return in_gpu_hours(request, place, price.notes),
+            None => return price_in_gpu_hours(request, place, price.notes),
         }
     }
-    if is_whole(request, place) && gpus == 0 {
-        let nodes = nodes(request, place);
+    if uses_whole_nodes(request, place) && gpus == 0 {
+        let nodes = node_count(request, place);
         if let Some(cores) = cores_of_node(request, place) {
-            price.parts.push(whole_nodes(nodes, float(cores)));
+            price.parts.push(whole_node_part(nodes, to_f64(cores)));
         } else {
             (price.unit, price.is_sites_unit) = ("node hours".to_owned(), false);
             price.notes.push(
                 "Jobs pay for whole nodes here. How many cores a node has is not known yet, so nodes are counted."
                     .to_owned(),
             );
-            price.parts.push(whole_nodes(nodes, 1.0));
+            price.parts.push(whole_node_part(nodes, 1.0));
         }
         return price;
     }
     let cores = u64::from(request.all_cores());
-    let of_cores = float(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
-    price
-        .parts
-        .insert(0, Part { what: What::Cores, words: count(cores, "core"), counts: of_cores });
-    match (held_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
-        (Some(mb), Some(each)) => price.parts.insert(1, of_memory(mb, each)),
+    let of_cores = to_f64(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
+    price.parts.insert(
+        0,
+        CostPart { what: CostDriver::Cores, words: format_count(cores, "core"), counts: of_cores },
+    );
+    match (total_memory_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
+        (Some(mb), Some(each)) => price.parts.insert(1, memory_part(mb, each)),
         (Some(_), None) if counts_memory(site) => price.notes.push(
             "Memory counts as well here, but this portal does not know how much. A job that asks for much memory may \
              pay more than this."
@@ -135,44 +141,44 @@ fn counts_memory(site: &Site) -> bool {
 }
 
 /// GPUs in reference units; cores and memory beyond what goes with a GPU count as more of it.
-fn in_reference_gpus(request: &Request, place: &Place) -> Price {
+fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
     let site = &*place.site;
-    let Some(model) = model(request, site) else {
+    let Some(model) = gpu_model(request, site) else {
         let note =
             "Which GPU it would get is not said, so its reference units (RGU) are not known.";
-        return in_gpu_hours(request, place, vec![note.to_owned()]);
+        return price_in_gpu_hours(request, place, vec![note.to_owned()]);
     };
     let Some(each) = factor(site, BillingBasis::Gpu, &[model]) else {
         let note = format!(
             "How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal."
         );
-        return in_gpu_hours(request, place, vec![note]);
+        return price_in_gpu_hours(request, place, vec![note]);
     };
     let gpus = all_gpus(request, place);
-    let mut price = Price {
+    let mut price = HourlyPrice {
         unit: "RGU hours".to_owned(),
-        parts: vec![Part {
-            what: What::Gpus,
-            words: format!("{} ({model})", count(gpus, "GPU")),
-            counts: float(gpus) * each,
+        parts: vec![CostPart {
+            what: CostDriver::Gpus,
+            words: format!("{} ({model})", format_count(gpus, "GPU")),
+            counts: to_f64(gpus) * each,
         }],
         is_sites_unit: true,
         notes: Vec::new(),
     };
-    if is_whole(request, place) {
+    if uses_whole_nodes(request, place) {
         return price;
     }
-    match bundle(site, model) {
+    match cores_and_memory_per_unit(site, model) {
         Some((cores_of_unit, gib_of_unit)) => {
             let cores = u64::from(request.all_cores());
-            price.parts.push(Part {
-                what: What::Cores,
-                words: count(cores, "core"),
-                counts: float(cores) / cores_of_unit,
+            price.parts.push(CostPart {
+                what: CostDriver::Cores,
+                words: format_count(cores, "core"),
+                counts: to_f64(cores) / cores_of_unit,
             });
             price
                 .parts
-                .extend(held_mb(request, site).map(|mb| of_memory(mb, gib_of_unit.recip())));
+                .extend(total_memory_mb(request, site).map(|mb| memory_part(mb, gib_of_unit.recip())));
         }
         None => price.notes.push(
             "How many cores and how much memory go with such a GPU is not known to this portal. A job that asks for \
@@ -185,7 +191,7 @@ fn in_reference_gpus(request: &Request, place: &Place) -> Price {
 
 /// Cores and gibibytes that go with one reference unit. It is one ratio for a cluster; parts of GPUs have that of the
 /// whole one.
-fn bundle(site: &Site, model: &str) -> Option<(f64, f64)> {
+fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
     let ratio = |name: &str, cores: Option<u16>, gib: Option<u16>| {
         let each = factor(site, BillingBasis::Gpu, &[name])?;
         let (cores, gib) = (f64::from(cores?), f64::from(gib?));
@@ -204,7 +210,7 @@ fn bundle(site: &Site, model: &str) -> Option<(f64, f64)> {
 }
 
 /// The kind of GPU: the one it names, or the only one that there is.
-fn model<'a>(request: &'a Request, site: &'a Site) -> Option<&'a str> {
+fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
     let named = request.gpus.as_ref()?.model.as_deref();
     let only = match site.jobs.gpus.as_slice() {
         [only] => Some(only.name.as_str()),
@@ -214,37 +220,46 @@ fn model<'a>(request: &'a Request, site: &'a Site) -> Option<&'a str> {
 }
 
 /// GPUs, one by one, where what they count is not known.
-fn in_gpu_hours(request: &Request, place: &Place, notes: Vec<String>) -> Price {
+fn price_in_gpu_hours(
+    request: &JobRequest,
+    place: &ComposeContext,
+    notes: Vec<String>,
+) -> HourlyPrice {
     let gpus = all_gpus(request, place);
-    let part = Part { what: What::Gpus, words: count(gpus, "GPU"), counts: float(gpus) };
-    Price { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
+    let part =
+        CostPart { what: CostDriver::Gpus, words: format_count(gpus, "GPU"), counts: to_f64(gpus) };
+    HourlyPrice { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
 /// All its GPUs; where nodes are given as a whole, all of theirs.
-fn all_gpus(request: &Request, place: &Place) -> u64 {
+fn all_gpus(request: &JobRequest, place: &ComposeContext) -> u64 {
     let asked = u64::from(request.all_gpus());
-    let per_node = model(request, &place.site)
+    let per_node = gpu_model(request, &place.site)
         .and_then(|model| place.site.jobs.gpus.iter().find(|gpu| gpu.name == model))
         .and_then(|gpu| gpu.per_node);
     match per_node {
-        Some(per_node) if is_whole(request, place) => {
+        Some(per_node) if uses_whole_nodes(request, place) => {
             asked.max(u64::from(per_node) * u64::from(request.nodes_or_one()))
         }
         _ => asked,
     }
 }
 
-fn whole_nodes(nodes: u64, each: f64) -> Part {
-    let words = format!("{} as a whole", count(nodes, "node"));
-    Part { what: What::Nodes, words, counts: float(nodes) * each }
+fn whole_node_part(nodes: u64, each: f64) -> CostPart {
+    let words = format!("{} as a whole", format_count(nodes, "node"));
+    CostPart { what: CostDriver::Nodes, words, counts: to_f64(nodes) * each }
 }
 
-fn of_memory(mb: u64, each: f64) -> Part {
-    Part { what: What::Memory, words: memory(mb), counts: float(mb) / 1024.0 * each }
+fn memory_part(mb: u64, each: f64) -> CostPart {
+    CostPart {
+        what: CostDriver::Memory,
+        words: format_memory(mb),
+        counts: to_f64(mb) / 1024.0 * each,
+    }
 }
 
 /// All its memory: what it says, or what it gets if it does not say.
-fn held_mb(request: &Request, site: &Site) -> Option<u64> {
+fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
     let default = site.jobs.memory_default_mb.map(u64::from);
     request
         .all_memory_mb()
@@ -253,22 +268,24 @@ fn held_mb(request: &Request, site: &Site) -> Option<u64> {
 }
 
 /// Nodes that it takes, where they are given as a whole.
-fn nodes(request: &Request, place: &Place) -> u64 {
+fn node_count(request: &JobRequest, place: &ComposeContext) -> u64 {
     let asked = u64::from(request.nodes_or_one());
     let needed = cores_of_node(request, place)
         .map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
     asked.max(needed.unwrap_or(0))
 }
 
-fn cores_of_node(request: &Request, place: &Place) -> Option<u64> {
-    let of = |partition: &crate::recipes::place::Partition| partition.cpus.map(|span| span.most);
+fn cores_of_node(request: &JobRequest, place: &ComposeContext) -> Option<u64> {
+    let of = |partition: &crate::recipes::context::Partition| partition.cpus.map(|span| span.most);
     let usual = place.default_partition().filter(|_| request.partition.is_none());
-    usual.and_then(of).or_else(|| partitions(request, place).into_iter().filter_map(of).max())
+    usual
+        .and_then(of)
+        .or_else(|| candidate_partitions(request, place).into_iter().filter_map(of).max())
 }
 
 /// Counts are far below where this loses digits that anyone would see.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-pub(super) const fn float(number: u64) -> f64 {
+pub(super) const fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
@@ -281,8 +298,10 @@ pub fn reference_units(
     cores: u64,
     memory_mb: u64,
 ) -> Option<f64> {
-    let by_gpus = float(gpus) * factor(site, BillingBasis::Gpu, &[model])?;
-    let Some((cores_of_unit, gib_of_unit)) = bundle(site, model) else { return Some(by_gpus) };
-    let by_memory = float(memory_mb) / 1024.0 / gib_of_unit;
-    Some(by_gpus.max(float(cores) / cores_of_unit).max(by_memory))
+    let by_gpus = to_f64(gpus) * factor(site, BillingBasis::Gpu, &[model])?;
+    let Some((cores_of_unit, gib_of_unit)) = cores_and_memory_per_unit(site, model) else {
+        return Some(by_gpus);
+    };
+    let by_memory = to_f64(memory_mb) / 1024.0 / gib_of_unit;
+    Some(by_gpus.max(to_f64(cores) / cores_of_unit).max(by_memory))
 }

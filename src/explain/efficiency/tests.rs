@@ -25,11 +25,11 @@ fn usage() -> JobUsage {
     }
 }
 
-fn of(job: &SlurmJob, usage: &JobUsage) -> Efficiency {
-    efficiency(&Measured { job, usage, whole_node: false })
+fn of(job: &SlurmJob, usage: &JobUsage) -> JobEfficiency {
+    efficiency(&MeasuredJob { job, usage, whole_node: false })
 }
 
-fn options(found: &Efficiency) -> Vec<&str> {
+fn options(found: &JobEfficiency) -> Vec<&str> {
     found.next.iter().map(|mended| mended.option.as_str()).collect()
 }
 
@@ -44,9 +44,9 @@ fn a_job_that_asked_for_too_much() {
     assert_eq!(
         words,
         [
-            ("Cores", "1 core", "8 cores", Some(13), Judgement::Low),
-            ("Memory", "10 GB", "64 GB", Some(16), Judgement::Low),
-            ("Time", "2 h", "1 d", Some(8), Judgement::Low),
+            ("Cores", "1 core", "8 cores", Some(13), UsageJudgement::Low),
+            ("Memory", "10 GB", "64 GB", Some(16), UsageJudgement::Low),
+            ("Time", "2 h", "1 d", Some(8), UsageJudgement::Low),
         ]
     );
     assert!(found.figures[0].note.contains("about one core"));
@@ -59,21 +59,24 @@ fn a_job_that_asked_well() {
     let job =
         SlurmJob { time_limit: TimeLimit::Minutes(180), memory_mb: Some(12_288), cpus: 1, ..job() };
     let found = of(&job, &usage());
-    assert!(found.figures.iter().all(|figure| figure.judgement == Judgement::Good), "{found:?}");
+    assert!(
+        found.figures.iter().all(|figure| figure.judgement == UsageJudgement::Good),
+        "{found:?}"
+    );
     assert!(found.next.is_empty());
     let tight = of(&SlurmJob { memory_mb: Some(10_500), ..job }, &usage());
-    assert_eq!(tight.figures[1].judgement, Judgement::High);
+    assert_eq!(tight.figures[1].judgement, UsageJudgement::High);
     assert_eq!(options(&tight), ["--mem=13G"]);
 }
 
 #[test]
 fn what_cannot_be_told_is_not_judged() {
     let brief = of(&job(), &JobUsage { elapsed_s: 20, cpu_s: Some(2), ..usage() });
-    assert_eq!(brief.figures[0].judgement, Judgement::Unknown);
+    assert_eq!(brief.figures[0].judgement, UsageJudgement::Unknown);
     assert!(brief.caveats[0].contains("less than a minute"));
     assert!(options(&brief).is_empty(), "it says nothing about the next one");
-    let whole = efficiency(&Measured { job: &job(), usage: &usage(), whole_node: true });
-    assert_eq!(whole.figures[1].judgement, Judgement::Unknown);
+    let whole = efficiency(&MeasuredJob { job: &job(), usage: &usage(), whole_node: true });
+    assert_eq!(whole.figures[1].judgement, UsageJudgement::Unknown);
     assert_eq!(options(&whole), ["--time=03:00:00"]);
     let tasks = of(&job(), &JobUsage { tasks: 4, ..usage() });
     assert_eq!(
@@ -82,7 +85,7 @@ fn what_cannot_be_told_is_not_judged() {
     );
     assert!(tasks.figures[1].note.contains("4 tasks, the largest held 10 GB"));
     let nothing = of(&SlurmJob { time_limit: TimeLimit::Unknown, ..job() }, &JobUsage::default());
-    assert!(nothing.figures.iter().all(|figure| figure.judgement == Judgement::Unknown));
+    assert!(nothing.figures.iter().all(|figure| figure.judgement == UsageJudgement::Unknown));
     let task = of(&SlurmJob { id: JobId { number: 7, task: Some(3) }, ..job() }, &usage());
     assert!(task.caveats[0].contains("array"));
     let running = of(&SlurmJob { state: JobState::Running, ..job() }, &usage());
@@ -97,13 +100,16 @@ fn gpus_are_told() {
         SlurmJob { gpus: vec![GpuCount { model: Some("v100".to_owned()), count: 2 }], ..job() };
     let unknown = of(&job, &usage());
     let gpu = &unknown.figures[3];
-    assert_eq!((gpu.asked.as_str(), gpu.judgement), ("2 v100 GPUs", Judgement::Unknown));
+    assert_eq!((gpu.asked.as_str(), gpu.judgement), ("2 v100 GPUs", UsageJudgement::Unknown));
     let idle = of(&job, &JobUsage { gpu_percent: Some(60), gpu_memory_mb: Some(2048), ..usage() });
     assert_eq!(idle.figures[3].used, "30 % busy, 2 GB of its memory");
-    assert_eq!(idle.figures[3].judgement, Judgement::Low);
+    assert_eq!(idle.figures[3].judgement, UsageJudgement::Low);
     assert!(idle.figures[0].note.contains("GPU"));
     let busy = of(&job, &JobUsage { gpu_percent: Some(180), ..usage() });
-    assert_eq!((busy.figures[3].percent, busy.figures[3].judgement), (Some(90), Judgement::Good));
+    assert_eq!(
+        (busy.figures[3].percent, busy.figures[3].judgement),
+        (Some(90), UsageJudgement::Good)
+    );
 }
 
 proptest! {

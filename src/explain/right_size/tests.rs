@@ -22,16 +22,16 @@ fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastRun {
     }
 }
 
-fn asked() -> Request {
-    Request {
+fn asked() -> JobRequest {
+    JobRequest {
         minutes: Some(1440),
         cores: Some(8),
-        memory: Some(Memory::PerNode(16_384)),
-        ..Request::default()
+        memory: Some(MemoryRequest::PerNode(16_384)),
+        ..JobRequest::default()
     }
 }
 
-fn values(runs: &[PastRun], asked: &Request) -> Vec<(Sets, String)> {
+fn values(runs: &[PastRun], asked: &JobRequest) -> Vec<(RequestField, String)> {
     right_size(runs, asked, false).into_iter().map(|one| (one.sets, one.value)).collect()
 }
 
@@ -62,7 +62,7 @@ fn nothing_without_a_run_that_ended_well() {
     let fits = run(JobState::Completed, 64_000, 12_500, 8 * 64_000);
     assert!(values(&[fits], &asked()).is_empty(), "small differences are none");
     let brief = run(JobState::Completed, 20, 10, 1);
-    assert_eq!(values(&[brief], &asked()), [(Sets::Time, "0:05:00".to_owned())]);
+    assert_eq!(values(&[brief], &asked()), [(RequestField::Time, "0:05:00".to_owned())]);
 }
 
 #[test]
@@ -71,7 +71,8 @@ fn what_was_too_little_once_is_not_proposed_again() {
     let out_of_memory =
         PastRun { memory_mb: Some(12_288), ..run(JobState::OutOfMemory, 300, 900, 10) };
     let late = PastRun { minutes: Some(180), ..run(JobState::Timeout, 10_800, 900, 10) };
-    let low = Request { minutes: Some(120), memory: Some(Memory::PerNode(8192)), ..asked() };
+    let low =
+        JobRequest { minutes: Some(120), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
     let found = right_size(&[good.clone(), out_of_memory, late], &low, false);
     assert_eq!((found[0].value.as_str(), found[1].value.as_str()), ("4:00:00", "15G"));
     assert!(found[0].sentence.contains("One ran out of its 3 h."));
@@ -81,16 +82,16 @@ fn what_was_too_little_once_is_not_proposed_again() {
 #[test]
 fn memory_for_each_core_and_tasks_on_several_nodes() {
     let good = run(JobState::Completed, 3000, 3000, 3000);
-    let each = Request { memory: Some(Memory::PerCore(4096)), ..asked() };
+    let each = JobRequest { memory: Some(MemoryRequest::PerCore(4096)), ..asked() };
     assert!(
         values(std::slice::from_ref(&good), &each)
-            .contains(&(Sets::MemoryPerCore, "512M".to_owned()))
+            .contains(&(RequestField::MemoryPerCore, "512M".to_owned()))
     );
     let wide = PastRun { nodes: 2, ..good.clone() };
-    assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == Sets::Memory));
+    assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == RequestField::Memory));
     let many = PastRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };
     let found = values(&[many], &asked());
-    assert_eq!(found, [(Sets::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
+    assert_eq!(found, [(RequestField::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
 }
 
 proptest! {
@@ -102,15 +103,15 @@ proptest! {
         let mut runs: Vec<PastRun> =
             seconds.iter().zip(&mb).map(|(s, mb)| run(JobState::Completed, *s, *mb, *s)).collect();
         runs.extend(out.map(|mb| PastRun { memory_mb: Some(mb), ..run(JobState::OutOfMemory, 90, 1, 1) }));
-        let request = Request { minutes: Some(minutes), memory: Some(Memory::PerNode(memory)), ..asked() };
+        let request = JobRequest { minutes: Some(minutes), memory: Some(MemoryRequest::PerNode(memory)), ..asked() };
         for one in right_size(&runs, &request, false) {
             prop_assert!(one.value != one.was);
             match one.sets {
-                Sets::Time => {
+                RequestField::Time => {
                     let value = TimeLimit::parse(&one.value).minutes().unwrap();
                     prop_assert!(runs.iter().all(|run| u64::from(value) * 60 >= run.usage.elapsed_s));
                 }
-                Sets::Memory => {
+                RequestField::Memory => {
                     let value = crate::slurm::units::parse_memory_mb(&one.value).unwrap();
                     prop_assert!(runs.iter().all(|run| value >= run.usage.max_rss_mb.unwrap()));
                     prop_assert!(out.is_none_or(|out| value > out));

@@ -17,37 +17,37 @@ fn recorded(name: &str) -> &'static str {
 
 #[test]
 fn refusals_of_the_demo_cluster() {
-    let cases: &[(&str, Sets, &str)] = &[
-        ("account", Sets::Account, "cannot use this project"),
-        ("account_partition", Sets::Account, "cannot use this project"),
-        ("partition", Sets::Partition, "no partition of that name"),
-        ("time", Sets::Time, "longer than jobs may run"),
-        ("time_cpu", Sets::Time, "longer than jobs may run"),
-        ("time_bad", Sets::Time, "was not understood"),
-        ("memory", Sets::Memory, "as much memory"),
-        ("memory_core", Sets::Memory, "as much memory"),
-        ("gres", Sets::Gpus, "No machine there"),
-        ("gres_count", Sets::Gpus, "No machine there"),
-        ("gpus_cpu", Sets::Gpus, "No machine there"),
-        ("gpus_model", Sets::GpuModel, "No machine there"),
-        ("qos", Sets::Qos, "kind of service"),
-        ("dependency_bad", Sets::After, "wait for"),
-        ("array", Sets::Array, "more tasks"),
-        ("array_bad", Sets::Array, "more tasks"),
-        ("nodes", Sets::Nodes, "more cores or nodes"),
-        ("nodes_bad", Sets::Nodes, "number of nodes"),
-        ("cores", Sets::Cores, "more cores or nodes"),
-        ("tasks", Sets::Tasks, "more cores or nodes"),
-        ("constraint", Sets::Other, "feature"),
-        ("unknown_option", Sets::Other, "options in the script"),
-        ("begin", Sets::Other, "may start"),
-        ("reservation", Sets::Other, "reservation"),
-        ("license", Sets::Other, "licence"),
-        ("signal", Sets::Warn, "signal"),
-        ("submit_limit", Sets::Array, "as many jobs in the queue"),
+    let cases: &[(&str, RequestField, &str)] = &[
+        ("account", RequestField::Account, "cannot use this project"),
+        ("account_partition", RequestField::Account, "cannot use this project"),
+        ("partition", RequestField::Partition, "no partition of that name"),
+        ("time", RequestField::Time, "longer than jobs may run"),
+        ("time_cpu", RequestField::Time, "longer than jobs may run"),
+        ("time_bad", RequestField::Time, "was not understood"),
+        ("memory", RequestField::Memory, "as much memory"),
+        ("memory_core", RequestField::Memory, "as much memory"),
+        ("gres", RequestField::Gpus, "No machine there"),
+        ("gres_count", RequestField::Gpus, "No machine there"),
+        ("gpus_cpu", RequestField::Gpus, "No machine there"),
+        ("gpus_model", RequestField::GpuModel, "No machine there"),
+        ("qos", RequestField::Qos, "kind of service"),
+        ("dependency_bad", RequestField::After, "wait for"),
+        ("array", RequestField::Array, "more tasks"),
+        ("array_bad", RequestField::Array, "more tasks"),
+        ("nodes", RequestField::Nodes, "more cores or nodes"),
+        ("nodes_bad", RequestField::Nodes, "number of nodes"),
+        ("cores", RequestField::Cores, "more cores or nodes"),
+        ("tasks", RequestField::Tasks, "more cores or nodes"),
+        ("constraint", RequestField::Other, "feature"),
+        ("unknown_option", RequestField::Other, "options in the script"),
+        ("begin", RequestField::Other, "may start"),
+        ("reservation", RequestField::Other, "reservation"),
+        ("license", RequestField::Other, "licence"),
+        ("signal", RequestField::Warn, "signal"),
+        ("submit_limit", RequestField::Array, "as many jobs in the queue"),
     ];
     for (name, about, part) in cases {
-        let refused = read(recorded(name));
+        let refused = explain_sbatch(recorded(name));
         assert!(refused.sentence.contains(part), "{name}: {}", refused.sentence);
         assert!(refused.fields.contains(about) && !refused.is_unsure, "{name}: {refused:?}");
         assert!(!refused.slurm.is_empty() && refused.accounts.is_empty(), "{name}");
@@ -58,83 +58,87 @@ fn refusals_of_the_demo_cluster() {
         ("dos", "Windows"),
         ("nofile", "did not find the script"),
     ] {
-        assert!(read(recorded(name)).sentence.contains(part), "{name}");
+        assert!(explain_sbatch(recorded(name)).sentence.contains(part), "{name}");
     }
 }
 
 /// As the centres' pages and other people's tools quote them.
 #[test]
 fn messages_of_centres() {
-    let cases: &[(&str, Option<Sets>, &str)] = &[
+    let cases: &[(&str, Option<RequestField>, &str)] = &[
         (
             "Submitting jobs from directories residing in /home is not permitted",
-            Some(Sets::Folder),
+            Some(RequestField::Folder),
             "home folder",
         ),
         (
             "SBATCH ERROR:\n Walltime must be at least 15 minutes (except on the debug partition)\n\
              SBATCH: Job not submitted because of this error.",
-            Some(Sets::Time),
+            Some(RequestField::Time),
             "less time",
         ),
         (
             "SBATCH ERROR:\n The --mem=... request is not allowed nor necessary on Trillium; ...\n\
              SBATCH: Job not submitted because of this error.",
-            Some(Sets::Memory),
+            Some(RequestField::Memory),
             "do not ask for memory",
         ),
         (
             "Job output requested to be written to file /home/x/y.out which is read-only on the compute nodes.",
-            Some(Sets::Output),
+            Some(RequestField::Output),
             "only read",
         ),
         (
             "Job output file specification cannot use environment variables like $SCRATCH",
-            Some(Sets::Output),
+            Some(RequestField::Output),
             "variable",
         ),
         (
             "sbatch: error: AssocGrpBillingMinutes\nsbatch: error: Batch job submission failed: Job violates \
              accounting/QOS policy (job submit limit, user's size and/or time limits)",
-            Some(Sets::Time),
+            Some(RequestField::Time),
             "quota",
         ),
         (
             "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates \
              accounting/QOS policy (job submit limit, user's size and/or time limits)",
-            Some(Sets::Array),
+            Some(RequestField::Array),
             "as many jobs in the queue",
         ),
         (
             "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job violates \
              accounting/QOS policy (job submit limit, user's size and/or time limits)",
-            Some(Sets::Time),
+            Some(RequestField::Time),
             "more time",
         ),
         (
             "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
-            Some(Sets::Account),
+            Some(RequestField::Account),
             "does not say which",
         ),
-        ("Invalid generic resource (gres) specification", Some(Sets::GpuModel), "no GPU"),
-        ("Memory required by task is not available", Some(Sets::Memory), "as much memory"),
-        ("CPU count specification invalid", Some(Sets::Cores), "more cores"),
-        ("Node count specification invalid", Some(Sets::Nodes), "nodes"),
-        ("No partition specified or system default partition", Some(Sets::Partition), "partition"),
-        ("Circular job dependency", Some(Sets::After), "wait for"),
-        ("Disk quota exceeded", Some(Sets::Output), "no room left"),
-        ("cat: write error: No space left on device", Some(Sets::Output), "no room left"),
+        ("Invalid generic resource (gres) specification", Some(RequestField::GpuModel), "no GPU"),
+        ("Memory required by task is not available", Some(RequestField::Memory), "as much memory"),
+        ("CPU count specification invalid", Some(RequestField::Cores), "more cores"),
+        ("Node count specification invalid", Some(RequestField::Nodes), "nodes"),
+        (
+            "No partition specified or system default partition",
+            Some(RequestField::Partition),
+            "partition",
+        ),
+        ("Circular job dependency", Some(RequestField::After), "wait for"),
+        ("Disk quota exceeded", Some(RequestField::Output), "no room left"),
+        ("cat: write error: No space left on device", Some(RequestField::Output), "no room left"),
         ("Unable to contact slurm controller (connect failure)", None, "did not answer"),
         ("Rate limit exceeded, please retry momentarily", None, "busy"),
         (
             "allocation failure: Requested node configuration is not available",
-            Some(Sets::Gpus),
+            Some(RequestField::Gpus),
             "No machine",
         ),
         ("something new", None, "own words"),
     ];
     for (said, about, part) in cases {
-        let refused = read(said);
+        let refused = explain_sbatch(said);
         assert!(refused.sentence.contains(part), "{said}: {}", refused.sentence);
         assert!(about.is_none_or(|about| refused.fields.contains(&about)), "{said}: {refused:?}");
         assert!(!refused.is_unsure, "{said}");
@@ -153,23 +157,27 @@ fn projects_to_choose_from() {
     let general = "sbatch: error: Batch job submission failed: Unspecified error\n";
     // The general line may come before or after.
     for said in [format!("{lists}{general}"), format!("{general}{lists}")] {
-        let refused = read(&said);
+        let refused = explain_sbatch(&said);
         assert_eq!(refused.accounts, ["def-a", "def-b", "rpp-x"]);
-        assert_eq!(refused.fields, [Sets::Account]);
+        assert_eq!(refused.fields, [RequestField::Account]);
         assert!(refused.sentence.contains("several projects"));
     }
-    let other = read(
+    let other = explain_sbatch(
         "You cannot use this account to submit this job.\nPlease use one of the following accounts:\n\
          def-smith, rrg-smith\ndef-a\nUse the parameter --account=desired_account\n",
     );
     assert_eq!(other.accounts, ["def-smith", "rrg-smith", "def-a"]);
     assert!(other.sentence.contains("cannot pay"));
-    assert!(read("Please specify one of the accounts: none of them is yours").accounts.is_empty());
+    assert!(
+        explain_sbatch("Please specify one of the accounts: none of them is yours")
+            .accounts
+            .is_empty()
+    );
 }
 
 #[test]
 fn banners_lose_their_colours_and_frames() {
-    let refused = read(
+    let refused = explain_sbatch(
         "\u{1b}[1;31m=====================\u{1b}[0m\n\u{1b}[1;31mGPU type required (e.g. --gpus=h100:1)\u{1b}[0m\n\
          \u{1b}[1;31m=====================\u{1b}[0m\r\nsbatch: error: Batch job submission failed: Unspecified error",
     );
@@ -177,7 +185,7 @@ fn banners_lose_their_colours_and_frames() {
         refused.slurm,
         "GPU type required (e.g. --gpus=h100:1)\nsbatch: error: Batch job submission failed: Unspecified error"
     );
-    assert_eq!(refused.fields, [Sets::GpuModel, Sets::Gpus]);
+    assert_eq!(refused.fields, [RequestField::GpuModel, RequestField::Gpus]);
 }
 
 #[test]
@@ -188,7 +196,7 @@ fn where_nobody_knows() {
         "",
         "\n\n",
     ] {
-        let refused = read(said);
+        let refused = explain_sbatch(said);
         assert!(refused.is_unsure && refused.sentence.contains("your list"), "{said:?}");
     }
 }
@@ -196,8 +204,8 @@ fn where_nobody_knows() {
 proptest! {
     #[test]
     fn any_text_is_survived_and_bounded(text in "(?s)(.|accounts:|def-a|, |\n|\u{1b}\\[31m){0,300}") {
-        let refused = read(&text);
-        prop_assert!(refused.slurm.chars().count() <= LONGEST && refused.accounts.len() <= MOST_ACCOUNTS);
+        let refused = explain_sbatch(&text);
+        prop_assert!(refused.slurm.chars().count() <= MAX_TEXT_BYTES && refused.accounts.len() <= MAX_ACCOUNTS);
         prop_assert!(!refused.slurm.chars().any(|c| c.is_control() && c != '\n'));
         prop_assert!(refused.accounts.iter().all(|name| is_account(name)));
     }

@@ -1,19 +1,19 @@
 //! Jobs that failed: the output's most telling error first, then how the last program ended.
 
-use super::cancelled::never_could;
-use super::{Ended, Tone, Verdict, out_of_memory, timeout};
+use super::cancelled::impossible_request;
+use super::{EndedJob, JobVerdict, VerdictTone, out_of_memory, timeout};
+use crate::explain::amounts::format_duration;
 use crate::explain::exit;
-use crate::explain::sizes::duration;
-use crate::logs::findings::{Finding, Kind};
+use crate::logs::findings::{FindingKind, LogFinding};
 use crate::slurm::text::sanitize;
 
 /// No more of a line from the log is quoted.
-const LONGEST_QUOTE: usize = 300;
+const MAX_QUOTE: usize = 300;
 
 /// A job whose last program reported an error, or that could not be started.
-pub fn failed(ended: &Ended<'_>) -> Verdict {
+pub fn failed(ended: &EndedJob<'_>) -> JobVerdict {
     if ended.never_began()
-        && let Some(verdict) = never_could(ended)
+        && let Some(verdict) = impossible_request(ended)
     {
         return verdict;
     }
@@ -21,68 +21,75 @@ pub fn failed(ended: &Ended<'_>) -> Verdict {
     let crashed = ended.job.exit.is_some_and(|exit| exit.signal > 0 && exit.signal < 32);
     let ran = crashed || !ended.findings.is_empty() || ended.elapsed_s().is_some_and(|s| s > 5);
     if ended.job.reason == "JobLaunchFailure" && !ran {
-        return Verdict::new(
-            Tone::Danger,
+        return JobVerdict::new(
+            VerdictTone::Danger,
             "It could not be started",
             "Slurm could not start it on its machine.",
         )
-        .advise("Look whether its folder and the folder of its output exist and may be written.")
-        .advise("If they do, submit it again; tell the centre's support if it happens twice.");
+        .with_advice(
+            "Look whether its folder and the folder of its output exist and may be written.",
+        )
+        .with_advice(
+            "If they do, submit it again; tell the centre's support if it happens twice.",
+        );
     }
     match ended.findings.iter().min_by_key(|finding| finding.kind) {
-        Some(finding) if finding.kind == Kind::OutOfMemory => {
-            quote(out_of_memory(ended, "It probably ran out of memory"), finding)
+        Some(finding) if finding.kind == FindingKind::OutOfMemory => {
+            with_quote(out_of_memory(ended, "It probably ran out of memory"), finding)
         }
-        Some(finding) if finding.kind == Kind::TimeLimit => timeout(ended),
-        Some(finding) => of_finding(ended, finding),
-        None => of_exit(ended),
+        Some(finding) if finding.kind == FindingKind::TimeLimit => timeout(ended),
+        Some(finding) => verdict_from_finding(ended, finding),
+        None => verdict_from_exit(ended),
     }
 }
 
 /// What the output tells; how the program ended comes after it.
-fn of_finding(ended: &Ended<'_>, finding: &Finding) -> Verdict {
+fn verdict_from_finding(ended: &EndedJob<'_>, finding: &LogFinding) -> JobVerdict {
     let tone = match finding.kind {
-        Kind::NodeFailure | Kind::Preempted => Tone::Warning,
-        _ => Tone::Danger,
+        FindingKind::NodeFailure | FindingKind::Preempted => VerdictTone::Warning,
+        _ => VerdictTone::Danger,
     };
     let title = match finding.kind {
         // What only calls itself an error may not be why it failed.
-        Kind::Slurm | Kind::Error => "It ended with an error",
+        FindingKind::Slurm | FindingKind::Error => "It ended with an error",
         _ => finding.title,
     };
-    let ending = sentence(ended);
-    let verdict = quote(Verdict::new(tone, title, ending), finding);
-    verdict.advise(finding.advice.as_str())
+    let ending = exit_sentence(ended);
+    let verdict = with_quote(JobVerdict::new(tone, title, ending), finding);
+    verdict.with_advice(finding.advice.as_str())
 }
 
 /// Puts the line of the log first.
-fn quote(mut verdict: Verdict, finding: &Finding) -> Verdict {
-    let line = sanitize(&finding.last, LONGEST_QUOTE);
+fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
+    let line = sanitize(&finding.last, MAX_QUOTE);
     let line = line.trim_end_matches('.');
     verdict.text = format!("Its output says: {line}. {}", verdict.text);
     verdict
 }
 
 /// Only the end is known.
-fn of_exit(ended: &Ended<'_>) -> Verdict {
-    let words = ended.job.exit.and_then(exit::words);
+fn verdict_from_exit(ended: &EndedJob<'_>) -> JobVerdict {
+    let words = ended.job.exit.and_then(exit::explain_exit);
     if words.as_ref().is_some_and(|words| words.signal == Some(9)) {
         let verdict = out_of_memory(ended, "It was stopped, probably for lack of memory");
-        return Verdict { text: format!("{} {}", sentence(ended), verdict.text), ..verdict };
+        return JobVerdict {
+            text: format!("{} {}", exit_sentence(ended), verdict.text),
+            ..verdict
+        };
     }
     let title = match &words {
         Some(words) if words.signal.is_some() => "It was stopped or crashed",
         _ => "It ended with an error",
     };
-    Verdict::new(Tone::Danger, title, sentence(ended))
-        .advise("Read the end of its output: programs mostly say there what went wrong.")
+    JobVerdict::new(VerdictTone::Danger, title, exit_sentence(ended))
+        .with_advice("Read the end of its output: programs mostly say there what went wrong.")
 }
 
 /// `After 12 min it ended with exit code 1: …`
-fn sentence(ended: &Ended<'_>) -> String {
-    let after = ended.elapsed_s().map(|elapsed| format!("After {} it", duration(elapsed)));
+fn exit_sentence(ended: &EndedJob<'_>) -> String {
+    let after = ended.elapsed_s().map(|elapsed| format!("After {} it", format_duration(elapsed)));
     let it = after.unwrap_or_else(|| "It".to_owned());
-    match ended.job.exit.and_then(exit::words) {
+    match ended.job.exit.and_then(exit::explain_exit) {
         Some(words) => format!("{it} ended with {}: {}.", words.name, words.meaning),
         None => format!("{it} failed; Slurm kept no exit code."),
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::logs::findings::find;
+use crate::logs::findings::find_errors;
 use crate::slurm::job::ExitStatus;
 
 fn job(state: JobState) -> SlurmJob {
@@ -29,52 +29,52 @@ fn usage(rss: u64) -> JobUsage {
     }
 }
 
-fn with_log(job: &SlurmJob, log: &[&str]) -> Verdict {
-    let found = find(log);
-    verdict(&Ended { findings: &found.list, ..Ended::of(job) })
+fn with_log(job: &SlurmJob, log: &[&str]) -> JobVerdict {
+    let found = find_errors(log);
+    verdict(&EndedJob { findings: &found.list, ..EndedJob::new(job) })
 }
 
 #[test]
 fn memory_that_ran_out() {
     let job = job(JobState::OutOfMemory);
-    let told = verdict(&Ended { usage: Some(&usage(16_282)), ..Ended::of(&job) });
-    assert_eq!(told.tone, Tone::Danger);
+    let told = verdict(&EndedJob { usage: Some(&usage(16_282)), ..EndedJob::new(&job) });
+    assert_eq!(told.tone, VerdictTone::Danger);
     assert_eq!(
         told.text,
         "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped."
     );
-    assert_eq!(told.mended[0].option, "--mem=24G");
-    let missed = verdict(&Ended { usage: Some(&usage(2_048)), ..Ended::of(&job) });
+    assert_eq!(told.suggestions[0].option, "--mem=24G");
+    let missed = verdict(&EndedJob { usage: Some(&usage(2_048)), ..EndedJob::new(&job) });
     assert!(
         missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught")
     );
-    assert_eq!(missed.mended[0].option, "--mem=24G");
-    let whole = verdict(&Ended { whole_node: true, ..Ended::of(&job) });
-    assert!(whole.mended.is_empty() && whole.advice[0].contains("machines with more"));
+    assert_eq!(missed.suggestions[0].option, "--mem=24G");
+    let whole = verdict(&EndedJob { whole_node: true, ..EndedJob::new(&job) });
+    assert!(whole.suggestions.is_empty() && whole.advice[0].contains("machines with more"));
     let spread = SlurmJob { nodes: 4, ..job };
-    let told = verdict(&Ended::of(&spread));
-    assert_eq!(told.mended[0].option, "--mem=6G");
-    assert!(told.mended[0].why.contains("each machine"));
+    let told = verdict(&EndedJob::new(&spread));
+    assert_eq!(told.suggestions[0].option, "--mem=6G");
+    assert!(told.suggestions[0].why.contains("each machine"));
 }
 
 #[test]
 fn time_that_ran_out() {
     let job = job(JobState::Timeout);
-    let told = verdict(&Ended::of(&job));
+    let told = verdict(&EndedJob::new(&job));
     assert!(told.text.contains("limit of 3 h"));
-    assert_eq!(told.mended[0].option, "--time=06:00:00");
+    assert_eq!(told.suggestions[0].option, "--time=06:00:00");
     assert!(told.advice[0].contains("checkpoints"));
-    let capped = verdict(&Ended { partition_max_minutes: Some(240), ..Ended::of(&job) });
-    assert_eq!(capped.mended[0].option, "--time=04:00:00");
-    let longest = verdict(&Ended { partition_max_minutes: Some(180), ..Ended::of(&job) });
-    assert!(longest.mended.is_empty() && longest.advice[0].contains("longest"));
+    let capped = verdict(&EndedJob { partition_max_minutes: Some(240), ..EndedJob::new(&job) });
+    assert_eq!(capped.suggestions[0].option, "--time=04:00:00");
+    let longest = verdict(&EndedJob { partition_max_minutes: Some(180), ..EndedJob::new(&job) });
+    assert!(longest.suggestions.is_empty() && longest.advice[0].contains("longest"));
 }
 
 #[test]
 fn programs_that_failed() {
     let mut job = job(JobState::Failed);
     job.exit = Some(ExitStatus { code: 1, signal: 0 });
-    let plain = verdict(&Ended::of(&job));
+    let plain = verdict(&EndedJob::new(&job));
     assert!(plain.text.starts_with("After 12 min it ended with exit code 1: "), "{}", plain.text);
     let python = with_log(
         &job,
@@ -90,21 +90,21 @@ fn programs_that_failed() {
     let quota = with_log(&job, &["OSError: [Errno 122] Disk quota exceeded"]);
     assert_eq!(quota.title, "No more room for files");
     let gpu = with_log(&job, &["RuntimeError: CUDA out of memory. Tried"]);
-    assert!(gpu.mended.is_empty() && gpu.advice[0].contains("batch size"));
+    assert!(gpu.suggestions.is_empty() && gpu.advice[0].contains("batch size"));
     let oom = with_log(
         &job,
         &["slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup."],
     );
     assert_eq!(
-        (oom.title.as_str(), oom.mended[0].option.as_str()),
+        (oom.title.as_str(), oom.suggestions[0].option.as_str()),
         ("It probably ran out of memory", "--mem=24G")
     );
     job.exit = Some(ExitStatus { code: 137, signal: 0 });
-    assert!(verdict(&Ended::of(&job)).title.contains("probably for lack of memory"));
+    assert!(verdict(&EndedJob::new(&job)).title.contains("probably for lack of memory"));
     job.exit = Some(ExitStatus { code: 0, signal: 11 });
-    assert!(verdict(&Ended::of(&job)).text.contains("SIGSEGV"));
+    assert!(verdict(&EndedJob::new(&job)).text.contains("SIGSEGV"));
     job.exit = Some(ExitStatus { code: 0, signal: 53 });
-    assert!(verdict(&Ended::of(&job)).text.contains("folder for its output"));
+    assert!(verdict(&EndedJob::new(&job)).text.contains("folder for its output"));
 }
 
 #[test]
@@ -112,42 +112,45 @@ fn jobs_that_never_began() {
     let mut job = job(JobState::Cancelled);
     (job.start, job.end) = (None, Some(UnixTime(5_000)));
     job.node_list.clear();
-    assert_eq!(verdict(&Ended::of(&job)).text, "It was cancelled before it began.");
+    assert_eq!(verdict(&EndedJob::new(&job)).text, "It was cancelled before it began.");
     "DependencyNeverSatisfied".clone_into(&mut job.reason);
-    let told = verdict(&Ended { cancelled_by: Some("0"), ..Ended::of(&job) });
-    assert_eq!((told.title.as_str(), told.tone), ("It never began", Tone::Danger));
+    let told = verdict(&EndedJob { cancelled_by: Some("0"), ..EndedJob::new(&job) });
+    assert_eq!((told.title.as_str(), told.tone), ("It never began", VerdictTone::Danger));
     assert!(told.text.ends_with("Slurm's reason: DependencyNeverSatisfied."));
     job.state = JobState::Failed;
     "InvalidAccount".clone_into(&mut job.reason);
-    assert_eq!(verdict(&Ended::of(&job)).title, "It never began");
+    assert_eq!(verdict(&EndedJob::new(&job)).title, "It never began");
     "JobLaunchFailure".clone_into(&mut job.reason);
-    assert_eq!(verdict(&Ended::of(&job)).title, "It could not be started");
+    assert_eq!(verdict(&EndedJob::new(&job)).title, "It could not be started");
 }
 
 #[test]
 fn who_cancelled_it() {
     let job = job(JobState::Cancelled);
-    let by = |who| verdict(&Ended { cancelled_by: who, ..Ended::of(&job) });
+    let by = |who| verdict(&EndedJob { cancelled_by: who, ..EndedJob::new(&job) });
     assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min by its owner.");
     assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
     assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user number 31001.");
-    assert_eq!(by(Some("0")).tone, Tone::Warning);
+    assert_eq!(by(Some("0")).tone, VerdictTone::Warning);
     assert_eq!(by(None).text, "It was cancelled after 12 min.");
     assert!(by(Some(&"x".repeat(9_000))).text.len() < 200);
 }
 
 #[test]
 fn other_ends() {
-    assert_eq!(verdict(&Ended::of(&job(JobState::Completed))).text, "It ended well after 12 min.");
+    assert_eq!(
+        verdict(&EndedJob::new(&job(JobState::Completed))).text,
+        "It ended well after 12 min."
+    );
     let hidden = with_log(&job(JobState::Completed), &["line 4: blastn: command not found"]);
-    assert_eq!(hidden.tone, Tone::Warning);
+    assert_eq!(hidden.tone, VerdictTone::Warning);
     assert!(hidden.advice[0].contains("a program was not found"), "{:?}", hidden.advice);
     for state in [JobState::NodeFail, JobState::BootFail, JobState::Preempted, JobState::Deadline] {
-        let told = verdict(&Ended::of(&job(state)));
-        assert_eq!(told.tone, Tone::Warning);
+        let told = verdict(&EndedJob::new(&job(state)));
+        assert_eq!(told.tone, VerdictTone::Warning);
         assert!(!told.advice.is_empty());
     }
-    assert_eq!(verdict(&Ended::of(&job(JobState::Running))).tone, Tone::Neutral);
+    assert_eq!(verdict(&EndedJob::new(&job(JobState::Running))).tone, VerdictTone::Neutral);
 }
 
 proptest! {
@@ -155,11 +158,11 @@ proptest! {
     fn any_numbers_are_survived(rss in any::<u64>(), memory in any::<u64>(), nodes in any::<u32>(), limit in any::<u32>(),
         code in any::<u32>(), signal in any::<u32>(), log in "\\PC{0,2000}") {
         let used = usage(rss);
-        let found = find(&[format!("error: {log}")]);
+        let found = find_errors(&[format!("error: {log}")]);
         for state in [JobState::OutOfMemory, JobState::Timeout, JobState::Failed, JobState::Cancelled, JobState::Completed] {
             let job = SlurmJob { nodes, memory_mb: Some(memory), time_limit: TimeLimit::Minutes(limit),
                 exit: Some(ExitStatus { code, signal }), ..job(state) };
-            let told = verdict(&Ended { usage: Some(&used), findings: &found.list, ..Ended::of(&job) });
+            let told = verdict(&EndedJob { usage: Some(&used), findings: &found.list, ..EndedJob::new(&job) });
             prop_assert!(!told.title.is_empty() && told.text.len() < 2000);
         }
     }

@@ -1,13 +1,13 @@
 //! Slurm's names for limits: who is limited, in what, and how it is counted. They are put together from few words:
 //! `AssocGrpCPURunMinutesLimit`, `QOSMaxGRESPerUser`, `MaxJobsPerAccount`, `QOSMinMemory`.
 
-use super::reasons::make;
-use super::{Kind, Waiting, Why};
-use crate::explain::sizes::minutes;
+use super::reasons::new_explanation;
+use super::{WaitExplanation, WaitKind, WaitingJob};
+use crate::explain::amounts::format_minutes;
 
 /// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum LimitOwner {
     /// Of one person.
     Person,
     /// Of a project, the account that pays.
@@ -22,7 +22,7 @@ enum Whose {
 
 /// How it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counted {
+enum LimitCounting {
     /// What is held at a time.
     Now,
     /// What running jobs may still use until their time limits.
@@ -35,14 +35,14 @@ enum Counted {
 
 /// A limit that Slurm names as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    whose: Whose,
-    counted: Counted,
+pub struct SlurmLimit {
+    whose: LimitOwner,
+    counted: LimitCounting,
     what: &'static str,
 }
 
 /// Slurm's words for what is counted, and ours. Longer ones stand before those they begin with.
-const WHATS: &[(&str, &str)] = &[
+const LIMITED_RESOURCES: &[(&str, &str)] = &[
     ("WallDuration", "time"),
     ("Wall", "time"),
     ("SubmitJobs", "jobs in the queue"),
@@ -63,7 +63,7 @@ const WHATS: &[(&str, &str)] = &[
 ];
 
 /// Reads a name; nothing if it is not one of a limit.
-pub fn read(reason: &str) -> Option<Limit> {
+pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
     let name = reason.split([',', ' ']).next()?;
     let (service, rest) = match (name.strip_prefix("Assoc"), name.strip_prefix("QOS")) {
         (Some(rest), _) => (false, rest),
@@ -73,43 +73,43 @@ pub fn read(reason: &str) -> Option<Limit> {
     let (scope, rest) = ["Grp", "Max", "Min"]
         .into_iter()
         .find_map(|scope| rest.strip_prefix(scope).map(|rest| (scope, rest)))?;
-    let (slurm, what) = WHATS.iter().find(|(word, _)| rest.starts_with(word))?;
+    let (slurm, what) = LIMITED_RESOURCES.iter().find(|(word, _)| rest.starts_with(word))?;
     let rest = &rest[slurm.len()..];
     let (counted, rest) = match (rest.strip_prefix("RunMinutes"), rest.strip_prefix("Minutes")) {
-        (Some(rest), _) => (Counted::Reserved, rest),
-        (None, Some(rest)) => (Counted::Spent, rest),
-        (None, None) => (Counted::Now, rest),
+        (Some(rest), _) => (LimitCounting::Reserved, rest),
+        (None, Some(rest)) => (LimitCounting::Spent, rest),
+        (None, None) => (LimitCounting::Now, rest),
     };
-    let group = if service { Whose::Service } else { Whose::Project };
+    let group = if service { LimitOwner::Service } else { LimitOwner::Project };
     let (whose, counted) = match (scope, rest.trim_end_matches("Limit")) {
-        ("Min", "" | "NotSatisfied" | "PerJob") => (Whose::Job, Counted::Least),
-        ("Grp", "") if *what == "time" => (group, Counted::Spent),
+        ("Min", "" | "NotSatisfied" | "PerJob") => (LimitOwner::Job, LimitCounting::Least),
+        ("Grp", "") if *what == "time" => (group, LimitCounting::Spent),
         ("Grp", "") => (group, counted),
-        (_, "PerJob") => (Whose::Job, counted),
-        (_, "PerNode") => (Whose::Machine, counted),
-        (_, "PerAccount") => (Whose::Project, counted),
-        (_, "PerUser") | ("Max", "") => (Whose::Person, counted),
+        (_, "PerJob") => (LimitOwner::Job, counted),
+        (_, "PerNode") => (LimitOwner::Machine, counted),
+        (_, "PerAccount") => (LimitOwner::Project, counted),
+        (_, "PerUser") | ("Max", "") => (LimitOwner::Person, counted),
         _ => return None,
     };
-    Some(Limit { whose, counted, what })
+    Some(SlurmLimit { whose, counted, what })
 }
 
-impl Limit {
+impl SlurmLimit {
     /// In words.
-    pub fn why(self, waiting: &Waiting<'_>) -> Why {
+    pub fn explain(self, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let what = self.what;
         match (self.whose, self.counted) {
-            (_, Counted::Least) => make(
-                Kind::Never,
+            (_, LimitCounting::Least) => new_explanation(
+                WaitKind::Never,
                 "Asks for too little",
                 &format!(
                     "Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."
                 ),
                 "Leave --qos out, choose another one, or ask for more.",
             ),
-            (Whose::Job | Whose::Machine, counted) => self.too_much(counted, waiting),
-            (whose, Counted::Spent) => make(
-                Kind::Limit,
+            (LimitOwner::Job | LimitOwner::Machine, counted) => self.too_much(counted, waiting),
+            (whose, LimitCounting::Spent) => new_explanation(
+                WaitKind::Limit,
                 "The budget is used up",
                 &format!(
                     "The budget of {} is used up{}, or too little is left for the whole time that this job asks for.",
@@ -123,8 +123,8 @@ impl Limit {
                 "Ask for less time or less of it: a job counts with all that it asks for.\nUse another account, or ask \
                  whoever leads the project, or the centre, for more.",
             ),
-            (whose, Counted::Reserved) => make(
-                Kind::Limit,
+            (whose, LimitCounting::Reserved) => new_explanation(
+                WaitKind::Limit,
                 "Running jobs have reserved enough",
                 &format!(
                     "The running jobs of {} may still use as much ({what} × time) as is allowed. It starts when some \
@@ -133,32 +133,32 @@ impl Limit {
                 ),
                 "A shorter time limit counts for less.",
             ),
-            (whose, Counted::Now) if what == "jobs in the queue" => make(
-                Kind::Limit,
+            (whose, LimitCounting::Now) if what == "jobs in the queue" => new_explanation(
+                WaitKind::Limit,
                 "Too many jobs in the queue",
                 &format!(
                     "{} as many jobs in the queue, waiting and running, as allowed.",
-                    whose.has()
+                    whose.has_words()
                 ),
                 "Wait until some have ended.",
             ),
-            (whose, Counted::Now) if what == "jobs" => make(
-                Kind::Limit,
-                whose.reached(),
+            (whose, LimitCounting::Now) if what == "jobs" => new_explanation(
+                WaitKind::Limit,
+                whose.reached_headline(),
                 &format!(
                     "{} as many jobs running as allowed. It starts when one of them has ended.",
-                    whose.has()
+                    whose.has_words()
                 ),
                 "",
             ),
-            (whose, Counted::Now) => make(
-                Kind::Limit,
-                whose.reached(),
+            (whose, LimitCounting::Now) => new_explanation(
+                WaitKind::Limit,
+                whose.reached_headline(),
                 &format!(
                     "{} in use {} as allowed at a time, or would with this job. It starts when other jobs \
                      have ended.",
-                    whose.has(),
-                    self.as_many()
+                    whose.has_words(),
+                    self.as_many_words()
                 ),
                 "",
             ),
@@ -166,7 +166,7 @@ impl Limit {
     }
 
     /// `as many cores`, `as much memory`.
-    fn as_many(self) -> String {
+    fn as_many_words(self) -> String {
         match self.what {
             "memory" | "fast storage" | "energy" | "time" => format!("as much {}", self.what),
             "what is charged" | "what it asks for" => format!("as much of {}", self.what),
@@ -175,15 +175,15 @@ impl Limit {
     }
 
     /// More than one job may have.
-    fn too_much(self, counted: Counted, waiting: &Waiting<'_>) -> Why {
+    fn too_much(self, counted: LimitCounting, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {
             let much = asked.map_or_else(
                 || "more time".to_owned(),
-                |asked| format!("{}, more", minutes(asked)),
+                |asked| format!("{}, more", format_minutes(asked)),
             );
-            return make(
-                Kind::Never,
+            return new_explanation(
+                WaitKind::Never,
                 "Asks for too much time",
                 &format!(
                     "It asks for {much} than one job may have here. It will never start like this."
@@ -191,10 +191,10 @@ impl Limit {
                 "Lower its time limit, or choose another --qos or account.",
             );
         }
-        let each = if self.whose == Whose::Machine { "on each machine " } else { "" };
-        let times = if counted == Counted::Now { "" } else { " × time" };
-        make(
-            Kind::Never,
+        let each = if self.whose == LimitOwner::Machine { "on each machine " } else { "" };
+        let times = if counted == LimitCounting::Now { "" } else { " × time" };
+        new_explanation(
+            WaitKind::Never,
             &format!("Asks for too much: {}", self.what),
             &format!(
                 "It asks for more than one job may have {each}here ({}{times}). It will never start like this.",
@@ -205,7 +205,7 @@ impl Limit {
     }
 }
 
-impl Whose {
+impl LimitOwner {
     const fn noun(self) -> &'static str {
         match self {
             Self::Service => "this kind of service (QOS)",
@@ -214,7 +214,7 @@ impl Whose {
         }
     }
 
-    const fn reached(self) -> &'static str {
+    const fn reached_headline(self) -> &'static str {
         match self {
             Self::Person => "Your limit is reached",
             Self::Project => "The project's limit is reached",
@@ -222,7 +222,7 @@ impl Whose {
         }
     }
 
-    const fn has(self) -> &'static str {
+    const fn has_words(self) -> &'static str {
         match self {
             Self::Service => "All jobs of this kind of service (QOS) together have",
             Self::Project => "Your project (the account that pays) has",

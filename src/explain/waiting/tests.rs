@@ -14,8 +14,8 @@ fn job(reason: &str) -> SlurmJob {
     }
 }
 
-fn of(reason: &str) -> Why {
-    why(&Waiting::of(&job(reason), NOW))
+fn of(reason: &str) -> WaitExplanation {
+    explain_wait(&WaitingJob::new(&job(reason), NOW))
 }
 
 /// Every word of Slurm's list, as far as it is a reason for waiting.
@@ -73,7 +73,7 @@ fn all_of_slurms_reasons_have_words() {
             "{}",
             why.sentence
         );
-        if why.kind == Kind::Never {
+        if why.kind == WaitKind::Never {
             assert!(!why.advice.is_empty(), "{reason} says nothing to do");
         }
     }
@@ -82,33 +82,33 @@ fn all_of_slurms_reasons_have_words() {
 #[test]
 fn how_serious() {
     for (reason, kind) in [
-        ("", Kind::Soon),
-        ("Priority", Kind::Normal),
-        ("(Resources)", Kind::Normal),
-        ("DependencyNeverSatisfied", Kind::Never),
-        ("PartitionTimeLimit", Kind::Never),
-        ("QOSMaxWallDurationPerJobLimit", Kind::Never),
-        ("AssocMaxWallDurationPerJobLimit", Kind::Never),
-        ("QOSMaxCpuPerJobLimit", Kind::Never),
-        ("QOSMaxCpuPerNode", Kind::Never),
-        ("BadConstraints", Kind::Never),
-        ("AssocGrpBillingMinutes", Kind::Limit),
-        ("AssocGrpCpuLimit", Kind::Limit),
-        ("QOSMaxJobsPerUserLimit", Kind::Limit),
-        ("JobHeldUser", Kind::Held),
-        ("launch failed requeued held", Kind::Held),
-        ("launch_failed_requeued_held", Kind::Held),
-        ("BeginTime", Kind::Later),
-        ("ReqNodeNotAvail, Reserved for maintenance", Kind::Site),
-        ("ReqNodeNotAvail,_Reserved_for_maintenance", Kind::Site),
-        ("ReqNodeNotAvail,_UnavailableNodes:c[1-4]", Kind::Normal),
-        ("ReqNodeNotAvail, May be reserved for other job", Kind::Normal),
+        ("", WaitKind::Soon),
+        ("Priority", WaitKind::Normal),
+        ("(Resources)", WaitKind::Normal),
+        ("DependencyNeverSatisfied", WaitKind::Never),
+        ("PartitionTimeLimit", WaitKind::Never),
+        ("QOSMaxWallDurationPerJobLimit", WaitKind::Never),
+        ("AssocMaxWallDurationPerJobLimit", WaitKind::Never),
+        ("QOSMaxCpuPerJobLimit", WaitKind::Never),
+        ("QOSMaxCpuPerNode", WaitKind::Never),
+        ("BadConstraints", WaitKind::Never),
+        ("AssocGrpBillingMinutes", WaitKind::Limit),
+        ("AssocGrpCpuLimit", WaitKind::Limit),
+        ("QOSMaxJobsPerUserLimit", WaitKind::Limit),
+        ("JobHeldUser", WaitKind::Held),
+        ("launch failed requeued held", WaitKind::Held),
+        ("launch_failed_requeued_held", WaitKind::Held),
+        ("BeginTime", WaitKind::Later),
+        ("ReqNodeNotAvail, Reserved for maintenance", WaitKind::Site),
+        ("ReqNodeNotAvail,_Reserved_for_maintenance", WaitKind::Site),
+        ("ReqNodeNotAvail,_UnavailableNodes:c[1-4]", WaitKind::Normal),
+        ("ReqNodeNotAvail, May be reserved for other job", WaitKind::Normal),
         (
             "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
-            Kind::Normal,
+            WaitKind::Normal,
         ),
-        ("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved", Kind::Normal),
-        ("PartitionDown", Kind::Site),
+        ("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved", WaitKind::Normal),
+        ("PartitionDown", WaitKind::Site),
     ] {
         assert_eq!(of(reason).kind, kind, "{reason}");
     }
@@ -129,17 +129,22 @@ fn an_ordinary_wait_tells_of_the_queue() {
     let mut job = job("Priority");
     job.time_limit = TimeLimit::Minutes(1440);
     job.start = Some(NOW.plus(86_400));
-    let waiting = Waiting {
-        ahead: Some(Ahead { jobs_ahead: 42, waiting: 1300 }),
+    let waiting = WaitingJob {
+        ahead: Some(QueuePosition { jobs_ahead: 42, waiting: 1300 }),
         own_waiting: 12,
         group_waiting: Some(20),
         fair_share_counts: true,
         level_fs: Some(0.4),
-        factors: Some(Factors { age: 10.0, fairshare: 3.0, total: 13.0, ..Factors::default() }),
-        ..Waiting::of(&job, NOW)
+        factors: Some(PriorityPoints {
+            age: 10.0,
+            fairshare: 3.0,
+            total: 13.0,
+            ..PriorityPoints::default()
+        }),
+        ..WaitingJob::new(&job, NOW)
     };
-    let told = why(&waiting);
-    assert_eq!((told.kind, told.headline.as_str()), (Kind::Normal, "Others come first"));
+    let told = explain_wait(&waiting);
+    assert_eq!((told.kind, told.headline.as_str()), (WaitKind::Normal, "Others come first"));
     assert!(
         told.sentence.ends_with("42 of 1,300 waiting jobs there are ahead of it."),
         "{}",
@@ -157,8 +162,10 @@ fn an_ordinary_wait_tells_of_the_queue() {
     ] {
         assert!(advice.contains(part), "{part}: {advice}");
     }
-    let short =
-        why(&Waiting { level_fs: Some(2.0), ..Waiting::of(&super::tests::job("Priority"), NOW) });
+    let short = explain_wait(&WaitingJob {
+        level_fs: Some(2.0),
+        ..WaitingJob::new(&super::tests::job("Priority"), NOW)
+    });
     assert_eq!(short.advice, ["Its rank rises while it waits."]);
 }
 
@@ -166,19 +173,19 @@ fn an_ordinary_wait_tells_of_the_queue() {
 fn a_start_within_the_hour_is_soon() {
     let mut job = job("Resources");
     job.start = Some(NOW.plus(600));
-    assert_eq!(why(&Waiting::of(&job, NOW)).kind, Kind::Soon);
+    assert_eq!(explain_wait(&WaitingJob::new(&job, NOW)).kind, WaitKind::Soon);
     // An estimate that has passed says nothing.
     job.start = Some(NOW.plus(-600));
-    let told = why(&Waiting::of(&job, NOW));
-    assert_eq!((told.kind, told.start), (Kind::Normal, None));
+    let told = explain_wait(&WaitingJob::new(&job, NOW));
+    assert_eq!((told.kind, told.start), (WaitKind::Normal, None));
 }
 
 #[test]
 fn a_set_time_is_given_beside_the_words() {
     let mut job = job("BeginTime");
     job.eligible = Some(NOW.plus(7_200));
-    let told = why(&Waiting::of(&job, NOW));
-    assert_eq!((told.kind, told.start), (Kind::Later, job.eligible));
+    let told = explain_wait(&WaitingJob::new(&job, NOW));
+    assert_eq!((told.kind, told.start), (WaitKind::Later, job.eligible));
 }
 
 #[test]
@@ -186,7 +193,7 @@ fn dependencies_are_named() {
     let mut job = job("Dependency");
     let mut told = |dependency: &str| {
         dependency.clone_into(&mut job.dependency);
-        why(&Waiting::of(&job, NOW)).sentence
+        explain_wait(&WaitingJob::new(&job, NOW)).sentence
     };
     assert_eq!(
         told("afterok:123(unfulfilled)"),
@@ -211,14 +218,21 @@ fn dependencies_are_named() {
 fn limits_with_figures() {
     let mut job = job("PartitionTimeLimit");
     job.time_limit = TimeLimit::Minutes(4320);
-    let told = why(&Waiting { partition_max_minutes: Some(1440), ..Waiting::of(&job, NOW) });
+    let told = explain_wait(&WaitingJob {
+        partition_max_minutes: Some(1440),
+        ..WaitingJob::new(&job, NOW)
+    });
     assert!(told.sentence.contains("asks for 3 d") && told.sentence.contains("1 d at most"));
     assert_eq!(told.advice[0], "Lower its time limit to 1 d or less.");
     "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
-    assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 d, more than one job may have"));
+    assert!(
+        explain_wait(&WaitingJob::new(&job, NOW))
+            .sentence
+            .contains("3 d, more than one job may have")
+    );
     "JobArrayTaskLimit".clone_into(&mut job.reason);
     job.tasks = ArrayTaskSet::parse("1-50%3");
-    assert!(why(&Waiting::of(&job, NOW)).sentence.contains("3 tasks of this array"));
+    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 tasks of this array"));
 }
 
 proptest! {
@@ -228,7 +242,7 @@ proptest! {
         dependency in "((after|ok|any|:|[0-9]{1,30}|,|\\?|_|\\*){0,60})|\\PC{0,80}",
     ) {
         let job = SlurmJob { dependency, ..job(&reason) };
-        let why = why(&Waiting::of(&job, NOW));
+        let why = explain_wait(&WaitingJob::new(&job, NOW));
         prop_assert!(!why.headline.is_empty() && why.sentence.ends_with('.'));
         prop_assert!(why.sentence.chars().count() < 1000);
     }

@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::doubt::Doubt;
-use super::{Submission, SubmissionState, Submissions};
+use super::unconfirmed::UnconfirmedSubmission;
+use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::domain::{ConnectionRole, SubmissionId};
-use crate::jobs::QueueKey;
+use crate::jobs::ClusterAccountId;
 use crate::store::{StoreError, submissions};
 
 /// What a worker remembers between its rounds.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct SubmissionWorkerState {
     /// What may have arrived.
-    pub(super) doubts: HashMap<SubmissionId, Doubt>,
+    pub(super) unconfirmed: HashMap<SubmissionId, UnconfirmedSubmission>,
     /// When something was last sent.
-    pub(super) sent: Option<Instant>,
+    pub(super) last_sent_at: Option<Instant>,
     /// What was found missing by a look just now and may be sent without another one.
-    pub(super) cleared: Option<SubmissionId>,
+    pub(super) known_absent: Option<SubmissionId>,
 }
 
-impl Submissions {
+impl SubmissionWorker {
     /// Goes on with what the run before has left, and hurries when a connection comes back.
-    pub async fn keep(self) {
-        let stop = self.0.parts.stop.clone();
-        let mut lines = self.0.parts.lines.subscribe();
-        match self.all_open().await {
+    pub async fn run(self) {
+        let stop = self.0.services.stop.clone();
+        let mut lines = self.0.services.connections.subscribe();
+        match self.list_open_accounts().await {
             Ok(keys) => keys.into_iter().for_each(|key| self.wake(key)),
             Err(error) => {
                 tracing::error!(%error, "Submissions of the run before could not be read");
@@ -40,7 +40,7 @@ impl Submissions {
                 () = stop.cancelled() => return,
                 changed = lines.recv() => match changed {
                     Ok(line) if line.role == ConnectionRole::Login => {
-                        let key = QueueKey { person: line.person, cluster: line.cluster };
+                        let key = ClusterAccountId { person: line.person, cluster: line.cluster };
                         if let Some(worker) = self.workers().get(&key) {
                             worker.notify_one();
                         }
@@ -52,14 +52,14 @@ impl Submissions {
         }
     }
 
-    async fn all_open(&self) -> Result<Vec<QueueKey>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+    async fn list_open_accounts(&self) -> Result<Vec<ClusterAccountId>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
         let open = submissions::list_open_accounts(&mut db).await?;
-        Ok(open.into_iter().map(|(person, cluster)| QueueKey { person, cluster }).collect())
+        Ok(open.into_iter().map(|(person, cluster)| ClusterAccountId { person, cluster }).collect())
     }
 
     /// There is something to do: starts the worker, or tells it.
-    pub(super) fn wake(&self, key: QueueKey) {
+    pub(super) fn wake(&self, key: ClusterAccountId) {
         let mut workers = self.workers();
         if let Some(worker) = workers.get(&key) {
             worker.notify_one();
@@ -69,17 +69,17 @@ impl Submissions {
         workers.insert(key, bell.clone());
         drop(workers);
         let this = self.clone();
-        self.0.parts.tasks.spawn(async move { this.work(key, bell).await });
+        self.0.services.tasks.spawn(async move { this.run_account(key, bell).await });
     }
 
-    async fn work(self, key: QueueKey, bell: Arc<Notify>) {
-        let stop = self.0.parts.stop.clone();
-        let mut memory = Memory::default();
+    async fn run_account(self, key: ClusterAccountId, bell: Arc<Notify>) {
+        let stop = self.0.services.stop.clone();
+        let mut memory = SubmissionWorkerState::default();
         loop {
             // What is under way when the portal stops is in doubt, and looked for by the next run.
             let round = tokio::select! {
                 () = stop.cancelled() => return,
-                round = self.round(key, &mut memory) => round,
+                round = self.run_round(key, &mut memory) => round,
             };
             let rest = match round {
                 Ok(Some(rest)) => rest,
@@ -95,25 +95,27 @@ impl Submissions {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "Submissions cannot be carried out; tried again soon");
-                    self.0.parts.pace.retry_pause
+                    self.0.services.pace.retry_pause
                 }
             };
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(rest) => {}
-                () = bell.notified() => memory.hurry(),
+                () = bell.notified() => memory.check_all_now(),
             }
         }
     }
 
     /// Does what is due. Gives how long to rest; nothing if all is settled.
-    async fn round(
+    async fn run_round(
         &self,
-        key: QueueKey,
-        memory: &mut Memory,
+        key: ClusterAccountId,
+        memory: &mut SubmissionWorkerState,
     ) -> Result<Option<Duration>, StoreError> {
-        let open = self.open(key).await?;
-        memory.doubts.retain(|id, _| open.iter().any(|one| one.id == *id && is_in_doubt(one)));
+        let open = self.list_open(key).await?;
+        memory
+            .unconfirmed
+            .retain(|id, _| open.iter().any(|one| one.id == *id && is_unconfirmed(one)));
         if open.is_empty() {
             return Ok(None);
         }
@@ -127,32 +129,32 @@ impl Submissions {
         }
         // Those that were just sent among them.
         let in_doubt: Vec<Submission> =
-            self.open(key).await?.into_iter().filter(is_in_doubt).collect();
+            self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
         if !in_doubt.is_empty() {
-            let wait = self.look_for(key, &in_doubt, memory).await?;
+            let wait = self.find_unconfirmed(key, &in_doubt, memory).await?;
             rest = Some(rest.map_or(wait, |rest| rest.min(wait)));
         }
         Ok(Some(rest.unwrap_or_default()))
     }
 
-    async fn open(&self, key: QueueKey) -> Result<Vec<Submission>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+    async fn list_open(&self, key: ClusterAccountId) -> Result<Vec<Submission>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
         submissions::list_open(&mut db, key.person, key.cluster).await
     }
 }
 
-impl Memory {
+impl SubmissionWorkerState {
     /// Something has changed: whatever waits for its time is looked at again. What counts stays as it is.
-    fn hurry(&mut self) {
+    fn check_all_now(&mut self) {
         let now = Instant::now();
-        for doubt in self.doubts.values_mut() {
-            doubt.due = doubt.due.min(now);
+        for doubt in self.unconfirmed.values_mut() {
+            doubt.due_at = doubt.due_at.min(now);
         }
     }
 }
 
 /// One that was sent and of which nothing was heard is in doubt: the worker does one thing at a time, so nobody is
 /// waiting for its answer.
-fn is_in_doubt(one: &Submission) -> bool {
+fn is_unconfirmed(one: &Submission) -> bool {
     matches!(one.state, SubmissionState::Sent | SubmissionState::Checking)
 }

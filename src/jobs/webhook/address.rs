@@ -8,17 +8,17 @@ use std::time::Duration;
 use reqwest::Url;
 
 /// Longer addresses are not taken.
-const LONGEST: usize = 2000;
+const MAX_ADDRESS_LEN: usize = 2000;
 /// A name must be found within this time.
-const LOOK_UP_WITHIN: Duration = Duration::from_secs(5);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An address that can be sent to. Its path is often a secret: it is shown to nobody.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(Url);
+pub struct WebhookAddress(Url);
 
 /// Why an address is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AddressError {
+pub enum WebhookAddressError {
     /// It cannot be read.
     #[error(
         "This is not a web address. It begins with https:// and is copied from the service that is to receive the messages."
@@ -45,30 +45,30 @@ pub enum AddressError {
     Private,
 }
 
-impl Address {
+impl WebhookAddress {
     /// Reads an address, without looking it up.
-    pub fn read(text: &str, allow_private: bool) -> Result<Self, AddressError> {
+    pub fn parse(text: &str, allow_private: bool) -> Result<Self, WebhookAddressError> {
         let text = text.trim();
-        if text.len() > LONGEST {
-            return Err(AddressError::NotAnAddress);
+        if text.len() > MAX_ADDRESS_LEN {
+            return Err(WebhookAddressError::NotAnAddress);
         }
-        let mut url = Url::parse(text).map_err(|_| AddressError::NotAnAddress)?;
+        let mut url = Url::parse(text).map_err(|_| WebhookAddressError::NotAnAddress)?;
         match url.scheme() {
             "https" => {}
             // Only inside a network that the administrator has opened, and there only to private addresses.
             "http" if allow_private => {}
-            "http" => return Err(AddressError::NotEncrypted),
-            _ => return Err(AddressError::NotAnAddress),
+            "http" => return Err(WebhookAddressError::NotEncrypted),
+            _ => return Err(WebhookAddressError::NotAnAddress),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(AddressError::HasPassword);
+            return Err(WebhookAddressError::HasPassword);
         }
-        let port = url.port_or_known_default().ok_or(AddressError::Port)?;
+        let port = url.port_or_known_default().ok_or(WebhookAddressError::Port)?;
         if port < 1024 && ![80, 443].contains(&port) {
-            return Err(AddressError::Port);
+            return Err(WebhookAddressError::Port);
         }
         if url.host_str().is_none_or(str::is_empty) {
-            return Err(AddressError::NotAnAddress);
+            return Err(WebhookAddressError::NotAnAddress);
         }
         url.set_fragment(None);
         Ok(Self(url))
@@ -90,33 +90,36 @@ impl Address {
     }
 
     /// The machines behind it, every one of them checked.
-    pub async fn look_up(&self, allow_private: bool) -> Result<Vec<SocketAddr>, AddressError> {
-        let port = self.0.port_or_known_default().ok_or(AddressError::Port)?;
+    pub async fn resolve(
+        &self,
+        allow_private: bool,
+    ) -> Result<Vec<SocketAddr>, WebhookAddressError> {
+        let port = self.0.port_or_known_default().ok_or(WebhookAddressError::Port)?;
         let host = self.host();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let found: Vec<SocketAddr> = if let Ok(address) = bare.parse::<IpAddr>() {
             vec![SocketAddr::new(address, port)]
         } else {
             let found = tokio::net::lookup_host((bare, port));
-            let found = tokio::time::timeout(LOOK_UP_WITHIN, found).await;
-            let found = found.map_err(|_| AddressError::NoSuchHost)?;
-            found.map_err(|_| AddressError::NoSuchHost)?.collect()
+            let found = tokio::time::timeout(RESOLVE_TIMEOUT, found).await;
+            let found = found.map_err(|_| WebhookAddressError::NoSuchHost)?;
+            found.map_err(|_| WebhookAddressError::NoSuchHost)?.collect()
         };
         if found.is_empty() {
-            return Err(AddressError::NoSuchHost);
+            return Err(WebhookAddressError::NoSuchHost);
         }
         // One that leads inside is one too many: which of them is used would be the name's owner's choice.
         if !allow_private && !found.iter().all(|one| is_public(one.ip())) {
-            return Err(AddressError::Private);
+            return Err(WebhookAddressError::Private);
         }
         if self.0.scheme() == "http" && found.iter().any(|one| is_public(one.ip())) {
-            return Err(AddressError::NotEncrypted);
+            return Err(WebhookAddressError::NotEncrypted);
         }
         Ok(found)
     }
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for WebhookAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Address({})", self.host())
     }
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        use AddressError::{HasPassword, NotAnAddress, NotEncrypted, Port};
+        use WebhookAddressError::{HasPassword, NotAnAddress, NotEncrypted, Port};
         for (text, problem) in [
             ("", NotAnAddress),
             ("hooks.example.org/x", NotAnAddress),
@@ -237,12 +240,12 @@ mod tests {
             ("https://example.org:22/", Port),
             ("https://example.org:25/", Port),
         ] {
-            assert_eq!(Address::read(text, false).unwrap_err(), problem, "{text}");
+            assert_eq!(WebhookAddress::parse(text, false).unwrap_err(), problem, "{text}");
         }
-        let long = format!("https://example.org/{}", "x".repeat(LONGEST));
-        assert_eq!(Address::read(&long, false).unwrap_err(), NotAnAddress);
-        let good =
-            Address::read(" https://hooks.example.org/services/T0/secret#x ", false).unwrap();
+        let long = format!("https://example.org/{}", "x".repeat(MAX_ADDRESS_LEN));
+        assert_eq!(WebhookAddress::parse(&long, false).unwrap_err(), NotAnAddress);
+        let good = WebhookAddress::parse(" https://hooks.example.org/services/T0/secret#x ", false)
+            .unwrap();
         assert_eq!(good.as_str(), "https://hooks.example.org/services/T0/secret");
         assert_eq!(format!("{good:?}"), "Address(hooks.example.org)");
     }
@@ -264,16 +267,19 @@ mod tests {
             "https://LOCALHOST./",
             "https://0/",
         ] {
-            let address = Address::read(text, false).unwrap();
-            let found = address.look_up(false).await;
+            let address = WebhookAddress::parse(text, false).unwrap();
+            let found = address.resolve(false).await;
             assert!(
-                matches!(found, Err(AddressError::Private | AddressError::NoSuchHost)),
+                matches!(
+                    found,
+                    Err(WebhookAddressError::Private | WebhookAddressError::NoSuchHost)
+                ),
                 "{text}: {found:?}"
             );
         }
-        let inside = Address::read("http://127.0.0.1:9999/x", true).unwrap();
-        assert_eq!(inside.look_up(true).await.unwrap(), ["127.0.0.1:9999".parse().unwrap()]);
-        let outside = Address::read("http://1.1.1.1/x", true).unwrap();
-        assert_eq!(outside.look_up(true).await, Err(AddressError::NotEncrypted));
+        let inside = WebhookAddress::parse("http://127.0.0.1:9999/x", true).unwrap();
+        assert_eq!(inside.resolve(true).await.unwrap(), ["127.0.0.1:9999".parse().unwrap()]);
+        let outside = WebhookAddress::parse("http://1.1.1.1/x", true).unwrap();
+        assert_eq!(outside.resolve(true).await, Err(WebhookAddressError::NotEncrypted));
     }
 }

@@ -5,18 +5,18 @@ use serde_json::json;
 use sha2::Sha256;
 
 use crate::clock::UnixTime;
-use crate::jobs::tidings;
+use crate::jobs::notification_digest;
 use crate::store::notifications::Notification;
 
 /// Lines of the text.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 /// Jobs that are named with all their fields.
-const MOST_JOBS: usize = 50;
+const MAX_JOBS: usize = 50;
 /// Names are cut to this many characters.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// A message, ready to be sent.
-pub struct Message {
+pub struct WebhookMessage {
     /// JSON.
     pub body: Vec<u8>,
     /// Seconds since 1970.
@@ -25,14 +25,19 @@ pub struct Message {
     pub signature: String,
 }
 
-impl Message {
+impl WebhookMessage {
     /// The message of these notices; `portal` is the portal's own address.
-    pub fn of(notices: &[Notification], portal: &str, secret: &[u8], now: UnixTime) -> Self {
-        let lines = tidings::list(notices);
-        let summary = tidings::summary(notices);
+    pub fn from_notifications(
+        notices: &[Notification],
+        portal: &str,
+        secret: &[u8],
+        now: UnixTime,
+    ) -> Self {
+        let lines = notification_digest::build_digests(notices);
+        let summary = notification_digest::summarize(notices);
         let mut text: Vec<String> = Vec::new();
-        if lines.len() > MOST_LINES {
-            text.extend(summary.iter().map(|line| plain(&line.text())));
+        if lines.len() > MAX_LINES {
+            text.extend(summary.iter().map(|line| escape_chat(&line.text())));
         } else {
             for line in &lines {
                 let place = if line.cluster.is_empty() {
@@ -42,15 +47,17 @@ impl Message {
                 };
                 text.push(format!(
                     "{} {portal}{}",
-                    plain(&format!("{}{place}.", line.text())),
+                    escape_chat(&format!("{}{place}.", line.text())),
                     line.href
                 ));
             }
         }
         let jobs: Vec<_> =
-            notices.iter().take(MOST_JOBS).map(|notice| job(notice, portal)).collect();
-        let ended =
-            summary.iter().find(|line| line.kind == tidings::Kind::Ended).map(|line| line.sums);
+            notices.iter().take(MAX_JOBS).map(|notice| job_json(notice, portal)).collect();
+        let ended = summary
+            .iter()
+            .find(|line| line.kind == notification_digest::NotificationKind::Ended)
+            .map(|line| line.counts);
         let ended = ended.unwrap_or_default();
         let count = |kind: &str| notices.iter().filter(|notice| notice.kind == kind).count();
         let body = json!({
@@ -68,7 +75,7 @@ impl Message {
                     "cancelled": ended.cancelled,
                 },
                 "jobs": jobs,
-                "more": notices.len().saturating_sub(MOST_JOBS),
+                "more": notices.len().saturating_sub(MAX_JOBS),
             },
         });
         Self::sign(body.to_string().into_bytes(), secret, now)
@@ -105,12 +112,12 @@ fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     text
 }
 
-fn job(notice: &Notification, portal: &str) -> serde_json::Value {
+fn job_json(notice: &Notification, portal: &str) -> serde_json::Value {
     let id = match notice.task {
         -1 => notice.number.to_string(),
         task => format!("{}_{task}", notice.number),
     };
-    let name: String = notice.name.chars().take(LONGEST_NAME).collect();
+    let name: String = notice.name.chars().take(MAX_NAME_CHARS).collect();
     json!({
         "kind": notice.kind,
         "state": notice.state,
@@ -123,7 +130,7 @@ fn job(notice: &Notification, portal: &str) -> serde_json::Value {
 }
 
 /// Chat services read `<!channel>` as a call to everyone, and these three signs as the way to write it.
-fn plain(text: &str) -> String {
+fn escape_chat(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -150,13 +157,18 @@ mod tests {
         }
     }
 
-    fn read(message: &Message) -> serde_json::Value {
+    fn read(message: &WebhookMessage) -> serde_json::Value {
         serde_json::from_slice(&message.body).unwrap()
     }
 
     #[test]
     fn text_and_fields_say_the_same() {
-        let message = Message::of(&[notice(1, "align")], "https://p.example", b"s", UnixTime(5));
+        let message = WebhookMessage::from_notifications(
+            &[notice(1, "align")],
+            "https://p.example",
+            b"s",
+            UnixTime(5),
+        );
         let body = read(&message);
         assert_eq!(body["text"], "align is done on Fir. https://p.example/jobs/fir/101");
         assert_eq!(body["portolan"]["counts"]["done"], 1);
@@ -169,7 +181,12 @@ mod tests {
         for name in
             ["<!channel> \"quoted\" \\ | & <script>", "\u{202e}\u{0}\n\r", &"x".repeat(10_000)]
         {
-            let message = Message::of(&[notice(1, name)], "https://p.example", b"s", UnixTime(5));
+            let message = WebhookMessage::from_notifications(
+                &[notice(1, name)],
+                "https://p.example",
+                b"s",
+                UnixTime(5),
+            );
             let text = read(&message)["text"].as_str().unwrap().to_owned();
             assert!(
                 !text.contains('<') && !text.contains('\n') && !text.contains('\u{202e}'),
@@ -182,7 +199,8 @@ mod tests {
     #[test]
     fn many_are_few_lines() {
         let many: Vec<Notification> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
-        let message = Message::of(&many, "https://p.example", b"s", UnixTime(5));
+        let message =
+            WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "500 jobs ended: 500 done");
         assert_eq!(body["portolan"]["more"], 450);

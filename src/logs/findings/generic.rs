@@ -9,10 +9,10 @@ pub fn is_error(line: &str, small: &str) -> bool {
     if start.starts_with("execution halted") {
         return true;
     }
-    small.match_indices("error").any(|(at, word)| tells(line, small, at, at + word.len()))
+    small.match_indices("error").any(|(at, word)| is_error_word(line, small, at, at + word.len()))
 }
 
-fn tells(line: &str, small: &str, at: usize, end: usize) -> bool {
+fn is_error_word(line: &str, small: &str, at: usize, end: usize) -> bool {
     let before = small[..at].chars().next_back();
     let (word, after) = (&line[at..end], &small[end..]);
     let denied = ["no ", "0 ", "without ", "zero ", "squared ", "absolute ", "standard ", "std "];

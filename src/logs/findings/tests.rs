@@ -4,11 +4,11 @@ use super::*;
 use crate::logs::terminal::render;
 
 /// The findings of a log, as a page gets them.
-fn of(log: &str) -> Findings {
-    find(&render(log.as_bytes(), false).texts())
+fn of(log: &str) -> LogFindings {
+    find_errors(&render(log.as_bytes(), false).texts())
 }
 
-fn kinds(log: &str) -> Vec<Kind> {
+fn kinds(log: &str) -> Vec<FindingKind> {
     of(log).list.into_iter().map(|finding| finding.kind).collect()
 }
 
@@ -32,14 +32,14 @@ fn a_traceback_behind_a_progress_bar() {
     let found = of(TORCH);
     assert_eq!(found.first_error_line, Some(1));
     let first = &found.list[0];
-    assert_eq!((first.kind, first.line), (Kind::Python, 1));
+    assert_eq!((first.kind, first.line), (FindingKind::Python, 1));
     assert!(first.text.starts_with("Traceback (most recent"), "{}", first.text);
     assert_eq!(
         first.last,
         "ValueError: Expected input batch_size (32) to match target batch_size (31)."
     );
     assert!(first.text.ends_with(&first.last) && first.text.contains("line 61, in main"));
-    assert_eq!(found.list[1].kind, Kind::Slurm);
+    assert_eq!(found.list[1].kind, FindingKind::Slurm);
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn the_gpus_memory() {
 slurmstepd: error: *** STEP 12.0 ON c1 CANCELLED AT 2026-11-16T09:12:00 ***
 ";
     let found = of(log);
-    assert_eq!(found.list[0].kind, Kind::GpuMemory);
+    assert_eq!(found.list[0].kind, FindingKind::GpuMemory);
     assert!(found.list[0].last.starts_with("torch.OutOfMemoryError: CUDA"));
     assert!(!found.list[0].text.contains("[rank0]"), "{}", found.list[0].text);
     assert!(found.list[0].advice.contains("batch size"));
-    assert_eq!(found.list[1].kind, Kind::Cancelled);
+    assert_eq!(found.list[1].kind, FindingKind::Cancelled);
 }
 
 #[test]
@@ -78,7 +78,7 @@ done
 ";
     let found = of(log);
     assert_eq!(found.list.len(), 1);
-    assert_eq!((found.list[0].kind, found.list[0].line), (Kind::NoSuchFile, 0));
+    assert_eq!((found.list[0].kind, found.list[0].line), (FindingKind::NoSuchFile, 0));
     assert!(found.list[0].text.contains("KeyError: 'x'"));
     let log = "\
 Traceback (most recent call last):
@@ -93,54 +93,66 @@ ValueError: bad row
 
 #[test]
 fn messages_of_the_cluster() {
-    let cases: &[(&str, Kind, &str)] = &[
+    let cases: &[(&str, FindingKind, &str)] = &[
         (
             "slurmstepd: error: Detected 1 oom-kill event(s) in step 997857.batch cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.",
-            Kind::OutOfMemory,
+            FindingKind::OutOfMemory,
             "more memory",
         ),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", Kind::OutOfMemory, ""),
-        ("srun: error: c2: task 1: Out Of Memory", Kind::OutOfMemory, ""),
-        ("Error: cannot allocate vector of size 8.0 Gb", Kind::OutOfMemory, ""),
+        (
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",
+            FindingKind::OutOfMemory,
+            "",
+        ),
+        ("srun: error: c2: task 1: Out Of Memory", FindingKind::OutOfMemory, ""),
+        ("Error: cannot allocate vector of size 8.0 Gb", FindingKind::OutOfMemory, ""),
         (
             "slurmstepd: error: *** JOB 1234 ON c1 CANCELLED AT 2026-11-16T09:12:00 DUE TO TIME LIMIT ***",
-            Kind::TimeLimit,
+            FindingKind::TimeLimit,
             "more time",
         ),
         (
             "slurmstepd: error: *** JOB 1 ON c1 CANCELLED AT 2026-11-16T09:12:00 DUE TO PREEMPTION ***",
-            Kind::Preempted,
+            FindingKind::Preempted,
             "",
         ),
-        ("cp: error writing 'x': Disk quota exceeded", Kind::DiskFull, "number of files"),
-        ("OSError: [Errno 28] No space left on device", Kind::DiskFull, "scratch"),
+        ("cp: error writing 'x': Disk quota exceeded", FindingKind::DiskFull, "number of files"),
+        ("OSError: [Errno 28] No space left on device", FindingKind::DiskFull, "scratch"),
         (
             "/var/spool/slurmd/job12/slurm_script: line 9: blastn: command not found",
-            Kind::CommandNotFound,
+            FindingKind::CommandNotFound,
             "module",
         ),
-        ("slurm_script: line 2: $'\\r': command not found", Kind::LineEnds, "Unix"),
+        ("slurm_script: line 2: $'\\r': command not found", FindingKind::LineEnds, "Unix"),
         (
             "slurmstepd: error: execve(): ./run: No such file or directory",
-            Kind::CommandNotFound,
+            FindingKind::CommandNotFound,
             "",
         ),
-        ("ModuleNotFoundError: No module named 'torch'", Kind::MissingPackage, "Install torch"),
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            FindingKind::MissingPackage,
+            "Install torch",
+        ),
         (
             "Error in library(DESeq2) : there is no package called ‘DESeq2’",
-            Kind::MissingPackage,
+            FindingKind::MissingPackage,
             "DESeq2",
         ),
-        ("ERROR: No matching distribution found for foo==1.2", Kind::MissingPackage, "foo"),
-        ("bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out", Kind::Crash, ""),
-        ("cat: /project/x: Permission denied", Kind::Permission, ""),
-        ("tail: cannot open 'a': No such file or directory", Kind::NoSuchFile, "path"),
-        ("curl: (6) Could not resolve host: huggingface.co", Kind::Network, "internet"),
-        ("slurmstepd: error: couldn't do it", Kind::Slurm, ""),
-        ("Error in eval(expr) : object 'x' not found", Kind::Error, ""),
-        ("[2026-11-16 09:00:00] ERROR could not open it", Kind::Error, ""),
-        ("gcc: fatal error: no input files", Kind::Error, ""),
-        ("requests.exceptions.HTTPError: 404 Client Error: Not Found", Kind::Error, ""),
+        ("ERROR: No matching distribution found for foo==1.2", FindingKind::MissingPackage, "foo"),
+        (
+            "bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out",
+            FindingKind::Crash,
+            "",
+        ),
+        ("cat: /project/x: Permission denied", FindingKind::Permission, ""),
+        ("tail: cannot open 'a': No such file or directory", FindingKind::NoSuchFile, "path"),
+        ("curl: (6) Could not resolve host: huggingface.co", FindingKind::Network, "internet"),
+        ("slurmstepd: error: couldn't do it", FindingKind::Slurm, ""),
+        ("Error in eval(expr) : object 'x' not found", FindingKind::Error, ""),
+        ("[2026-11-16 09:00:00] ERROR could not open it", FindingKind::Error, ""),
+        ("gcc: fatal error: no input files", FindingKind::Error, ""),
+        ("requests.exceptions.HTTPError: 404 Client Error: Not Found", FindingKind::Error, ""),
     ];
     for (line, kind, advice) in cases {
         let found = of(&format!("begin\n{line}\nend\n"));
@@ -160,7 +172,7 @@ Lmod has detected the following error:  These module(s) or extension(s) exist bu
 python: command not found
 ";
     let found = of(log);
-    assert_eq!(kinds(log), [Kind::Module, Kind::CommandNotFound]);
+    assert_eq!(kinds(log), [FindingKind::Module, FindingKind::CommandNotFound]);
     assert!(found.list[0].text.contains("Try: \"module spider"));
 }
 
@@ -180,13 +192,16 @@ slurmstepd: info: Detected 0 oom-kill events
 ERRORS_ARE_FINE
 ";
     let found = of(log);
-    assert_eq!(found, Findings::default());
+    assert_eq!(found, LogFindings::default());
 }
 
 #[test]
 fn a_log_with_several() {
     let log = format!("{TORCH}Disk quota exceeded\nerror: late\n");
-    assert_eq!(kinds(&log), [Kind::DiskFull, Kind::Python, Kind::Slurm, Kind::Error]);
+    assert_eq!(
+        kinds(&log),
+        [FindingKind::DiskFull, FindingKind::Python, FindingKind::Slurm, FindingKind::Error]
+    );
 }
 
 #[test]
@@ -197,15 +212,15 @@ fn findings_are_bounded() {
         "x".repeat(9_000)
     );
     let found = of(&log);
-    assert!(found.list.iter().all(|finding| finding.text.len() <= LONGEST_TEXT));
-    assert!(found.list.iter().all(|finding| finding.last.len() <= LONGEST_LINE));
+    assert!(found.list.iter().all(|finding| finding.text.len() <= MAX_TEXT_BYTES));
+    assert!(found.list.iter().all(|finding| finding.last.len() <= MAX_LINE_BYTES));
 }
 
 proptest! {
     #[test]
     fn any_lines_are_survived(lines in proptest::collection::vec(
         "(Traceback \\(most recent call last\\)|  File|Error|error|: |0\\.1|é|No module named|\\PC){0,12}", 0..30)) {
-        let found = find(&lines);
+        let found = find_errors(&lines);
         prop_assert!(found.list.iter().all(|finding| finding.line < lines.len()));
         prop_assert_eq!(found.list.is_empty(), found.first_error_line.is_none());
     }

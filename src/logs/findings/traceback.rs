@@ -1,20 +1,20 @@
 //! The blocks that Python writes when a program ends with an error.
 
-use super::bounded;
+use super::bounded_line;
 
-const MARK: &str = "Traceback (most recent call last)";
+const TRACEBACK_MARK: &str = "Traceback (most recent call last)";
 /// How many lines of a block are read, and how many of them kept: the end tells most.
-const MOST_READ: usize = 2_000;
-const MOST_KEPT: usize = 30;
+const MAX_READ_LINES: usize = 2_000;
+const MAX_KEPT_LINES: usize = 30;
 /// How many lines in it may be something else's.
-const MOST_STRANGERS: usize = 4;
+const MAX_FOREIGN_LINES: usize = 4;
 /// Errors of programs that only pass on that another one ended.
-const ECHOES: [&str; 5] =
+const WRAPPER_ERRORS: [&str; 5] =
     ["ChildFailedError", "BrokenPipeError", "DistBackendError", "CalledProcessError", "SystemExit"];
 
 /// One block.
 #[derive(Debug)]
-pub struct Traceback {
+pub struct PythonTraceback {
     /// Its first line.
     pub start: usize,
     /// The line after it.
@@ -24,13 +24,13 @@ pub struct Traceback {
     /// The line that names the error.
     pub last: String,
     /// Whether it is one of several programs that work together.
-    ranked: bool,
+    is_ranked: bool,
 }
 
 /// Reads the block that begins at this line, with those that Python joins to it.
-pub fn read<S: AsRef<str>>(lines: &[S], start: usize) -> Option<Traceback> {
-    let line = |at: usize| lines.get(at).map(|line| bounded(line.as_ref()));
-    let at_mark = line(start)?.find(MARK)?;
+pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback> {
+    let line = |at: usize| lines.get(at).map(|line| bounded_line(line.as_ref()));
+    let at_mark = line(start)?.find(TRACEBACK_MARK)?;
     let before = &line(start)?[..at_mark];
     // `[rank0]: ` and `0: ` stand before every line of the block, a progress bar only before the first.
     let prefix = before.trim_end_matches("Original ");
@@ -40,9 +40,10 @@ pub fn read<S: AsRef<str>>(lines: &[S], start: usize) -> Option<Traceback> {
     let mut last = String::new();
     let mut end = start + 1;
     let mut strangers = 0;
-    while let Some(text) = inner(end).filter(|_| end - start < MOST_READ) {
+    while let Some(text) = inner(end).filter(|_| end - start < MAX_READ_LINES) {
         end += 1;
-        let inside = text.starts_with([' ', '\t']) || text.contains(MARK) || text.is_empty();
+        let inside =
+            text.starts_with([' ', '\t']) || text.contains(TRACEBACK_MARK) || text.is_empty();
         kept.push(text.trim_end().to_owned());
         if inside {
             continue;
@@ -50,35 +51,41 @@ pub fn read<S: AsRef<str>>(lines: &[S], start: usize) -> Option<Traceback> {
         if !names_error(text) {
             // Something else was written in between, or the error is named in an unusual way.
             strangers += 1;
-            if strangers > MOST_STRANGERS {
+            if strangers > MAX_FOREIGN_LINES {
                 break;
             }
             continue;
         }
         text.trim().clone_into(&mut last);
-        match joined(&inner, end) {
+        match next_chained(&inner, end) {
             Some(next) => end = next,
             None => break,
         }
     }
-    if kept.len() > MOST_KEPT {
-        kept.drain(1..=kept.len() - MOST_KEPT);
+    if kept.len() > MAX_KEPT_LINES {
+        kept.drain(1..=kept.len() - MAX_KEPT_LINES);
         kept[0].push_str(" …");
     }
     if last.is_empty() {
         last.clone_from(kept.last()?);
     }
     let ranked = before.contains("[rank");
-    Some(Traceback { start, end, text: kept.join("\n").trim_end().to_owned(), last, ranked })
+    Some(PythonTraceback {
+        start,
+        end,
+        text: kept.join("\n").trim_end().to_owned(),
+        last,
+        is_ranked: ranked,
+    })
 }
 
 /// Where the block goes on, if Python joins another error to it.
-fn joined<'a>(inner: &impl Fn(usize) -> Option<&'a str>, at: usize) -> Option<usize> {
+fn next_chained<'a>(inner: &impl Fn(usize) -> Option<&'a str>, at: usize) -> Option<usize> {
     let next = (at..at + 3).find(|at| inner(*at).is_some_and(|line| !line.trim().is_empty()))?;
     let line = inner(next)?;
     let chained = line.starts_with("During handling of the above exception")
         || line.starts_with("The above exception was the direct cause")
-        || line.trim_start_matches("Original ").starts_with(MARK);
+        || line.trim_start_matches("Original ").starts_with(TRACEBACK_MARK);
     chained.then_some(next)
 }
 
@@ -95,13 +102,13 @@ fn names_error(line: &str) -> bool {
 
 /// The block that tells why: the last one, as earlier ones may have been survived; but where several programs work
 /// together the first, as the others fail because of it.
-pub fn most_telling(mut blocks: Vec<Traceback>) -> Option<Traceback> {
-    let echo = |block: &Traceback| {
+pub fn most_telling(mut blocks: Vec<PythonTraceback>) -> Option<PythonTraceback> {
+    let echo = |block: &PythonTraceback| {
         let name = block.last.split(':').next().unwrap_or_default();
-        ECHOES.iter().any(|echo| name.ends_with(echo))
+        WRAPPER_ERRORS.iter().any(|echo| name.ends_with(echo))
     };
     if blocks.iter().any(|block| !echo(block)) {
         blocks.retain(|block| !echo(block));
     }
-    if blocks.first()?.ranked { blocks.into_iter().next() } else { blocks.pop() }
+    if blocks.first()?.is_ranked { blocks.into_iter().next() } else { blocks.pop() }
 }

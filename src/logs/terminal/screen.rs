@@ -2,56 +2,56 @@
 
 use std::collections::VecDeque;
 
-use super::style::Style;
-use super::{CUT, LONGEST_LINE, Line, MOST_LINES, MOST_SPANS, Span};
+use super::style::TextStyle;
+use super::{CUT_MARK, LogLine, LogSpan, MAX_LINE_CHARS, MAX_LINES, MAX_SPANS};
 
 /// No line has more pieces than this.
-const MOST_IN_LINE: usize = 500;
+const MAX_SPANS_PER_LINE: usize = 500;
 
 #[derive(Default)]
-struct Row {
-    cells: Vec<(char, Style)>,
-    cut: bool,
+struct ScreenRow {
+    cells: Vec<(char, TextStyle)>,
+    is_cut: bool,
 }
 
 /// All lines and the place where the next character goes.
-pub struct Screen {
-    rows: VecDeque<Row>,
+pub struct TerminalScreen {
+    rows: VecDeque<ScreenRow>,
     row: usize,
     /// Where in its line the next character goes.
     pub column: usize,
     /// How it looks.
-    pub style: Style,
+    pub style: TextStyle,
     /// Blanks that may still be filled in: moves to the right must not make much out of little.
     blanks: usize,
-    dropped: bool,
+    has_dropped: bool,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// An empty one for a text of so many bytes.
     pub fn new(bytes: usize) -> Self {
         Self {
-            rows: VecDeque::from([Row::default()]),
+            rows: VecDeque::from([ScreenRow::default()]),
             row: 0,
             column: 0,
-            style: Style::default(),
+            style: TextStyle::default(),
             blanks: bytes.saturating_mul(4).saturating_add(10_000),
-            dropped: false,
+            has_dropped: false,
         }
     }
 
     /// Writes a character over what stands there, and goes on by one.
     pub fn put(&mut self, c: char) {
         let Some(row) = self.rows.get_mut(self.row) else { return };
-        if self.column >= LONGEST_LINE {
-            row.cut = true;
+        if self.column >= MAX_LINE_CHARS {
+            row.is_cut = true;
             return;
         }
         let missing = self.column.saturating_sub(row.cells.len());
         if missing > 0 {
             let missing = missing.min(self.blanks);
             self.blanks -= missing;
-            row.cells.resize(row.cells.len() + missing, (' ', Style::default()));
+            row.cells.resize(row.cells.len() + missing, (' ', TextStyle::default()));
             self.column = row.cells.len();
         }
         match row.cells.get_mut(self.column) {
@@ -64,7 +64,7 @@ impl Screen {
     /// To the start of the next line. Beyond the last one the first is forgotten, if there are too many.
     pub fn newline(&mut self) {
         // Tabs at the end of a line are part of it.
-        self.fill();
+        self.pad_to_cursor();
         self.column = 0;
         self.row += 1;
         if self.row < self.rows.len() {
@@ -72,21 +72,21 @@ impl Screen {
         }
         // Lines of one log are alike in length.
         let like = self.rows.back().map_or(0, |row| row.cells.len()).min(128);
-        self.rows.push_back(Row { cells: Vec::with_capacity(like), cut: false });
-        if self.rows.len() > MOST_LINES + 1 {
+        self.rows.push_back(ScreenRow { cells: Vec::with_capacity(like), is_cut: false });
+        if self.rows.len() > MAX_LINES + 1 {
             self.rows.pop_front();
             self.row -= 1;
-            self.dropped = true;
+            self.has_dropped = true;
         }
     }
 
     /// Up so many lines, the first at most.
-    pub fn up(&mut self, lines: usize) {
+    pub fn move_up(&mut self, lines: usize) {
         self.row = self.row.saturating_sub(lines);
     }
 
     /// Down so many lines, the last at most.
-    pub fn down(&mut self, lines: usize) {
+    pub fn move_down(&mut self, lines: usize) {
         self.row = self.row.saturating_add(lines).min(self.rows.len() - 1);
     }
 
@@ -96,11 +96,11 @@ impl Screen {
         match which {
             0 => row.cells.truncate(column),
             1 if column + 1 < row.cells.len() => {
-                row.cells[..=column].fill((' ', Style::default()));
+                row.cells[..=column].fill((' ', TextStyle::default()));
             }
             _ => row.cells.clear(),
         }
-        row.cut &= which == 1;
+        row.is_cut &= which == 1;
     }
 
     /// Clears what stands right of the cursor and below it.
@@ -110,34 +110,34 @@ impl Screen {
     }
 
     /// The lines, and whether some at the start were forgotten.
-    pub fn into_lines(mut self) -> (Vec<Line>, bool) {
-        self.fill();
+    pub fn into_lines(mut self) -> (Vec<LogLine>, bool) {
+        self.pad_to_cursor();
         if self.rows.back().is_some_and(|row| row.cells.is_empty()) {
             self.rows.pop_back();
         }
-        if self.rows.len() > MOST_LINES {
+        if self.rows.len() > MAX_LINES {
             self.rows.pop_front();
-            self.dropped = true;
+            self.has_dropped = true;
         }
-        let mut left = MOST_SPANS;
-        let lines = self.rows.into_iter().map(|row| line(&row, &mut left)).collect();
-        (lines, self.dropped)
+        let mut left = MAX_SPANS;
+        let lines = self.rows.into_iter().map(|row| to_log_line(&row, &mut left)).collect();
+        (lines, self.has_dropped)
     }
 
     /// Blanks up to the cursor, if it stands right of everything.
-    fn fill(&mut self) {
-        let column = self.column.min(LONGEST_LINE);
+    fn pad_to_cursor(&mut self) {
+        let column = self.column.min(MAX_LINE_CHARS);
         let Some(row) = self.rows.get_mut(self.row) else { return };
         let missing = column.saturating_sub(row.cells.len()).min(self.blanks);
         self.blanks -= missing;
-        row.cells.resize(row.cells.len() + missing, (' ', Style::default()));
+        row.cells.resize(row.cells.len() + missing, (' ', TextStyle::default()));
     }
 }
 
 /// A line's spans; without styles where they are too many.
-fn line(row: &Row, left: &mut usize) -> Line {
-    let mut spans: Vec<Span> = Vec::new();
-    let most = MOST_IN_LINE.min(*left);
+fn to_log_line(row: &ScreenRow, left: &mut usize) -> LogLine {
+    let mut spans: Vec<LogSpan> = Vec::new();
+    let most = MAX_SPANS_PER_LINE.min(*left);
     let mut rest = row.cells.as_slice();
     while let Some((_, style)) = rest.first() {
         let last = spans.len() + 1 >= most;
@@ -146,12 +146,12 @@ fn line(row: &Row, left: &mut usize) -> Line {
         let class = if last { "" } else { style.class() };
         let mut text = String::with_capacity(now.len());
         text.extend(now.iter().map(|(c, _)| *c));
-        spans.push(Span { text, class });
+        spans.push(LogSpan { text, class });
         rest = later;
     }
-    if row.cut {
-        spans.push(Span { text: CUT.to_string(), class: "dim" });
+    if row.is_cut {
+        spans.push(LogSpan { text: CUT_MARK.to_string(), class: "dim" });
     }
     *left = left.saturating_sub(spans.len());
-    Line { spans }
+    LogLine { spans }
 }

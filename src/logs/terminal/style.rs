@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-const NAMES: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
-const FLAGS: [&str; 5] = ["b", "dim", "i", "u", "rev"];
+const COLOUR_NAMES: [&str; 8] =
+    ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const FLAG_CLASSES: [&str; 5] = ["b", "dim", "i", "u", "rev"];
 const BOLD: u8 = 1;
 const DIM: u8 = 2;
 const ITALIC: u8 = 4;
@@ -16,8 +17,8 @@ static CLASSES: LazyLock<Vec<String>> = LazyLock::new(|| {
     for front in 0..17 {
         for back in 0..17 {
             for flags in 0..32_u8 {
-                let set = FLAGS.iter().enumerate().filter(|(at, _)| flags & (1 << at) != 0);
-                let words: Vec<String> = [colour("fg", front), colour("bg", back)]
+                let set = FLAG_CLASSES.iter().enumerate().filter(|(at, _)| flags & (1 << at) != 0);
+                let words: Vec<String> = [colour_class("fg", front), colour_class("bg", back)]
                     .into_iter()
                     .flatten()
                     .chain(set.map(|(_, word)| (*word).to_owned()))
@@ -30,33 +31,34 @@ static CLASSES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// `fg-red`, `bg-bright-blue`; nothing for 0, the usual colour.
-fn colour(side: &str, number: usize) -> Option<String> {
+fn colour_class(side: &str, number: usize) -> Option<String> {
     let number = number.checked_sub(1)?;
     let bright = if number >= 8 { "bright-" } else { "" };
-    NAMES.get(number % 8).map(|name| format!("{side}-{bright}{name}"))
+    COLOUR_NAMES.get(number % 8).map(|name| format!("{side}-{bright}{name}"))
 }
 
 /// How a character looks. Colours count from 1; 0 is the usual one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
-    front: u8,
-    back: u8,
+pub struct TextStyle {
+    foreground: u8,
+    background: u8,
     flags: u8,
 }
 
-impl Style {
+impl TextStyle {
     /// The words for the style sheet. Text is never of the colour behind it.
     pub fn class(self) -> &'static str {
         if self == Self::default() {
             return "";
         }
-        let back = if self.back == self.front { 0 } else { self.back };
-        let at = (usize::from(self.front) * 17 + usize::from(back)) * 32 + usize::from(self.flags);
+        let back = if self.background == self.foreground { 0 } else { self.background };
+        let at =
+            (usize::from(self.foreground) * 17 + usize::from(back)) * 32 + usize::from(self.flags);
         CLASSES.get(at).map_or("", String::as_str)
     }
 
     /// Changes it as `ESC [ … m` says.
-    pub fn apply(&mut self, params: &Params) {
+    pub fn apply(&mut self, params: &EscapeParams) {
         let mut groups = params.groups();
         while let Some(group) = groups.next() {
             match group[0] {
@@ -71,17 +73,17 @@ impl Style {
                 23 => self.flags &= !ITALIC,
                 24 => self.flags &= !UNDERLINE,
                 27 => self.flags &= !REVERSE,
-                code @ 30..=37 => self.front = small(code - 30) + 1,
-                code @ 90..=97 => self.front = small(code - 90) + 9,
-                39 => self.front = 0,
-                code @ 40..=47 => self.back = small(code - 40) + 1,
-                code @ 100..=107 => self.back = small(code - 100) + 9,
-                49 => self.back = 0,
+                code @ 30..=37 => self.foreground = low_byte(code - 30) + 1,
+                code @ 90..=97 => self.foreground = low_byte(code - 90) + 9,
+                39 => self.foreground = 0,
+                code @ 40..=47 => self.background = low_byte(code - 40) + 1,
+                code @ 100..=107 => self.background = low_byte(code - 100) + 9,
+                49 => self.background = 0,
                 code @ (38 | 48) => {
-                    let wide = wide_colour(&group[1..], &mut groups);
+                    let wide = extended_colour(&group[1..], &mut groups);
                     match (code, wide) {
-                        (38, Some(colour)) => self.front = colour,
-                        (_, Some(colour)) => self.back = colour,
+                        (38, Some(colour)) => self.foreground = colour,
+                        (_, Some(colour)) => self.background = colour,
                         (_, None) => {}
                     }
                 }
@@ -92,43 +94,43 @@ impl Style {
 }
 
 /// What follows 38 or 48: `5;n` or `2;r;g;b`, in the same group with colons or in groups of their own.
-fn wide_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
+fn extended_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
     if let Some((kind, rest)) = sub.split_first() {
         return match (kind, rest) {
-            (5, [number, ..]) => Some(of_256(*number)),
+            (5, [number, ..]) => Some(from_256(*number)),
             // With four numbers, the first one names a colour space.
             (2, [_, red, green, blue, ..] | [red, green, blue]) => {
-                Some(nearest(*red, *green, *blue))
+                Some(nearest_colour(*red, *green, *blue))
             }
             _ => None,
         };
     }
     let mut next = || groups.next().map(|group| group[0]);
     match next()? {
-        5 => Some(of_256(next()?)),
-        2 => Some(nearest(next()?, next()?, next()?)),
+        5 => Some(from_256(next()?)),
+        2 => Some(nearest_colour(next()?, next()?, next()?)),
         _ => None,
     }
 }
 
 /// One of the 256 colours.
-fn of_256(number: u16) -> u8 {
+fn from_256(number: u16) -> u8 {
     match number {
-        0..=15 => small(number) + 1,
+        0..=15 => low_byte(number) + 1,
         16..=231 => {
             let level = |step: u16| if step == 0 { 0 } else { 55 + step * 40 };
             let cube = number - 16;
-            nearest(level(cube / 36), level(cube / 6 % 6), level(cube % 6))
+            nearest_colour(level(cube / 36), level(cube / 6 % 6), level(cube % 6))
         }
         _ => {
             let grey = 8 + (number.min(255) - 232) * 10;
-            nearest(grey, grey, grey)
+            nearest_colour(grey, grey, grey)
         }
     }
 }
 
 /// The one of the 16 colours with the same hue, or the grey with about the same brightness.
-fn nearest(red: u16, green: u16, blue: u16) -> u8 {
+fn nearest_colour(red: u16, green: u16, blue: u16) -> u8 {
     let [red, green, blue] = [red, green, blue].map(|part| part.min(255));
     let most = red.max(green).max(blue);
     let least = red.min(green).min(blue);
@@ -147,25 +149,25 @@ fn nearest(red: u16, green: u16, blue: u16) -> u8 {
 }
 
 /// The low byte; larger numbers do not come here.
-fn small(number: u16) -> u8 {
+fn low_byte(number: u16) -> u8 {
     u8::try_from(number).unwrap_or(0)
 }
 
 /// No sequence has more numbers than this.
-const MOST: usize = 32;
+const MAX_NUMBERS: usize = 32;
 
 /// The numbers of a sequence: groups between semicolons, in them parts between colons.
 #[derive(Debug, Default)]
-pub struct Params {
-    numbers: [u16; MOST],
+pub struct EscapeParams {
+    numbers: [u16; MAX_NUMBERS],
     /// Where a number is a further part of its group.
-    parts: [bool; MOST],
+    is_subparam: [bool; MAX_NUMBERS],
     last: usize,
     /// Whether the sequence is one of the terminal's own.
-    pub private: bool,
+    pub is_private: bool,
 }
 
-impl Params {
+impl EscapeParams {
     /// Reads one more character of the sequence.
     pub fn push(&mut self, c: char) {
         match c {
@@ -176,12 +178,12 @@ impl Params {
                 }
             }
             ';' | ':' => {
-                self.last = (self.last + 1).min(MOST);
-                if let Some(part) = self.parts.get_mut(self.last) {
+                self.last = (self.last + 1).min(MAX_NUMBERS);
+                if let Some(part) = self.is_subparam.get_mut(self.last) {
                     *part = c == ':';
                 }
             }
-            _ => self.private = true,
+            _ => self.is_private = true,
         }
     }
 
@@ -192,12 +194,12 @@ impl Params {
 
     /// The groups; none is empty.
     fn groups(&self) -> impl Iterator<Item = &[u16]> {
-        let end = (self.last + 1).min(MOST);
+        let end = (self.last + 1).min(MAX_NUMBERS);
         let mut from = 0;
         std::iter::from_fn(move || {
             let first = from;
             (first < end).then(|| {
-                from = (first + 1..end).find(|at| !self.parts[*at]).unwrap_or(end);
+                from = (first + 1..end).find(|at| !self.is_subparam[*at]).unwrap_or(end);
                 &self.numbers[first..from]
             })
         })

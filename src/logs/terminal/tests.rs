@@ -78,7 +78,7 @@ fn tricks_and_titles_go() {
 #[test]
 fn the_end_of_a_longer_log() {
     let cut = render("\u{e5}lf a line\nwhole\n".as_bytes()[1..].as_ref(), true);
-    assert_eq!((cut.texts(), cut.cut), (vec!["whole".to_owned()], true));
+    assert_eq!((cut.texts(), cut.is_cut), (vec!["whole".to_owned()], true));
     assert_eq!(render(b"31mx 10%\rx 20%", true).texts(), ["x 20%"]);
     assert_eq!(render(b"\xa5abc", true).texts(), ["abc"]);
     // A letter that is still being written.
@@ -88,27 +88,27 @@ fn the_end_of_a_longer_log() {
 
 #[test]
 fn everything_is_bounded() {
-    let long = "x".repeat(LONGEST_LINE + 10);
+    let long = "x".repeat(MAX_LINE_CHARS + 10);
     let lines = shown(long.as_bytes());
-    assert_eq!(lines[0].chars().count(), LONGEST_LINE + 1);
-    assert!(lines[0].ends_with(CUT));
-    let many = render("l\n".repeat(MOST_LINES + 5).as_bytes(), false);
-    assert_eq!((many.lines.len(), many.cut), (MOST_LINES, true));
+    assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS + 1);
+    assert!(lines[0].ends_with(CUT_MARK));
+    let many = render("l\n".repeat(MAX_LINES + 5).as_bytes(), false);
+    assert_eq!((many.lines.len(), many.is_cut), (MAX_LINES, true));
     let wide = render("\u{1b}[4000Cx\n".repeat(5_000).as_bytes(), false);
     let cells: usize = wide.lines.iter().map(|line| line.text().len()).sum();
     assert!(cells < 1_000_000, "{cells}");
     let gaudy = format!("{}\n", "\u{1b}[31ma\u{1b}[32mb".repeat(4)).repeat(15_000);
     let gaudy = render(gaudy.as_bytes(), false);
     let spans: usize = gaudy.lines.iter().map(|line| line.spans.len()).sum();
-    assert!((MOST_SPANS..=MOST_SPANS + MOST_LINES).contains(&spans), "{spans}");
+    assert!((MAX_SPANS..=MAX_SPANS + MAX_LINES).contains(&spans), "{spans}");
 }
 
 #[test]
 fn what_is_no_text_is_told() {
-    assert!(render(&(0..=255).cycle().take(4_000).collect::<Vec<u8>>(), false).binary);
-    assert!(!render("plain ünïcode\n".repeat(50).as_bytes(), false).binary);
+    assert!(render(&(0..=255).cycle().take(4_000).collect::<Vec<u8>>(), false).is_binary);
+    assert!(!render("plain ünïcode\n".repeat(50).as_bytes(), false).is_binary);
     let hole = [vec![0_u8; 5_000], b"after the file was shortened\n".to_vec()].concat();
-    assert!(!render(&hole, false).binary);
+    assert!(!render(&hole, false).is_binary);
     assert_eq!(shown(&hole), ["after the file was shortened"]);
 }
 

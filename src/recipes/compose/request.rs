@@ -1,41 +1,43 @@
 //! The request of a job from the answers that set parts of it.
 
-use super::super::form::{Answers, Form, SWEEP_AT_ONCE};
-use super::super::place::Place;
-use super::super::read_back;
-use super::super::request::{After, Array, Gpus, Memory, Request, Sets};
-use super::super::value::Value;
-use super::{Composed, Values, slots};
+use super::super::context::ComposeContext;
+use super::super::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
+use super::super::request::{
+    ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
+};
+use super::super::script_import;
+use super::super::value::AnswerValue;
+use super::{AnswersByKey, ComposedJob, template_values};
 use crate::sites::JobOptionRule;
 
 /// Puts the request together.
-pub fn fill(
-    job: &mut Composed,
-    form: &Form,
-    values: &Values<'_>,
-    answers: &Answers,
-    place: &Place,
+pub fn fill_request(
+    job: &mut ComposedJob,
+    form: &RecipeForm,
+    values: &AnswersByKey<'_>,
+    answers: &FormAnswers,
+    place: &ComposeContext,
 ) {
-    let mut asked = Asked { form, values };
-    let mut request = Request {
-        name: asked.text(Sets::Name),
-        account: asked.text(Sets::Account),
-        minutes: match asked.value(Sets::Time) {
-            Some(Value::Minutes(minutes)) => Some(*minutes),
+    let mut asked = RequestAnswers { form, values };
+    let mut request = JobRequest {
+        name: asked.text(RequestField::Name),
+        account: asked.text(RequestField::Account),
+        minutes: match asked.value(RequestField::Time) {
+            Some(AnswerValue::Minutes(minutes)) => Some(*minutes),
             _ => None,
         },
-        nodes: asked.number(Sets::Nodes),
-        tasks: asked.number(Sets::Tasks),
-        tasks_per_node: asked.number(Sets::TasksPerNode),
-        cores: asked.number(Sets::Cores),
-        warn_s: asked.number(Sets::Warn).map(|minutes| minutes.saturating_mul(60)),
-        mail: matches!(asked.value(Sets::Mail), Some(Value::Switch(true))),
+        nodes: asked.number(RequestField::Nodes),
+        tasks: asked.number(RequestField::Tasks),
+        tasks_per_node: asked.number(RequestField::TasksPerNode),
+        cores: asked.number(RequestField::Cores),
+        warn_s: asked.number(RequestField::Warn).map(|minutes| minutes.saturating_mul(60)),
+        mail: matches!(asked.value(RequestField::Mail), Some(AnswerValue::Switch(true))),
         memory: asked.memory(),
-        ..Request::default()
+        ..JobRequest::default()
     };
-    request.gpus = asked.number(Sets::Gpus).map(|count| Gpus {
+    request.gpus = asked.number(RequestField::Gpus).map(|count| GpuRequest {
         model: asked
-            .text(Sets::GpuModel)
+            .text(RequestField::GpuModel)
             .filter(|_| place.site.jobs.gpu_model != JobOptionRule::Never),
         count,
     });
@@ -46,66 +48,66 @@ pub fn fill(
     if let (Some(warn_s), Some(minutes)) = (request.warn_s, request.minutes) {
         request.warn_s = Some(warn_s.min(minutes.saturating_mul(60) / 2));
     }
-    sort_of_job(&mut request, &mut asked, place);
-    request.after = asked.number(Sets::After).map(|job| After {
+    set_partition(&mut request, &mut asked, place);
+    request.dependency = asked.number(RequestField::After).map(|job| JobDependency {
         job: job.into(),
-        ended_well: answers.get("after_how").is_none_or(|how| how != "any"),
+        must_succeed: answers.get("after_how").is_none_or(|how| how != "any"),
     });
-    tasks(&mut request, &asked, answers, job);
-    folder(&mut request, &asked, place, job);
-    others(&mut request, form, values, job);
+    set_array(&mut request, &asked, answers, job);
+    set_folder(&mut request, &asked, place, job);
+    set_other_options(&mut request, form, values, job);
     if !form.bare {
-        request.others.push(("--export".to_owned(), Some("NONE".to_owned())));
+        request.other_options.push(("--export".to_owned(), Some("NONE".to_owned())));
     }
     job.request = request;
 }
 
-struct Asked<'a> {
-    form: &'a Form,
-    values: &'a Values<'a>,
+struct RequestAnswers<'a> {
+    form: &'a RecipeForm,
+    values: &'a AnswersByKey<'a>,
 }
 
-impl<'a> Asked<'a> {
-    fn value(&self, sets: Sets) -> Option<&'a Value> {
+impl<'a> RequestAnswers<'a> {
+    fn value(&self, sets: RequestField) -> Option<&'a AnswerValue> {
         let mut questions = self.form.questions().filter(|one| one.sets == Some(sets));
         questions.find_map(|question| self.values.get(question.key.as_str()))
     }
 
-    fn key(&self, sets: Sets) -> String {
-        self.form.that_sets(sets).map(|question| question.key.clone()).unwrap_or_default()
+    fn key(&self, sets: RequestField) -> String {
+        self.form.find_setting(sets).map(|question| question.key.clone()).unwrap_or_default()
     }
 
-    fn text(&self, sets: Sets) -> Option<String> {
+    fn text(&self, sets: RequestField) -> Option<String> {
         match self.value(sets)? {
-            Value::Text(text) => Some(text.clone()),
+            AnswerValue::Text(text) => Some(text.clone()),
             _ => None,
         }
     }
 
     /// A number; 0 says nothing.
-    fn number(&self, sets: Sets) -> Option<u32> {
+    fn number(&self, sets: RequestField) -> Option<u32> {
         match self.value(sets)? {
-            Value::Number(number) => u32::try_from(*number).ok().filter(|number| *number > 0),
+            AnswerValue::Number(number) => u32::try_from(*number).ok().filter(|number| *number > 0),
             _ => None,
         }
     }
 
-    fn memory(&self) -> Option<Memory> {
-        if let Some(Value::Memory(mb)) = self.value(Sets::Memory) {
-            return Some(Memory::PerNode(*mb));
+    fn memory(&self) -> Option<MemoryRequest> {
+        if let Some(AnswerValue::Memory(mb)) = self.value(RequestField::Memory) {
+            return Some(MemoryRequest::PerNode(*mb));
         }
-        match self.value(Sets::MemoryPerCore)? {
-            Value::Memory(mb) => Some(Memory::PerCore(*mb)),
+        match self.value(RequestField::MemoryPerCore)? {
+            AnswerValue::Memory(mb) => Some(MemoryRequest::PerCore(*mb)),
             _ => None,
         }
     }
 }
 
 /// Partition and quality of service: as chosen, or where the GPUs are.
-fn sort_of_job(request: &mut Request, asked: &mut Asked<'_>, place: &Place) {
+fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place: &ComposeContext) {
     let jobs = &place.site.jobs;
-    request.qos = asked.text(Sets::Qos);
-    if let Some(name) = asked.text(Sets::Partition) {
+    request.qos = asked.text(RequestField::Qos);
+    if let Some(name) = asked.text(RequestField::Partition) {
         match jobs.types.iter().find(|kind| kind.name == name) {
             Some(kind) => {
                 request.partition.clone_from(&kind.partition);
@@ -124,38 +126,51 @@ fn sort_of_job(request: &mut Request, asked: &mut Asked<'_>, place: &Place) {
 }
 
 /// The tasks of an array: points of a sweep, or pieces of a long run one after the other.
-fn tasks(request: &mut Request, asked: &Asked<'_>, answers: &Answers, job: &mut Composed) {
-    let pieces = asked.number(Sets::Array).filter(|pieces| *pieces > 1);
+fn set_array(
+    request: &mut JobRequest,
+    asked: &RequestAnswers<'_>,
+    answers: &FormAnswers,
+    job: &mut ComposedJob,
+) {
+    let pieces = asked.number(RequestField::Array).filter(|pieces| *pieces > 1);
     if let Some(sweep) = &job.sweep {
         let last = sweep.len().saturating_sub(1);
         let text = answers.get(SWEEP_AT_ONCE).map_or("", |text| text.trim());
         let at_once = text.parse().ok().filter(|most: &u32| *most > 0);
         if at_once.is_none() && !text.is_empty() {
-            job.problem(SWEEP_AT_ONCE, "Give a whole number, such as 10, or leave it empty.");
+            job.add_problem(SWEEP_AT_ONCE, "Give a whole number, such as 10, or leave it empty.");
         }
-        request.array = Some(Array { tasks: format!("0-{last}"), at_once });
+        request.array = Some(ArrayRequest { tasks: format!("0-{last}"), at_once });
         if pieces.is_some() {
-            let key = asked.key(Sets::Array);
-            job.problem(&key, "A sweep cannot be run in pieces as well: both are arrays of jobs.");
+            let key = asked.key(RequestField::Array);
+            job.add_problem(
+                &key,
+                "A sweep cannot be run in pieces as well: both are arrays of jobs.",
+            );
         }
     } else if let Some(pieces) = pieces {
-        request.array = Some(Array { tasks: format!("1-{pieces}"), at_once: Some(1) });
+        request.array = Some(ArrayRequest { tasks: format!("1-{pieces}"), at_once: Some(1) });
     }
 }
 
 /// The folder that a job starts in and writes its output to. Slurm fills in no variables there, and makes no folders.
-fn folder(request: &mut Request, asked: &Asked<'_>, place: &Place, job: &mut Composed) {
-    let Some(Value::Words(words)) = asked.value(Sets::Folder) else { return };
-    let key = asked.key(Sets::Folder);
+fn set_folder(
+    request: &mut JobRequest,
+    asked: &RequestAnswers<'_>,
+    place: &ComposeContext,
+    job: &mut ComposedJob,
+) {
+    let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };
+    let key = asked.key(RequestField::Folder);
     let Some(path) = words.first().and_then(|word| word.resolve(&place.folders)) else {
-        job.problem(
+        job.add_problem(
             &key,
             "This folder must be known before the job starts: use a full path, $HOME or $SCRATCH.",
         );
         return;
     };
     if !path.starts_with('/') {
-        job.problem(&key, "Write the whole path.");
+        job.add_problem(&key, "Write the whole path.");
         return;
     }
     let name: String = request
@@ -173,27 +188,32 @@ fn folder(request: &mut Request, asked: &Asked<'_>, place: &Place, job: &mut Com
 }
 
 /// Options that no question stands for: from a question that asks for them, or from a script that was brought along.
-fn others(request: &mut Request, form: &Form, values: &Values<'_>, job: &mut Composed) {
-    let question = form.that_sets(Sets::Other);
-    if let Some((question, Value::Words(words))) =
+fn set_other_options(
+    request: &mut JobRequest,
+    form: &RecipeForm,
+    values: &AnswersByKey<'_>,
+    job: &mut ComposedJob,
+) {
+    let question = form.find_setting(RequestField::Other);
+    if let Some((question, AnswerValue::Words(words))) =
         question.and_then(|one| Some((one, values.get(one.key.as_str())?)))
     {
         for word in words {
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();
-            match read_back::option(&text) {
-                Some((option, _)) if read_back::is_said(request, &option) => {
+            match script_import::parse_option(&text) {
+                Some((option, _)) if script_import::is_already_set(request, &option) => {
                     let words = format!("{option} is asked for above; answer it there.");
-                    job.problem(&question.key, words);
+                    job.add_problem(&question.key, words);
                 }
-                Some((option, value)) => request.others.push((option, value)),
-                None => job.problem(&question.key, format!("“{text}” is no option of sbatch.")),
+                Some((option, value)) => request.other_options.push((option, value)),
+                None => job.add_problem(&question.key, format!("“{text}” is no option of sbatch.")),
             }
         }
     }
-    if let Some(body) = slots::whole_script(form, values) {
-        for (option, value) in read_back::directives(&body) {
-            if !read_back::is_said(request, &option) {
-                request.others.push((option, value));
+    if let Some(body) = template_values::pasted_script(form, values) {
+        for (option, value) in script_import::parse_directives(&body) {
+            if !script_import::is_already_set(request, &option) {
+                request.other_options.push((option, value));
             }
         }
     }

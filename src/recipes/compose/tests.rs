@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::recipes::book::Book;
+use crate::recipes::catalog::RecipeCatalog;
+use crate::recipes::context::{AvailableGpu, SlurmAccount};
 use crate::recipes::form::SWEEP_AT_ONCE;
-use crate::recipes::place::{Gpu, SlurmAccount};
 use crate::sites;
 
 /// The demo cluster as alice finds it.
-pub fn demo() -> Place {
+pub fn demo() -> ComposeContext {
     let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
-    Place {
+    ComposeContext {
         site: Arc::new(site),
         user: "alice".into(),
         accounts: vec![SlurmAccount {
@@ -19,12 +19,12 @@ pub fn demo() -> Place {
             ..SlurmAccount::default()
         }],
         partitions: Vec::new(),
-        gpus: vec![Gpu {
+        gpus: vec![AvailableGpu {
             model: Some("t4".into()),
             label: "T4".into(),
             per_node: 2,
             partition: Some("gpu".into()),
-            ..Gpu::default()
+            ..AvailableGpu::default()
         }],
         folders: [
             ("HOME", "/home/alice"),
@@ -38,12 +38,12 @@ pub fn demo() -> Place {
     }
 }
 
-fn form(name: &str) -> Form {
-    let book = Book::shipped();
-    Form::of(book.recipe(name).unwrap(), &book.blocks)
+fn form(name: &str) -> RecipeForm {
+    let book = RecipeCatalog::shipped();
+    RecipeForm::new(book.find(name).unwrap(), &book.blocks)
 }
 
-fn composed(change: &[(&str, &str)]) -> Composed {
+fn composed(change: &[(&str, &str)]) -> ComposedJob {
     let (form, place) = (form("python-script"), demo());
     let mut answers = form.defaults(&place);
     answers.insert("script".into(), "train.py".into());
@@ -57,7 +57,7 @@ fn composed(change: &[(&str, &str)]) -> Composed {
 fn the_first_form_makes_a_whole_script() {
     let job = composed(&[("arguments", "--epochs 3 --data $SLURM_TMPDIR/a")]);
     assert_eq!(job.problems, []);
-    let script = job.script();
+    let script = job.build_script();
     for line in [
         "#!/bin/bash",
         "#SBATCH --job-name=python",
@@ -82,8 +82,8 @@ fn the_first_form_makes_a_whole_script() {
 fn a_gpu_brings_its_partition() {
     let job = composed(&[("gpus", "1")]);
     assert_eq!(job.problems, []);
-    assert!(job.script().contains("#SBATCH --partition=gpu\n"));
-    assert!(job.script().contains("#SBATCH --gpus-per-node=t4:1\n"));
+    assert!(job.build_script().contains("#SBATCH --partition=gpu\n"));
+    assert!(job.build_script().contains("#SBATCH --gpus-per-node=t4:1\n"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_is_missing_is_said_and_the_script_is_shown() {
     let job = composed(&[("script", ""), ("memory", "lots"), ("time", "0")]);
     let keys: Vec<&str> = job.problems.iter().map(|problem| problem.key.as_str()).collect();
     assert_eq!(keys, ["script", "time", "memory"]);
-    assert!(job.script().contains("python3 '…'"));
+    assert!(job.build_script().contains("python3 '…'"));
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn hostile_answers_stay_what_they_are() {
             ("arguments", text),
             ("folder", text),
         ]);
-        let directives = read_back::directives(&job.script());
+        let directives = script_import::parse_directives(&job.build_script());
         let accounts = directives.iter().filter(|(option, _)| option == "--account");
         assert_eq!(accounts.count(), 1, "{text:?}");
-        assert!(!job.script().contains("#SBATCH --account=other"));
+        assert!(!job.build_script().contains("#SBATCH --account=other"));
     }
 }
 
@@ -114,7 +114,7 @@ fn hostile_answers_stay_what_they_are() {
 fn a_sweep_becomes_an_array() {
     let job = composed(&[("sweep.script", "a.py, 'b c.py'"), (SWEEP_AT_ONCE, "2")]);
     assert_eq!(job.problems, []);
-    let script = job.script();
+    let script = job.build_script();
     assert!(script.contains("#SBATCH --array=0-1%2\n"), "{script}");
     assert!(script.contains("script_values=(a.py 'b c.py')\n"), "{script}");
     assert!(script.contains("python3 \"$script\""), "{script}");
@@ -133,7 +133,7 @@ fn locked_answers_cannot_be_changed() {
     answers.insert("time".into(), "100h".into());
     let job = compose(&form, &answers, &place);
     assert_eq!(job.problems[0].key, "time");
-    assert!(job.script().contains("--time=01:00:00"));
+    assert!(job.build_script().contains("--time=01:00:00"));
 }
 
 #[test]
@@ -163,8 +163,10 @@ fn one_task_for_each_gpu() {
     assert_eq!(job.problems, []);
     let request = &job.request;
     assert_eq!((request.tasks_per_node, request.cores), (Some(2), Some(4)));
-    assert_eq!(request.memory, Some(crate::recipes::request::Memory::PerNode(14 * 1024)));
-    assert!(job.script().contains("srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 bash"));
+    assert_eq!(request.memory, Some(crate::recipes::request::MemoryRequest::PerNode(14 * 1024)));
+    assert!(
+        job.build_script().contains("srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 bash")
+    );
 }
 
 /// A script of one's own is sent as it is, and says itself what it wants.
@@ -177,14 +179,14 @@ fn a_script_that_stands_alone() {
     answers.insert("options".into(), "--nice=100".into());
     let job = compose(&form, &answers, &place);
     assert_eq!(job.problems, []);
-    let script = job.script();
+    let script = job.build_script();
     assert!(script.starts_with("#!/bin/bash -l\n"), "{script}");
     for line in ["--nice=100", "--time=5", "--account=def-jones"] {
         assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
     }
     assert_eq!(script.matches("#SBATCH").count(), 3, "{script}");
     answers.insert("time".into(), "1h".into());
-    let script = compose(&form, &answers, &place).script();
+    let script = compose(&form, &answers, &place).build_script();
     assert!(script.contains("--time=01:00:00") && !script.contains("--time=5"), "{script}");
 }
 

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn lines(list: &[(&str, &str)]) -> Vec<Line> {
-    list.iter().map(|(text, key)| Line::of(*text, key)).collect()
+fn lines(list: &[(&str, &str)]) -> Vec<ScriptLine> {
+    list.iter().map(|(text, key)| ScriptLine::from_question(*text, key)).collect()
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[ScriptLine]) -> String {
     lines.iter().fold(String::new(), |text, line| text + &line.text + "\n")
 }
 
@@ -22,7 +22,7 @@ fn what_a_person_wrote_stays_and_the_rest_follows_the_form() {
     let first = lines(FIRST);
     let own = text(&first).replace("--mem=4G", "--mem=7G") + "echo done\n";
     let now = lines(&[FIRST[0], ("#SBATCH --time=02:00:00", "time"), FIRST[2], FIRST[3]]);
-    let edited = merge(&text(&first), &own, &now, &[]);
+    let edited = merge_edits(&text(&first), &own, &now, &[]);
     assert_eq!(
         edited.script(),
         "#!/bin/bash\n#SBATCH --time=02:00:00\n#SBATCH --mem=7G\npython train.py\necho done\n"
@@ -30,9 +30,9 @@ fn what_a_person_wrote_stays_and_the_rest_follows_the_form() {
     let keys: Vec<&[String]> = edited.changes.iter().map(|change| change.keys.as_slice()).collect();
     assert_eq!(keys, [&["memory".to_owned()][..], &[]]);
     assert_eq!(edited.changes[0].generated, ["#SBATCH --mem=4G"]);
-    assert_eq!((edited.changes[0].at, edited.changes[1].at), (3, 5));
+    assert_eq!((edited.changes[0].first_line, edited.changes[1].first_line), (3, 5));
     // Taking the first change back leaves the second.
-    let back = merge(&text(&now), &edited.script(), &now, &[0]);
+    let back = merge_edits(&text(&now), &edited.script(), &now, &[0]);
     assert!(back.script().contains("--mem=4G") && back.script().ends_with("echo done\n"));
     assert_eq!(back.changes.len(), 1);
 }
@@ -42,7 +42,7 @@ fn a_line_that_both_change_stays_as_the_person_wrote_it_and_says_so() {
     let first = lines(FIRST);
     let own = text(&first).replace("--mem=4G", "--mem=7G");
     let now = lines(&[FIRST[0], FIRST[1], ("#SBATCH --mem=9G", "memory"), FIRST[3]]);
-    let edited = merge(&text(&first), &own, &now, &[]);
+    let edited = merge_edits(&text(&first), &own, &now, &[]);
     assert!(edited.script().contains("--mem=7G") && !edited.script().contains("9G"));
     assert_eq!(edited.changes[0].generated, ["#SBATCH --mem=9G"]);
 }
@@ -51,17 +51,17 @@ fn a_line_that_both_change_stays_as_the_person_wrote_it_and_says_so() {
 fn what_a_person_deleted_stays_deleted() {
     let first = lines(FIRST);
     let own = text(&first).replace("#SBATCH --mem=4G\n", "");
-    let edited = merge(&text(&first), &own, &first, &[]);
+    let edited = merge_edits(&text(&first), &own, &first, &[]);
     assert_eq!(edited.script(), own);
     assert_eq!(edited.changes[0].keys, ["memory"]);
-    let back = merge(&text(&first), &own, &first, &[0]);
+    let back = merge_edits(&text(&first), &own, &first, &[0]);
     assert_eq!((back.script(), back.changes.len()), (text(&first), 0));
 }
 
 #[test]
 fn no_change_is_none() {
     let first = lines(FIRST);
-    let edited = merge(&text(&first), &text(&first).replace('\n', "\r\n"), &first, &[]);
+    let edited = merge_edits(&text(&first), &text(&first).replace('\n', "\r\n"), &first, &[]);
     assert_eq!((edited.script(), edited.changes.len()), (text(&first), 0));
 }
 
@@ -69,23 +69,23 @@ proptest! {
     /// While the form stays as it was, the script is exactly what the person wrote.
     #[test]
     fn nothing_is_overwritten(base in "([ab]\n){0,8}", own in "([abc]\n){0,8}") {
-        let now: Vec<Line> = base.lines().map(Line::plain).collect();
-        prop_assert_eq!(merge(&base, &own, &now, &[]).script(), own);
+        let now: Vec<ScriptLine> = base.lines().map(ScriptLine::plain).collect();
+        prop_assert_eq!(merge_edits(&base, &own, &now, &[]).script(), own);
     }
 
     /// Without changes of their own, the script is exactly what the form makes.
     #[test]
     fn nothing_is_kept_that_nobody_wrote(base in "([ab]\n){0,8}", now in "([abc]\n){0,8}") {
-        let lines: Vec<Line> = now.lines().map(Line::plain).collect();
-        prop_assert_eq!(merge(&base, &base, &lines, &[]).script(), now);
+        let lines: Vec<ScriptLine> = now.lines().map(ScriptLine::plain).collect();
+        prop_assert_eq!(merge_edits(&base, &base, &lines, &[]).script(), now);
     }
 
     #[test]
     fn any_mix_is_survived(base in "([abc]\n){0,8}", own in "([abc]\n){0,8}", now in "([abc]\n){0,8}") {
-        let lines: Vec<Line> = now.lines().map(Line::plain).collect();
-        let edited = merge(&base, &own, &lines, &[]);
+        let lines: Vec<ScriptLine> = now.lines().map(ScriptLine::plain).collect();
+        let edited = merge_edits(&base, &own, &lines, &[]);
         for change in &edited.changes {
-            prop_assert!(change.at >= 1 && change.at <= edited.lines.len() + 1);
+            prop_assert!(change.first_line >= 1 && change.first_line <= edited.lines.len() + 1);
         }
     }
 }
@@ -94,7 +94,7 @@ proptest! {
 fn very_long_scripts_are_taken_as_they_are() {
     let base = "a\n".repeat(4000);
     let own = "b\n".repeat(4000);
-    let now: Vec<Line> = base.lines().map(Line::plain).collect();
-    assert_eq!(merge(&base, &own, &now, &[]).script(), own);
-    assert_eq!(merge(&base, &own, &now, &[0]).script(), base);
+    let now: Vec<ScriptLine> = base.lines().map(ScriptLine::plain).collect();
+    assert_eq!(merge_edits(&base, &own, &now, &[]).script(), own);
+    assert_eq!(merge_edits(&base, &own, &now, &[0]).script(), base);
 }

@@ -1,29 +1,29 @@
 //! Paths as people type them: a few variables count, everything else is literal.
 
-use super::{Words, refuse_tricks, variable};
+use super::{ShellWord, parse_variable, reject_invisible_chars};
 
 /// Longer paths do not exist.
-const LONGEST: usize = 4096;
+const MAX_PATH_LEN: usize = 4096;
 
 /// How a path may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum PathShape {
     /// At the top: `/…`, `~/…`, `$SCRATCH/…`.
-    Full,
+    Absolute,
     /// Or below the folder that the job works in.
     Relative,
 }
 
 /// Reads a path. `known`: names of a sweep that may stand in it, too.
-pub fn path(text: &str, shape: Shape, known: &[String]) -> Result<Words, String> {
-    refuse_tricks(text)?;
-    if text.len() > LONGEST {
-        return Err(format!("A path has at most {LONGEST} characters."));
+pub fn parse_path(text: &str, shape: PathShape, known: &[String]) -> Result<ShellWord, String> {
+    reject_invisible_chars(text)?;
+    if text.len() > MAX_PATH_LEN {
+        return Err(format!("A path has at most {MAX_PATH_LEN} characters."));
     }
     if text.split('/').any(|step| step == "..") {
         return Err("Write the path in full, without “..”.".to_owned());
     }
-    let mut words = Words::default();
+    let mut words = ShellWord::default();
     let mut rest = text;
     if text == "~" || text.starts_with("~/") {
         words = words.followed_by_variable("HOME");
@@ -37,7 +37,7 @@ pub fn path(text: &str, shape: Shape, known: &[String]) -> Result<Words, String>
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
-            '$' => match variable(rest, known)? {
+            '$' => match parse_variable(rest, known)? {
                 Some((name, length)) => {
                     words = words.followed_by_variable(&name);
                     rest = &rest[length..];
@@ -53,7 +53,7 @@ pub fn path(text: &str, shape: Shape, known: &[String]) -> Result<Words, String>
         }
     }
     let is_full = text.starts_with(['/', '~', '$']);
-    if shape == Shape::Full && !is_full {
+    if shape == PathShape::Absolute && !is_full {
         return Err(
             "Write the whole path: it begins with /, ~ or a variable such as $SCRATCH.".to_owned()
         );

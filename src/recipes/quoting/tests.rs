@@ -50,32 +50,32 @@ const HOSTILE: &[&str] = &[
 #[test]
 fn words_arrive_as_typed() {
     for text in HOSTILE.iter().copied().chain(["", "line\nbreak", "\n#SBATCH -A x", "tab\there"]) {
-        assert_eq!(received(&word(text)), [text]);
+        assert_eq!(received(&quote_word(text)), [text]);
     }
     let long = "'$x".repeat(33_000);
-    assert_eq!(received(&word(&long)), [long.as_str()]);
+    assert_eq!(received(&quote_word(&long)), [long.as_str()]);
 }
 
 #[test]
 fn paths_expand_only_what_is_known() {
-    let shown = |text: &str| path(text, Shape::Relative, &[]).unwrap().shell();
+    let shown = |text: &str| parse_path(text, PathShape::Relative, &[]).unwrap().to_shell();
     assert_eq!(shown("$SCRATCH/data set/x"), "\"$SCRATCH\"'/data set/x'");
     assert_eq!(received(&shown("~/a b/$SCRATCH")), ["/home/al ice/a b//scratch/$x"]);
     assert_eq!(received(&shown("${HOME}x")), ["/home/al icex"]);
     assert_eq!(received(&shown("a$(id)`id`\\$HOME")), ["a$(id)`id`$HOME"]);
     assert_eq!(received(&shown("-rf")), ["./-rf"]);
     for bad in ["$PATH/x", "${LD_PRELOAD}", "a/../b", "..", "~root/x", "a\nb", "a\u{0}b"] {
-        assert!(path(bad, Shape::Relative, &[]).is_err(), "{bad:?}");
+        assert!(parse_path(bad, PathShape::Relative, &[]).is_err(), "{bad:?}");
     }
-    assert!(path("train.py", Shape::Full, &[]).is_err());
-    assert!(path("$lr/x", Shape::Full, &["lr".into()]).is_ok());
+    assert!(parse_path("train.py", PathShape::Absolute, &[]).is_err());
+    assert!(parse_path("$lr/x", PathShape::Absolute, &["lr".into()]).is_ok());
 }
 
 #[test]
 fn arguments_are_split_and_nothing_in_them_runs() {
     let got = |text: &str| {
-        let words = arguments(text, &[]).unwrap();
-        let words: Vec<String> = words.iter().map(Words::shell).collect();
+        let words = parse_arguments(text, &[]).unwrap();
+        let words: Vec<String> = words.iter().map(ShellWord::to_shell).collect();
         received(&words.join(" "))
     };
     assert_eq!(
@@ -88,7 +88,7 @@ fn arguments_are_split_and_nothing_in_them_runs() {
     assert_eq!(got("'$HOME' \\$HOME a\\ b \"\" ''"), ["$HOME", "$HOME", "a b", "", ""]);
     assert_eq!(got("one\ntwo\r\n three"), ["one", "two", "three"]);
     for bad in ["'open", "\"open", "$PATH", "a\u{1b}[0m", "'a\nb'"] {
-        assert!(arguments(bad, &[]).is_err(), "{bad:?}");
+        assert!(parse_arguments(bad, &[]).is_err(), "{bad:?}");
     }
 }
 
@@ -97,22 +97,22 @@ proptest! {
 
     #[test]
     fn any_text_arrives_as_typed(texts in proptest::collection::vec("[^\0]{0,40}", 1..5)) {
-        let words: Vec<String> = texts.iter().map(|text| word(text)).collect();
+        let words: Vec<String> = texts.iter().map(|text| quote_word(text)).collect();
         prop_assert_eq!(received(&words.join(" ")), texts);
     }
 
     #[test]
     fn any_path_is_literal_or_refused(text in "[^\0$~]{1,40}") {
-        if let Ok(words) = path(&text, Shape::Relative, &[]) {
+        if let Ok(words) = parse_path(&text, PathShape::Relative, &[]) {
             let wanted = if text.starts_with('-') { format!("./{text}") } else { text.clone() };
-            prop_assert_eq!(received(&words.shell()), [wanted]);
+            prop_assert_eq!(received(&words.to_shell()), [wanted]);
         }
     }
 
     #[test]
     fn any_arguments_run_nothing(text in "\\PC{0,60}") {
-        if let Ok(words) = arguments(&text, &[]) {
-            let shell: Vec<String> = words.iter().map(Words::shell).collect();
+        if let Ok(words) = parse_arguments(&text, &[]) {
+            let shell: Vec<String> = words.iter().map(ShellWord::to_shell).collect();
             prop_assert_eq!(received(&shell.join(" ")).len(), words.len().max(1));
         }
     }
@@ -120,9 +120,9 @@ proptest! {
     /// What is quoted the way a shell takes it comes back as it was.
     #[test]
     fn quoted_arguments_come_back(texts in proptest::collection::vec("[^\0\\p{Cc}\u{2028}\u{2029}]{0,20}", 1..5)) {
-        prop_assume!(texts.iter().all(|text| text.chars().all(is_allowed)));
+        prop_assume!(texts.iter().all(|text| text.chars().all(is_allowed_char)));
         let line: Vec<String> = texts.iter().map(|text| format!("'{}'", text.replace('\'', r"'\''"))).collect();
-        let words = arguments(&line.join(" "), &[]).unwrap();
+        let words = parse_arguments(&line.join(" "), &[]).unwrap();
         let resolved: Vec<String> = words.iter().map(|w| w.resolve(&BTreeMap::new()).unwrap()).collect();
         prop_assert_eq!(resolved, texts);
     }

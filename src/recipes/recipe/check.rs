@@ -3,27 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::form::{BUILT_IN, Form};
-use super::super::question::{Given, Kind, Question};
+use super::super::form::{BUILT_IN_KEYS, RecipeForm};
+use super::super::question::{QuestionKind, RecipeQuestion, RecipeValue};
 use super::super::{template, value};
-use super::{Block, Recipe, RecipeError};
+use super::{Recipe, RecipeBlock, RecipeError};
 
 /// Nobody answers more.
-const MOST_QUESTIONS: usize = 200;
+const MAX_QUESTIONS: usize = 200;
 
 /// Something that is wrong, and a piece of text near it.
-pub struct Fault {
+pub struct RecipeCheckError {
     near: String,
     problem: String,
 }
 
-impl Fault {
+impl RecipeCheckError {
     fn new(near: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { near: near.into(), problem: problem.into() }
     }
 
     /// With the line of the file.
-    pub fn at(self, text: &str) -> RecipeError {
+    pub fn with_line(self, text: &str) -> RecipeError {
         let near = self.near.trim();
         let found = text.lines().position(|line| !near.is_empty() && line.contains(near));
         RecipeError { line: found.map_or(0, |line| line + 1), problem: self.problem }
@@ -31,74 +31,85 @@ impl Fault {
 }
 
 /// Names as they stand in addresses and scripts.
-fn is_key(text: &str) -> bool {
+fn is_valid_key(text: &str) -> bool {
     text.len() <= 40
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Checks a recipe.
-pub fn recipe(recipe: &Recipe, blocks: &[Block]) -> Result<(), Fault> {
+pub fn check_recipe(recipe: &Recipe, blocks: &[RecipeBlock]) -> Result<(), RecipeCheckError> {
     let name_is_good = !recipe.name.is_empty()
         && recipe.name.len() <= 60
         && recipe.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !name_is_good {
         let problem = "The name has small letters, digits and - only.";
-        return Err(Fault::new(format!("\"{}\"", recipe.name), problem));
+        return Err(RecipeCheckError::new(format!("\"{}\"", recipe.name), problem));
     }
     for name in &recipe.blocks {
         if !blocks.iter().any(|block| block.name == *name) {
-            return Err(Fault::new(name, format!("There is no block “{name}”.")));
+            return Err(RecipeCheckError::new(name, format!("There is no block “{name}”.")));
         }
     }
-    let form = Form::of(recipe, blocks);
-    if form.questions().count() > MOST_QUESTIONS {
-        let problem = format!("It has more than {MOST_QUESTIONS} questions.");
-        return Err(Fault::new("[[questions]]", problem));
+    let form = RecipeForm::new(recipe, blocks);
+    if form.questions().count() > MAX_QUESTIONS {
+        let problem = format!("It has more than {MAX_QUESTIONS} questions.");
+        return Err(RecipeCheckError::new("[[questions]]", problem));
     }
-    let mut keys: BTreeMap<&str, &Question> = BTreeMap::new();
+    let mut keys: BTreeMap<&str, &RecipeQuestion> = BTreeMap::new();
     for question in form.questions() {
-        one(question)?;
+        check_question(question)?;
         if keys.insert(&question.key, question).is_some() {
             let problem = format!("Two questions have the key “{}”.", question.key);
-            return Err(Fault::new(format!("\"{}\"", question.key), problem));
+            return Err(RecipeCheckError::new(format!("\"{}\"", question.key), problem));
         }
     }
-    named(recipe, &keys)?;
-    conditions(&keys)?;
-    for (name, source) in form.sources() {
-        script(name, source, &keys)?;
+    check_mentioned_keys(recipe, &keys)?;
+    check_conditions(&keys)?;
+    for (name, source) in form.script_sources() {
+        check_script(name, source, &keys)?;
     }
     Ok(())
 }
 
-fn one(question: &Question) -> Result<(), Fault> {
+fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     let near = format!("\"{}\"", question.key);
-    let wrong = |problem: String| Err(Fault::new(near.clone(), problem));
-    if !is_key(&question.key) || BUILT_IN.contains(&question.key.as_str()) {
+    let wrong = |problem: String| Err(RecipeCheckError::new(near.clone(), problem));
+    if !is_valid_key(&question.key) || BUILT_IN_KEYS.contains(&question.key.as_str()) {
         return wrong(format!("“{}” cannot be a key: small letters, digits and _.", question.key));
     }
     if question.label.trim().is_empty() {
         return wrong(format!("The question “{}” has no label.", question.key));
     }
-    if question.kind == Kind::Choice && question.choices.is_empty() {
+    if question.kind == QuestionKind::Choice && question.choices.is_empty() {
         return wrong(format!("The question “{}” offers no choices.", question.key));
     }
     for (what, given) in [("min", &question.min), ("max", &question.max)] {
-        let free = Question { min: Given::default(), max: Given::default(), ..question.clone() };
-        let counts = matches!(question.kind, Kind::Number | Kind::Duration | Kind::Memory);
-        if !given.is_empty() && (!counts || value::read(&free, &given.0, &[]).is_err()) {
+        let free = RecipeQuestion {
+            min: RecipeValue::default(),
+            max: RecipeValue::default(),
+            ..question.clone()
+        };
+        let counts = matches!(
+            question.kind,
+            QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory
+        );
+        if !given.is_empty() && (!counts || value::parse_answer(&free, &given.0, &[]).is_err()) {
             return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
         }
     }
     // Paths and the like may name variables that only some sites have, so only what can be judged here is.
     let judged = matches!(
         question.kind,
-        Kind::Number | Kind::Choice | Kind::Switch | Kind::Duration | Kind::Memory
+        QuestionKind::Number
+            | QuestionKind::Choice
+            | QuestionKind::Switch
+            | QuestionKind::Duration
+            | QuestionKind::Memory
     );
     if judged
         && !question.default.is_empty()
-        && let Err(problem) = value::read(question, &question.default.0, &[])
+        && let Err(problem) = value::parse_answer(question, &question.default.0, &[])
     {
         let key = &question.key;
         return wrong(format!(
@@ -110,7 +121,10 @@ fn one(question: &Question) -> Result<(), Fault> {
 }
 
 /// What is said of questions must be said of ones that exist.
-fn named(recipe: &Recipe, keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
+fn check_mentioned_keys(
+    recipe: &Recipe,
+    keys: &BTreeMap<&str, &RecipeQuestion>,
+) -> Result<(), RecipeCheckError> {
     let said = recipe
         .locked
         .iter()
@@ -120,14 +134,14 @@ fn named(recipe: &Recipe, keys: &BTreeMap<&str, &Question>) -> Result<(), Fault>
         .chain(recipe.help.keys());
     for key in said {
         if !keys.contains_key(key.as_str()) {
-            return Err(Fault::new(key, format!("No question has the key “{key}”.")));
+            return Err(RecipeCheckError::new(key, format!("No question has the key “{key}”.")));
         }
     }
     Ok(())
 }
 
 /// Conditions name questions, and never in a circle.
-fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
+fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
     let (mut way, mut done) = (BTreeSet::new(), BTreeSet::new());
     for question in keys.values() {
         for (other, values) in &question.show_when {
@@ -137,20 +151,20 @@ fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
                     "“{}” is shown by the answer to “{other}”, which nobody asks.",
                     question.key
                 );
-                return Err(Fault::new(near, problem));
+                return Err(RecipeCheckError::new(near, problem));
             };
             let strange = values.iter().find(|value| {
-                matches!(asked.kind, Kind::Choice | Kind::Switch)
-                    && value::read(asked, &value.0, &[]).is_err()
+                matches!(asked.kind, QuestionKind::Choice | QuestionKind::Switch)
+                    && value::parse_answer(asked, &value.0, &[]).is_err()
             });
             if let Some(strange) = strange {
                 let problem = format!("“{other}” is never “{}”.", strange.0);
-                return Err(Fault::new(near, problem));
+                return Err(RecipeCheckError::new(near, problem));
             }
         }
-        if circles(question, keys, &mut way, &mut done) {
+        if has_cycle(question, keys, &mut way, &mut done) {
             let problem = format!("The question “{}” depends on itself.", question.key);
-            return Err(Fault::new(format!("\"{}\"", question.key), problem));
+            return Err(RecipeCheckError::new(format!("\"{}\"", question.key), problem));
         }
     }
     Ok(())
@@ -158,9 +172,9 @@ fn conditions(keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
 
 /// Follows what a question depends on. `way`: where we are; `done`: questions that lead into no circle, which need not be
 /// followed again.
-fn circles<'a>(
-    question: &'a Question,
-    keys: &BTreeMap<&str, &'a Question>,
+fn has_cycle<'a>(
+    question: &'a RecipeQuestion,
+    keys: &BTreeMap<&str, &'a RecipeQuestion>,
     way: &mut BTreeSet<&'a str>,
     done: &mut BTreeSet<&'a str>,
 ) -> bool {
@@ -171,21 +185,26 @@ fn circles<'a>(
         return true;
     }
     let next = question.show_when.keys().filter_map(|key| keys.get(key.as_str()));
-    let round = next.copied().any(|next| circles(next, keys, way, done));
+    let round = next.copied().any(|next| has_cycle(next, keys, way, done));
     way.remove(question.key.as_str());
     done.insert(&question.key);
     round
 }
 
-fn script(name: &str, source: &str, keys: &BTreeMap<&str, &Question>) -> Result<(), Fault> {
+fn check_script(
+    name: &str,
+    source: &str,
+    keys: &BTreeMap<&str, &RecipeQuestion>,
+) -> Result<(), RecipeCheckError> {
     let of = if name.is_empty() { String::new() } else { format!("In the block “{name}”: ") };
     let line_of = |line: usize| source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    template::check(source)
-        .map_err(|error| Fault::new(line_of(error.line), format!("{of}{}", error.problem)))?;
-    for (key, line) in template::mentions(source).keys {
-        if !keys.contains_key(key.as_str()) && !BUILT_IN.contains(&key.as_str()) {
+    template::check(source).map_err(|error| {
+        RecipeCheckError::new(line_of(error.line), format!("{of}{}", error.problem))
+    })?;
+    for (key, line) in template::find_mentions(source).keys {
+        if !keys.contains_key(key.as_str()) && !BUILT_IN_KEYS.contains(&key.as_str()) {
             let problem = format!("{of}The script names “{key}”, which no question asks for.");
-            return Err(Fault::new(line_of(line), problem));
+            return Err(RecipeCheckError::new(line_of(line), problem));
         }
     }
     Ok(())

@@ -17,41 +17,42 @@ fn lists_and_ranges() {
         ("$(id), `x`", &["$(id)", "`x`"]),
     ];
     for (text, wanted) in cases {
-        assert_eq!(values(text).unwrap(), *wanted, "{text}");
+        assert_eq!(parse_values(text).unwrap(), *wanted, "{text}");
     }
     for bad in ["", " , ", "1..10 step 0", "1..10 step -1", "0..1 log 3", "1..2 every 3", "'a"] {
-        assert!(values(bad).is_err(), "{bad}");
+        assert!(parse_values(bad).is_err(), "{bad}");
     }
-    assert!(values("1..1000000").unwrap_err().contains("more than 100000"));
-    assert!(values("0..1 step 1e-300").is_err());
+    assert!(parse_values("1..1000000").unwrap_err().contains("more than 100000"));
+    assert!(parse_values("0..1 step 1e-300").is_err());
 }
 
-fn sweep(how: How) -> Sweep {
-    Sweep { axes: parameters("lr = 0.1, 0.01, 0.001\nbatch = 16, 32, 64, 128").unwrap(), how }
+fn sweep(how: SweepMode) -> Sweep {
+    Sweep { axes: parse_parameters("lr = 0.1, 0.01, 0.001\nbatch = 16, 32, 64, 128").unwrap(), how }
 }
 
 #[test]
 fn a_grid_has_every_pair_once() {
-    let grid = sweep(How::Grid);
-    assert_eq!(grid.check(), Ok(12));
+    let grid = sweep(SweepMode::Grid);
+    assert_eq!(grid.count_points(), Ok(12));
     assert_eq!(grid.label(0), "lr=0.1 batch=16");
     assert_eq!(grid.label(5), "lr=0.01 batch=32");
     assert_eq!(grid.label(11), "lr=0.001 batch=128");
-    assert!(sweep(How::Zip).check().unwrap_err().contains("lr has 3, batch has 4"));
-    let large = Sweep { axes: parameters("a = 1..1000\nb = 1..1000").unwrap(), how: How::Grid };
-    assert!(large.check().is_err());
+    assert!(sweep(SweepMode::Zip).count_points().unwrap_err().contains("lr has 3, batch has 4"));
+    let large =
+        Sweep { axes: parse_parameters("a = 1..1000\nb = 1..1000").unwrap(), how: SweepMode::Grid };
+    assert!(large.count_points().is_err());
 }
 
 #[test]
 fn names_are_small_and_known_once() {
     for bad in ["LR = 1", "1a = 2", "path-x = 3", "a = 1\na = 2", "just words", "a b = 1"] {
-        assert!(parameters(bad).is_err(), "{bad}");
+        assert!(parse_parameters(bad).is_err(), "{bad}");
     }
 }
 
 /// What each task of a script finds.
 fn found(sweep: &Sweep, task: usize) -> String {
-    let lines: Vec<String> = sweep.script().into_iter().map(|line| line.text).collect();
+    let lines: Vec<String> = sweep.script_lines().into_iter().map(|line| line.text).collect();
     let names: Vec<String> = sweep.axes.iter().map(|axis| format!("\"${}\"", axis.name)).collect();
     let script = format!("{} >/dev/null\nprintf '%s\\0' {}\n", lines.join("\n"), names.join(" "));
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -77,11 +78,11 @@ proptest! {
     ) {
         let length = a.len().min(b.len());
         let (a, b, how) = if zipped {
-            (a[..length].to_vec(), b[..length].to_vec(), How::Zip)
+            (a[..length].to_vec(), b[..length].to_vec(), SweepMode::Zip)
         } else {
-            (a, b, How::Grid)
+            (a, b, SweepMode::Grid)
         };
-        let sweep = Sweep { axes: vec![Axis::new("a", a), Axis::new("b", b)], how };
+        let sweep = Sweep { axes: vec![SweepAxis::new("a", a), SweepAxis::new("b", b)], how };
         let task = pick % sweep.len();
         let wanted: String = sweep.point(task).iter().fold(String::new(), |text, (_, value)| text + value + "\0");
         prop_assert_eq!(found(&sweep, task), wanted);
@@ -89,7 +90,7 @@ proptest! {
 
     #[test]
     fn any_text_is_survived(text in "\\PC{0,40}") {
-        let _ = values(&text);
-        let _ = parameters(&text);
+        let _ = parse_values(&text);
+        let _ = parse_parameters(&text);
     }
 }

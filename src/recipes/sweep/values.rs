@@ -1,19 +1,19 @@
 //! Values of a sweep as people type them: `0.1, 0.01`, `1..10`, `0..1 step 0.25`, `1e-4..1e-1 log 4`.
 
-use super::MOST_POINTS;
-use crate::recipes::quoting::refuse_tricks;
+use super::MAX_POINTS;
+use crate::recipes::quoting::reject_invisible_chars;
 
 /// Reads a list or a range.
-pub fn values(text: &str) -> Result<Vec<String>, String> {
+pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
-    if let Some(range) = range(text) {
+    if let Some(range) = parse_range(text) {
         return range;
     }
     let mut found = Vec::new();
     for line in text.lines() {
-        refuse_tricks(line)?;
-        split(line, &mut found)?;
-        if found.len() > MOST_POINTS {
+        reject_invisible_chars(line)?;
+        split_values(line, &mut found)?;
+        if found.len() > MAX_POINTS {
             return Err(too_many());
         }
     }
@@ -24,11 +24,11 @@ pub fn values(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn too_many() -> String {
-    format!("These are more than {MOST_POINTS} values.")
+    format!("These are more than {MAX_POINTS} values.")
 }
 
 /// Between commas; quotes keep a comma together.
-fn split(line: &str, found: &mut Vec<String>) -> Result<(), String> {
+fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
     let mut value = String::new();
     let mut quote: Option<char> = None;
     let mut was_quoted = false;
@@ -61,51 +61,51 @@ fn split(line: &str, found: &mut Vec<String>) -> Result<(), String> {
 }
 
 /// None: it is no range.
-fn range(text: &str) -> Option<Result<Vec<String>, String>> {
+fn parse_range(text: &str) -> Option<Result<Vec<String>, String>> {
     let (from, rest) = text.split_once("..")?;
-    let from: f64 = number(from)?;
+    let from: f64 = parse_number(from)?;
     let mut words = rest.split_whitespace();
-    let to: f64 = number(words.next()?)?;
-    let kind = (words.next(), words.next().and_then(number), words.next());
+    let to: f64 = parse_number(words.next()?)?;
+    let kind = (words.next(), words.next().and_then(parse_number), words.next());
     Some(match kind {
-        (None, None, None) => linear(from, to, if to < from { -1.0 } else { 1.0 }),
-        (Some("step"), Some(step), None) => linear(from, to, step),
-        (Some("log"), Some(points), None) => log(from, to, points),
+        (None, None, None) => linear_range(from, to, if to < from { -1.0 } else { 1.0 }),
+        (Some("step"), Some(step), None) => linear_range(from, to, step),
+        (Some("log"), Some(points), None) => log_range(from, to, points),
         _ => Err("Write a range as 1..10, 0..1 step 0.25 or 1e-4..1e-1 log 4.".to_owned()),
     })
 }
 
-fn number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let good = text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c));
     text.parse().ok().filter(|number: &f64| good && number.is_finite())
 }
 
-fn linear(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
+fn linear_range(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
     if step == 0.0 || (to - from) * step < 0.0 {
         return Err("With this step the range never arrives at its end.".to_owned());
     }
     // A little more than the end, for steps that no number hits exactly.
     let steps = ((to - from) / step + 1e-9).floor();
-    let count = counted(steps + 1.0)?;
-    Ok((0..count).map(|place| written(from + step * as_f64(place))).collect())
+    let count = to_count(steps + 1.0)?;
+    Ok((0..count).map(|place| format_number(from + step * as_f64(place))).collect())
 }
 
-fn log(from: f64, to: f64, points: f64) -> Result<Vec<String>, String> {
+fn log_range(from: f64, to: f64, points: f64) -> Result<Vec<String>, String> {
     if from <= 0.0 || to <= 0.0 {
         return Err("A log range needs a beginning and an end above zero.".to_owned());
     }
-    let count = counted(points)?;
+    let count = to_count(points)?;
     if count < 2 {
         return Err("A log range needs at least 2 points.".to_owned());
     }
     let factor = (to / from).ln() / as_f64(count - 1);
-    Ok((0..count).map(|place| written(from * (factor * as_f64(place)).exp())).collect())
+    Ok((0..count).map(|place| format_number(from * (factor * as_f64(place)).exp())).collect())
 }
 
-fn counted(number: f64) -> Result<usize, String> {
+fn to_count(number: f64) -> Result<usize, String> {
     #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-    let most = MOST_POINTS as f64;
+    let most = MAX_POINTS as f64;
     if !(1.0..=most).contains(&number) {
         return Err(too_many());
     }
@@ -119,7 +119,7 @@ const fn as_f64(place: usize) -> f64 {
 }
 
 /// As people write numbers: `0.3`, not `0.30000000000000004`; very small and large ones with an exponent.
-fn written(number: f64) -> String {
+fn format_number(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn slots<'a>(list: &[(&'a str, Slot)]) -> BTreeMap<&'a str, Slot> {
+fn slots<'a>(list: &[(&'a str, TemplateValue)]) -> BTreeMap<&'a str, TemplateValue> {
     list.iter().cloned().collect()
 }
 
-fn text(source: &str, list: &[(&str, Slot)]) -> String {
+fn text(source: &str, list: &[(&str, TemplateValue)]) -> String {
     let lines = render(source, &slots(list)).unwrap();
     lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
 }
@@ -18,11 +18,11 @@ fn values_are_quoted_and_lines_know_their_questions() {
     let source = "cd {{ folder }}\n{% if data %}\ntar -xf {{ data }}\necho done\n{% endif %}\n\
                   python {{ script }} {{ arguments }} -n {{ count }}\n";
     let list = [
-        ("folder", Slot::Shell("\"$SCRATCH\"/a".into())),
-        ("data", Slot::Text("it's".into())),
-        ("script", Slot::Text("$(id)".into())),
-        ("arguments", Slot::Words(vec!["--lr".into(), "'a b'".into()])),
-        ("count", Slot::Number(3)),
+        ("folder", TemplateValue::Shell("\"$SCRATCH\"/a".into())),
+        ("data", TemplateValue::Text("it's".into())),
+        ("script", TemplateValue::Text("$(id)".into())),
+        ("arguments", TemplateValue::Words(vec!["--lr".into(), "'a b'".into()])),
+        ("count", TemplateValue::Number(3)),
     ];
     let lines = render(source, &slots(&list)).unwrap();
     let found: Vec<(&str, Vec<&str>)> = lines
@@ -44,11 +44,11 @@ fn values_are_quoted_and_lines_know_their_questions() {
 fn conditions_and_loops() {
     let source = "{% for file in files %}\ncp {{ file }} .\n{% endfor %}\n{% if how == \"fast\" %}\nfast\n{% else %}\nslow\n{% endif %}\nend";
     let list = [
-        ("files", Slot::Words(vec!["a".into(), "'b c'".into()])),
-        ("how", Slot::Text("slow".into())),
+        ("files", TemplateValue::Words(vec!["a".into(), "'b c'".into()])),
+        ("how", TemplateValue::Text("slow".into())),
     ];
     assert_eq!(text(source, &list), "cp a .\ncp 'b c' .\nslow\nend");
-    let found = mentions(source);
+    let found = find_mentions(source);
     let keys: Vec<&str> = found.keys.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["files", "how"]);
     assert!(found.deciding.contains("how"));
@@ -60,9 +60,9 @@ fn conditions_inside_a_line() {
     let source =
         "f() {\n  {%+ if how %}{{ how }} {% endif %}go{% if more %} on{% endif +%}\n}\nend";
     check(source).unwrap();
-    let list = [("how", Slot::Text("slowly".into())), ("more", Slot::Yes(true))];
+    let list = [("how", TemplateValue::Text("slowly".into())), ("more", TemplateValue::Bool(true))];
     assert_eq!(text(source, &list), "f() {\n  slowly go on\n}\nend");
-    let list = [("how", Slot::Empty), ("more", Slot::Yes(false))];
+    let list = [("how", TemplateValue::Empty), ("more", TemplateValue::Bool(false))];
     assert_eq!(text(source, &list), "f() {\n  go\n}\nend");
     let lines = render(source, &slots(&list)).unwrap();
     assert!(lines[3].keys.is_empty(), "all conditions are closed: {lines:?}");
@@ -128,21 +128,21 @@ fn mistakes_are_told_with_their_line() {
     let error = render("a\n{{ nobody }}", &slots(&[])).unwrap_err();
     assert_eq!((error.line, error.problem.contains("no question")), (2, true));
     assert_eq!(check("a\n{% if x %}\nb").unwrap_err().line, 3);
-    let error = render("{{ x }}", &slots(&[("x", Slot::Empty)])).unwrap_err();
+    let error = render("{{ x }}", &slots(&[("x", TemplateValue::Empty)])).unwrap_err();
     assert!(error.problem.contains("empty here"));
-    let list = [("x", Slot::Words(vec!["a".into(); 1000]))];
+    let list = [("x", TemplateValue::Words(vec!["a".into(); 1000]))];
     let endless = "{% for a in x %}{% for b in x %}{{ b }}{% endfor %}{% endfor %}";
     assert!(render(endless, &slots(&list)).unwrap_err().problem.contains("without an end"));
     // What could paste text is not there.
     for source in ["{{ x|safe }}", "{{ x|e }}", "{% include 'x' %}", "{% import 'x' as y %}"] {
         assert!(
             check(source).is_err()
-                || render(source, &slots(&[("x", Slot::Text("'".into()))])).is_err(),
+                || render(source, &slots(&[("x", TemplateValue::Text("'".into()))])).is_err(),
             "{source}"
         );
     }
     // Marks cannot be brought in.
-    assert!(render("{{ x }}", &slots(&[("x", Slot::Text("\u{f0000}a".into()))])).is_err());
+    assert!(render("{{ x }}", &slots(&[("x", TemplateValue::Text("\u{f0000}a".into()))])).is_err());
 }
 
 proptest! {
@@ -151,10 +151,10 @@ proptest! {
     /// Whatever is typed, the program of a rendered script receives just that.
     #[test]
     fn a_program_receives_what_was_typed(a in "[^\\p{Cc}\u{2028}\u{2029}]{1,40}", b in "[^\\p{Cc}\u{2028}\u{2029}]{0,30}") {
-        prop_assume!([&a, &b].iter().all(|text| text.chars().all(crate::recipes::quoting::is_allowed)));
+        prop_assume!([&a, &b].iter().all(|text| text.chars().all(crate::recipes::quoting::is_allowed_char)));
         let source = "{% if a %}\nprintf '%s\\0' {{ a }} --b={{ b }}\n{% endif %}\n";
         check(source).unwrap();
-        let list = [("a", Slot::Text(a.clone())), ("b", Slot::Text(b.clone()))];
+        let list = [("a", TemplateValue::Text(a.clone())), ("b", TemplateValue::Text(b.clone()))];
         let script = text(source, &list);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, script.as_bytes()).unwrap();
@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn any_source_is_survived(source in "[a{}%#'\"$()`\\\\ \nx<]{0,60}") {
         let _ = check(&source);
-        let _ = mentions(&source);
-        let _ = render(&source, &slots(&[("x", Slot::Text("v".into())), ("a", Slot::Empty)]));
+        let _ = find_mentions(&source);
+        let _ = render(&source, &slots(&[("x", TemplateValue::Text("v".into())), ("a", TemplateValue::Empty)]));
     }
 }

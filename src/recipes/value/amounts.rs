@@ -1,35 +1,35 @@
 //! Times and amounts of memory as people type them.
 
-use super::super::question::Question;
+use super::super::question::RecipeQuestion;
 
 /// No job runs for longer than a year.
-const LONGEST_MINUTES: u64 = 366 * 24 * 60;
+const MAX_MINUTES: u64 = 366 * 24 * 60;
 /// No machine has more: a pebibyte.
-const MOST_MB: u64 = 1 << 30;
+const MAX_MEMORY_MB: u64 = 1 << 30;
 
 /// Minutes from `3h`, `90m`, `1h30`, `2d 12h`, `3 hours`, `1-12:00`, `03:00:00`, `3:00` (hours and minutes).
-pub fn duration(text: &str) -> Result<u32, String> {
+pub fn parse_duration(text: &str) -> Result<u32, String> {
     let sentence = "Give a time such as 3:00:00, 90 minutes, 12h or 2 days.";
-    let minutes = clock(text.trim()).or_else(|| units(text)).ok_or(sentence)?;
+    let minutes = parse_clock(text.trim()).or_else(|| parse_units(text)).ok_or(sentence)?;
     match minutes {
         0 => Err("A job needs at least a minute.".to_owned()),
-        1..=LONGEST_MINUTES => u32::try_from(minutes).map_err(|_| sentence.to_owned()),
+        1..=MAX_MINUTES => u32::try_from(minutes).map_err(|_| sentence.to_owned()),
         _ => Err("No job runs for longer than a year.".to_owned()),
     }
 }
 
 /// `D-HH:MM:SS` and its shorter forms. Two numbers are hours and minutes here: that is what people mean, and the script
 /// shows all three.
-fn clock(text: &str) -> Option<u64> {
+fn parse_clock(text: &str) -> Option<u64> {
     let (days, rest) = match text.split_once('-') {
-        Some((days, rest)) => (number(days)?, rest),
+        Some((days, rest)) => (parse_digits(days)?, rest),
         None if text.contains(':') => (0, text),
         None => return None,
     };
     let mut parts = rest.split(':');
-    let hours = number(parts.next()?)?;
-    let minutes = parts.next().map_or(Some(0), number)?;
-    let seconds = parts.next().map_or(Some(0), number)?;
+    let hours = parse_digits(parts.next()?)?;
+    let minutes = parts.next().map_or(Some(0), parse_digits)?;
+    let seconds = parts.next().map_or(Some(0), parse_digits)?;
     if parts.next().is_some() {
         return None;
     }
@@ -37,7 +37,7 @@ fn clock(text: &str) -> Option<u64> {
 }
 
 /// `2 days 12 h`; a number alone is minutes, as Slurm has it, if it is a plain one.
-fn units(text: &str) -> Option<u64> {
+fn parse_units(text: &str) -> Option<u64> {
     let lower = text.to_lowercase().replace(',', " ").replace("and", " ");
     let mut rest = lower.trim();
     let mut total: u64 = 0;
@@ -60,14 +60,14 @@ fn units(text: &str) -> Option<u64> {
             _ => return None,
         };
         rest = rest[end..].trim_start();
-        total = total.checked_add(whole((amount * unit).ceil())?)?;
-        last_unit = whole(unit);
+        total = total.checked_add(to_whole((amount * unit).ceil())?)?;
+        last_unit = to_whole(unit);
     }
     Some(total)
 }
 
 /// Mebibytes from `16G`, `16 gb`, `16384M`, `1.5 TB`, `64 GiB`; a number alone is gigabytes only if it says so.
-pub fn memory(text: &str) -> Result<u64, String> {
+pub fn parse_memory(text: &str) -> Result<u64, String> {
     let sentence = "Give an amount with its unit, such as 16 GB or 500 MB.";
     let lower = text.trim().to_lowercase();
     let end = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
@@ -79,15 +79,15 @@ pub fn memory(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 1024.0 * 1024.0,
         _ => return Err(sentence.to_owned()),
     };
-    match whole((amount * unit).ceil()) {
+    match to_whole((amount * unit).ceil()) {
         None | Some(0) => Err("A job needs some memory.".to_owned()),
-        Some(mb) if mb > MOST_MB => Err("No machine has so much memory.".to_owned()),
+        Some(mb) if mb > MAX_MEMORY_MB => Err("No machine has so much memory.".to_owned()),
         Some(mb) => Ok(mb),
     }
 }
 
 /// A number that is whole and not absurd.
-fn whole(number: f64) -> Option<u64> {
+fn to_whole(number: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -96,15 +96,15 @@ fn whole(number: f64) -> Option<u64> {
     (0.0..1e15).contains(&number).then_some(number as u64)
 }
 
-fn number(text: &str) -> Option<u64> {
+fn parse_digits(text: &str) -> Option<u64> {
     let good = (1..=6).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     if good { text.parse().ok() } else { None }
 }
 
 /// Whether an amount is within the limits of its question.
-pub(super) fn within<T: PartialOrd>(
+pub(super) fn check_limits<T: PartialOrd>(
     amount: &T,
-    question: &Question,
+    question: &RecipeQuestion,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<(), String> {
     if read(&question.min.0).is_some_and(|least| *amount < least) {

@@ -1,7 +1,7 @@
 use super::*;
-use crate::recipes::question::Given;
+use crate::recipes::question::RecipeValue;
 
-pub fn question(kind: Kind) -> Question {
+pub fn question(kind: QuestionKind) -> RecipeQuestion {
     toml::from_str(&format!(
         "key = 'q'\nlabel = 'Q'\nkind = {}\n",
         serde_json::to_string(&kind).unwrap()
@@ -28,10 +28,10 @@ fn times_as_people_type_them() {
         ("30 s", 1),
     ];
     for (text, minutes) in cases {
-        assert_eq!(duration(text), Ok(minutes), "{text}");
+        assert_eq!(parse_duration(text), Ok(minutes), "{text}");
     }
     for bad in ["", "0", "0:00:00", "lots", "3 parsecs", "-5", "1:2:3:4", "1e9 h", "999999 weeks"] {
-        assert!(duration(bad).is_err(), "{bad}");
+        assert!(parse_duration(bad).is_err(), "{bad}");
     }
 }
 
@@ -47,44 +47,51 @@ fn memory_as_people_type_it() {
         ("100k", 1),
     ];
     for (text, mb) in cases {
-        assert_eq!(memory(text), Ok(mb), "{text}");
+        assert_eq!(parse_memory(text), Ok(mb), "{text}");
     }
     for bad in ["lots", "16", "", "G", "-1G", "0G", "99999999999999T", "1e3G", "NaN G"] {
-        assert!(memory(bad).is_err(), "{bad}");
+        assert!(parse_memory(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
 fn limits_are_kept() {
-    let limited = |kind, min: &str, max: &str| Question {
-        min: Given(min.into()),
-        max: Given(max.into()),
+    let limited = |kind, min: &str, max: &str| RecipeQuestion {
+        min: RecipeValue(min.into()),
+        max: RecipeValue(max.into()),
         ..question(kind)
     };
-    let time = limited(Kind::Duration, "1h", "1 day");
-    assert_eq!(read(&time, "24h", &[]), Ok(Value::Minutes(1440)));
-    assert_eq!(read(&time, "25h", &[]), Err("At most 1 day.".into()));
-    assert_eq!(read(&time, "5m", &[]), Err("At least 1h.".into()));
-    let number = limited(Kind::Number, "1", "8");
-    assert!(read(&number, "9", &[]).is_err() && read(&number, "0", &[]).is_err());
-    assert_eq!(read(&number, " 8 ", &[]), Ok(Value::Number(8)));
+    let time = limited(QuestionKind::Duration, "1h", "1 day");
+    assert_eq!(parse_answer(&time, "24h", &[]), Ok(AnswerValue::Minutes(1440)));
+    assert_eq!(parse_answer(&time, "25h", &[]), Err("At most 1 day.".into()));
+    assert_eq!(parse_answer(&time, "5m", &[]), Err("At least 1h.".into()));
+    let number = limited(QuestionKind::Number, "1", "8");
+    assert!(parse_answer(&number, "9", &[]).is_err() && parse_answer(&number, "0", &[]).is_err());
+    assert_eq!(parse_answer(&number, " 8 ", &[]), Ok(AnswerValue::Number(8)));
 }
 
 #[test]
 fn texts_are_one_line_and_lists_are_lines() {
-    assert!(read(&question(Kind::Text), "a\n#SBATCH --account=x", &[]).is_err());
-    assert!(read(&question(Kind::Account), "def-x\n", &[]).is_err());
-    assert!(read(&question(Kind::Account), "-A", &[]).is_err());
-    assert!(read(&question(Kind::Switch), "perhaps", &[]).is_err());
-    let list = read(&question(Kind::List), "a b\n\n c \r\n", &[]);
-    assert_eq!(list, Ok(Value::Words(vec![Words::literal("a b"), Words::literal("c")])));
-    let variables = read(&question(Kind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
-    let Value::Variables(variables) = variables else { panic!() };
-    let words: Vec<String> = variables.iter().map(|(_, words)| words.shell()).collect();
+    assert!(parse_answer(&question(QuestionKind::Text), "a\n#SBATCH --account=x", &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Account), "def-x\n", &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Account), "-A", &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Switch), "perhaps", &[]).is_err());
+    let list = parse_answer(&question(QuestionKind::List), "a b\n\n c \r\n", &[]);
+    assert_eq!(
+        list,
+        Ok(AnswerValue::Words(vec![ShellWord::literal("a b"), ShellWord::literal("c")]))
+    );
+    let variables =
+        parse_answer(&question(QuestionKind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
+    let AnswerValue::Variables(variables) = variables else { panic!() };
+    let words: Vec<String> = variables.iter().map(|(_, words)| words.to_shell()).collect();
     assert_eq!(words, ["1", "'x y'", "'it is'"]);
-    assert!(read(&question(Kind::Variables), "1A=2", &[]).is_err());
-    assert!(read(&question(Kind::Variables), "no sign", &[]).is_err());
-    assert!(read(&question(Kind::Command), "a\u{0}b", &[]).is_err());
-    assert_eq!(read(&question(Kind::Command), "a\r\nb\n", &[]), Ok(Value::Code("a\nb".into())));
-    assert!(read(&question(Kind::Text), &"x".repeat(100_000), &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Variables), "1A=2", &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Variables), "no sign", &[]).is_err());
+    assert!(parse_answer(&question(QuestionKind::Command), "a\u{0}b", &[]).is_err());
+    assert_eq!(
+        parse_answer(&question(QuestionKind::Command), "a\r\nb\n", &[]),
+        Ok(AnswerValue::Code("a\nb".into()))
+    );
+    assert!(parse_answer(&question(QuestionKind::Text), &"x".repeat(100_000), &[]).is_err());
 }

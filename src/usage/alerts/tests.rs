@@ -13,10 +13,10 @@ fn place(label: &str, used: u64, limit: u64) -> StorageQuota {
 
 #[test]
 fn full_places_are_told() {
-    let told = |place: &StorageQuota| storage(place, "Harbour", "key", TODAY);
+    let told = |place: &StorageQuota| storage_alert(place, "Harbour", "key", TODAY);
     assert_eq!(told(&place("/project (project def-x)", 899, 1000)), None);
     let news = told(&place("/project (project def-x)", 905, 1000)).unwrap();
-    assert_eq!(news.about, "storage:key:/project (project def-x):2026-11");
+    assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
     assert_eq!(
         news.text,
         "/project (project def-x) on Harbour is nearly full: 91 % of its space is used."
@@ -42,24 +42,24 @@ fn ones_own_places_are_not_the_groups() {
         ("/scratch (user ada)", false),
         ("/cluster/work/nn9999kk", false),
     ] {
-        assert_eq!(is_of_group(&place(label, 1, 1), &accounts), is_theirs, "{label}");
+        assert_eq!(belongs_to_group(&place(label, 1, 1), &accounts), is_theirs, "{label}");
     }
 }
 
 #[test]
 fn failing_in_numbers_is_told() {
-    let sums = |jobs, failed, timed_out, memory_out| Sums {
+    let sums = |jobs, failed, timed_out, memory_out| UsageTotals {
         jobs,
         failed,
         timed_out,
         memory_out,
-        ..Sums::default()
+        ..UsageTotals::default()
     };
-    let told = |sums: &Sums| failing("Bob", "bob", "Harbour", "key", TODAY, sums);
+    let told = |sums: &UsageTotals| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, sums);
     assert_eq!(told(&sums(9, 9, 0, 0)), None, "too few");
     assert_eq!(told(&sums(10, 5, 0, 0)), None, "only half");
     let news = told(&sums(12, 3, 2, 2)).unwrap();
-    assert_eq!(news.about, "failing:key:bob:20773");
+    assert_eq!(news.dedup_key, "failing:key:bob:20773");
     assert_eq!(
         news.text,
         "7 of 12 jobs of Bob that ended on Harbour on 16 Nov 2026 did not end well. They may be glad of a hand."
@@ -68,7 +68,7 @@ fn failing_in_numbers_is_told() {
 
 #[test]
 fn words_come_back() {
-    for alert in Alert::ALL {
-        assert_eq!(Alert::from_word(alert.word()), Some(alert));
+    for alert in UsageAlert::ALL {
+        assert_eq!(UsageAlert::parse(alert.as_str()), Some(alert));
     }
 }

@@ -5,73 +5,79 @@ use crate::clock::UnixTime;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::GroupId;
 use crate::store::usage::UsageDayRow;
-use crate::usage::Ledger;
-use crate::usage::tally::Sheet;
-use crate::usage::view::{Facts, Person};
+use crate::usage::AccountUsage;
+use crate::usage::daily_totals::DailyTotals;
+use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
 
 const TODAY: Day = Day(20_773);
 
 /// Days back, and who held how many hours in what sort of job.
 type OneDay<'a> = (i64, &'a [(&'a str, &'a str, u64)]);
 
-fn sums(hours: u64, jobs: u64) -> Sums {
-    Sums { core_s: hours * 3600, jobs, done: jobs, ..Sums::default() }
+fn sums(hours: u64, jobs: u64) -> UsageTotals {
+    UsageTotals { core_s: hours * 3600, jobs, done: jobs, ..UsageTotals::default() }
 }
 
-fn ledger(days: &[OneDay]) -> Arc<Ledger> {
-    let mut ledger = Ledger::default();
+fn ledger(days: &[OneDay]) -> Arc<AccountUsage> {
+    let mut ledger = AccountUsage::default();
     for (back, rolls) in days {
         let rolls = rolls
             .iter()
             .map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
-        let sheet = Sheet { rolls: rolls.collect(), jobs: Vec::new() };
+        let sheet = DailyTotals { rows: rolls.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
         let read = UsageDayRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
-        ledger = ledger.with(read, &sheet);
+        ledger = ledger.with_day(read, &sheet);
     }
     Arc::new(ledger)
 }
 
-fn view(leads: bool, ledger: Arc<Ledger>) -> View {
+fn view(leads: bool, ledger: Arc<AccountUsage>) -> GroupUsage {
     let site = crate::sites::presets()[0].clone();
-    let facts = Facts {
+    let facts = GroupAccountDetails {
         cluster: ClusterId(1),
         slug: "key".into(),
         title: "Harbour".into(),
         account: "def-smith".into(),
         slurm_names: vec!["def-smith".into()],
         site: Arc::new(site),
-        learnt: Arc::new(DiscoveredFacts::default()),
+        discovered: Arc::new(DiscoveredFacts::default()),
         own_user: Some("alice".into()),
         wants_names: leads,
-        books: Vec::new(),
+        sources: Vec::new(),
     };
-    let account = AccountView {
-        facts: Arc::new(facts),
-        ledgers: vec![ledger],
+    let account = GroupAccountUsage {
+        details: Arc::new(facts),
+        usage: vec![ledger],
         is_connected: true,
         today: TODAY,
         progress: (1, 1),
         problem: String::new(),
         read_at: None,
     };
-    let person = |id: i64, name: &str| Person { id: PersonId(id), name: name.into() };
+    let person = |id: i64, name: &str| GroupPerson { id: PersonId(id), name: name.into() };
     let people = HashMap::from([
         ((ClusterId(1), "alice".to_owned()), person(1, "Alice")),
         ((ClusterId(1), "bob".to_owned()), person(2, "Bob")),
         ((ClusterId(2), "gone".to_owned()), person(2, "Bob")),
     ]);
-    View {
+    GroupUsage {
         group: GroupId(1),
-        leads,
-        me: PersonId(1),
+        is_leader: leads,
+        viewer: PersonId(1),
         accounts: vec![account],
         people: Arc::new(people),
     }
 }
 
-fn choice(from: i64, step: Step) -> Choice {
-    Choice { from: TODAY.plus(-from), until: TODAY, step, measure: Measure::Cores, account: None }
+fn choice(from: i64, step: ChartStep) -> FiguresQuery {
+    FiguresQuery {
+        from: TODAY.plus(-from),
+        until: TODAY,
+        step,
+        measure: UsageMeasure::Cores,
+        account: None,
+    }
 }
 
 #[test]
@@ -82,7 +88,7 @@ fn by_person_sort_and_day() {
         (9, &[("alice", "train", 100)]),
     ];
     let view = view(true, ledger(days));
-    let week = figures(&view, &choice(6, Step::Day));
+    let week = compute_figures(&view, &choice(6, ChartStep::Day));
     assert_eq!(week.totals.core_s, 8 * 3600);
     let names: Vec<_> =
         week.members.iter().map(|one| (one.name.as_str(), one.is_in_group)).collect();
@@ -95,60 +101,64 @@ fn by_person_sort_and_day() {
     assert_eq!(week.kinds[0].name, "fit");
     assert_eq!((week.bars.len(), week.missing), (7, 5));
     assert!((week.bars[6].total - 6.0).abs() < 1e-9 && (week.bars[6].parts[0] - 5.0).abs() < 1e-9);
-    let all = figures(&view, &choice(30, Step::Month));
+    let all = compute_figures(&view, &choice(30, ChartStep::Month));
     assert_eq!(all.bars.len(), 2);
     assert_eq!(all.totals.core_s, 108 * 3600);
     assert_eq!(
-        figures(&view, &choice(9, Step::Week)).bars.len(),
+        compute_figures(&view, &choice(9, ChartStep::Week)).bars.len(),
         3,
         "a Saturday, a week, a Monday"
     );
-    let weeks = figures(&view, &choice(9, Step::Week));
+    let weeks = compute_figures(&view, &choice(9, ChartStep::Week));
     let days: Vec<_> =
         weeks.bars.iter().map(|bar| (bar.until.0 - bar.from.0 + 1, bar.missing)).collect();
     assert_eq!(days, [(2, 1), (7, 6), (1, 0)], "no more days than are looked at");
     // Another account of which nothing was read: the days are the same.
     let mut two = view.clone();
-    two.accounts.push(AccountView { ledgers: vec![ledger(&[])], ..two.accounts[0].clone() });
-    let both = figures(&two, &choice(9, Step::Week));
+    two.accounts.push(GroupAccountUsage { usage: vec![ledger(&[])], ..two.accounts[0].clone() });
+    let both = compute_figures(&two, &choice(9, ChartStep::Week));
     assert_eq!((both.missing, both.bars[0].missing), (10, 2), "each day once");
-    let none = Choice { account: Some(("key".into(), "rrg-x".into())), ..choice(9, Step::Day) };
-    assert!(figures(&view, &none).totals.is_empty());
+    let none =
+        FiguresQuery { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
+    assert!(compute_figures(&view, &none).totals.is_empty());
 }
 
 #[test]
 fn members_see_themselves_and_one_sum() {
     // Even where names were kept, since they once led the group.
     let days: &[OneDay] = &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
-    let week = figures(&view(false, ledger(days)), &choice(6, Step::Day));
+    let week = compute_figures(&view(false, ledger(days)), &choice(6, ChartStep::Day));
     let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Everybody else", "You"]);
-    assert_eq!(week.members[0].sums.core_s, 7 * 3600);
+    assert_eq!(week.members[0].totals.core_s, 7 * 3600);
 }
 
 #[test]
 fn odd_choices_are_survived() {
     let view = view(true, ledger(&[]));
-    let backwards = Choice { from: TODAY, until: TODAY.plus(-5), ..choice(0, Step::Day) };
-    for step in Step::ALL {
-        assert!(figures(&view, &Choice { step, ..backwards.clone() }).bars.is_empty());
+    let backwards =
+        FiguresQuery { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
+    for step in ChartStep::ALL {
+        assert!(
+            compute_figures(&view, &FiguresQuery { step, ..backwards.clone() }).bars.is_empty()
+        );
     }
-    assert_eq!(figures(&view, &choice(5000, Step::Day)).bars.len(), MOST_BARS);
+    assert_eq!(compute_figures(&view, &choice(5000, ChartStep::Day)).bars.len(), MAX_BARS);
 }
 
 #[test]
 fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
-    let kept = Kept::default();
+    let kept = FiguresCache::default();
     let book = ledger(&[(1, &[("alice", "fit", 3), ("bob", "train", 4)])]);
-    let choice = choice(30, Step::Day);
-    let first = kept.get(&view(true, book.clone()), &choice);
-    let same = kept.get(&view(true, book.clone()), &choice);
+    let choice = choice(30, ChartStep::Day);
+    let first = kept.get_or_compute(&view(true, book.clone()), &choice);
+    let same = kept.get_or_compute(&view(true, book.clone()), &choice);
     assert!(Arc::ptr_eq(&first, &same), "equal names and the same ledger");
 
-    let differs = |other: View, choice: &Choice| {
-        let found = kept.get(&other, choice);
-        assert_eq!(*found, figures(&other, choice), "never those of another view");
-        !Arc::ptr_eq(&found, &kept.get(&view(true, book.clone()), choice))
+    let differs = |other: GroupUsage, choice: &FiguresQuery| {
+        let found = kept.get_or_compute(&other, choice);
+        assert_eq!(*found, compute_figures(&other, choice), "never those of another view");
+        !Arc::ptr_eq(&found, &kept.get_or_compute(&view(true, book.clone()), choice))
     };
     assert!(differs(view(false, book.clone()), &choice), "names are not shown to members");
     assert!(differs(view(true, ledger(&[(1, &[("alice", "fit", 3)])])), &choice), "read anew");
@@ -159,15 +169,15 @@ fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
     other.accounts[0].today = TODAY.plus(1);
     assert!(differs(other, &choice), "midnight");
     let mut other = view(true, book.clone());
-    other.me = PersonId(2);
+    other.viewer = PersonId(2);
     assert!(differs(other, &choice), "another viewer");
     let mut other = view(true, book.clone());
     other.accounts.clear();
     assert!(differs(other, &choice), "the account was taken away");
 
     for back in 0..200 {
-        let choice = Choice { from: TODAY.plus(-back), ..choice.clone() };
-        kept.get(&view(true, book.clone()), &choice);
+        let choice = FiguresQuery { from: TODAY.plus(-back), ..choice.clone() };
+        kept.get_or_compute(&view(true, book.clone()), &choice);
     }
     assert!(kept.len() <= 64, "it does not grow without end");
 }

@@ -1,4 +1,4 @@
-use crate::usage::AccountView;
+use crate::usage::GroupAccountUsage;
 use crate::usage::forecast;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,19 +7,26 @@ use super::*;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::store::usage::UsageDayRow;
-use crate::usage::tally::Sheet;
-use crate::usage::view::{Facts, Person};
-use crate::usage::{Ledger, Sums};
+use crate::usage::daily_totals::DailyTotals;
+use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
+use crate::usage::{AccountUsage, UsageTotals};
 
 const TODAY: Day = Day(20_773);
 
-fn sums(hours: u64) -> Sums {
-    Sums { core_s: hours * 3600, jobs: 2, done: 1, failed: 1, lost_core_s: 1800, ..Sums::default() }
+fn sums(hours: u64) -> UsageTotals {
+    UsageTotals {
+        core_s: hours * 3600,
+        jobs: 2,
+        done: 1,
+        failed: 1,
+        lost_core_s: 1800,
+        ..UsageTotals::default()
+    }
 }
 
 /// A view with people `u0`, `u1` …, each of whom used so many hours on each of the last days.
-fn view(days: i64, hours: &[u64], kinds: usize) -> View {
-    let mut ledger = Ledger::default();
+fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
+    let mut ledger = AccountUsage::default();
     for back in 0..days {
         let mut rolls = Vec::new();
         for (user, hours) in hours.iter().enumerate() {
@@ -33,42 +40,45 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> View {
             is_final: true,
             is_cut: back == 0,
         };
-        ledger = ledger.with(read, &Sheet { rolls, jobs: Vec::new() });
+        ledger = ledger.with_day(read, &DailyTotals { rows: rolls, jobs: Vec::new() });
     }
-    let facts = Facts {
+    let facts = GroupAccountDetails {
         cluster: ClusterId(1),
         slug: "key".into(),
         title: "Harbour".into(),
         account: "def-<b>".into(),
         slurm_names: vec!["def".into()],
         site: Arc::new(crate::sites::presets()[0].clone()),
-        learnt: Arc::new(DiscoveredFacts::default()),
+        discovered: Arc::new(DiscoveredFacts::default()),
         own_user: None,
         wants_names: true,
-        books: Vec::new(),
+        sources: Vec::new(),
     };
-    let account = AccountView {
-        facts: Arc::new(facts),
-        ledgers: vec![Arc::new(ledger)],
+    let account = GroupAccountUsage {
+        details: Arc::new(facts),
+        usage: vec![Arc::new(ledger)],
         is_connected: true,
         today: TODAY,
         progress: (1, 1),
         problem: String::new(),
         read_at: None,
     };
-    let ada = Person { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };
-    View {
+    let ada = GroupPerson { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };
+    GroupUsage {
         group: GroupId(1),
-        leads: true,
-        me: PersonId(9),
+        is_leader: true,
+        viewer: PersonId(9),
         accounts: vec![account],
         people: Arc::new(HashMap::from([((ClusterId(1), "u0".to_owned()), ada)])),
     }
 }
 
-fn report(view: &View) -> Report {
+fn report(view: &GroupUsage) -> UsageReport {
     let month = TODAY.month();
-    Report::of(view, Subject { group: "Lab", month, allocations: &[], now: UnixTime(5) })
+    UsageReport::build(
+        view,
+        ReportSubject { group: "Lab", month, allocations: &[], now: UnixTime(5) },
+    )
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn a_month_adds_up() {
     assert_eq!((made.totals.jobs, made.totals.success), (80, Some(0.5)));
     let of_all: f64 = made.members.iter().map(|one| one.core_hours).sum();
     let of_kinds: f64 = made.kinds.iter().map(|one| one.core_hours).sum();
-    let of_bars: f64 = made.bars.iter().map(Bar::total).sum();
+    let of_bars: f64 = made.bars.iter().map(ReportBar::total).sum();
     for sum in [of_all, of_kinds, of_bars] {
         assert!((sum - 80.0).abs() < 1e-9, "{sum}");
     }
@@ -90,18 +100,18 @@ fn a_month_adds_up() {
     assert_eq!(made.members[1].detail, "", "nothing about the portal itself");
     assert_eq!(made.notes.len(), 3, "{:?}", made.notes);
     let text = serde_json::to_string(&made).unwrap();
-    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), made);
+    assert_eq!(serde_json::from_str::<UsageReport>(&text).unwrap(), made);
 }
 
 #[test]
 fn many_people_and_kinds_are_few_rows() {
     let many: Vec<u64> = (1..=60).collect();
     let made = report(&view(3, &many, 20));
-    assert_eq!(made.kinds.len(), MOST_KINDS + 1);
-    assert_eq!(made.kinds[MOST_KINDS].name, "5 other sorts of jobs");
-    assert_eq!(made.members.len(), MOST_MEMBERS + 1);
-    assert_eq!(made.series.len(), COLOURS + 1);
-    assert_eq!(made.series[COLOURS], "52 others");
+    assert_eq!(made.kinds.len(), MAX_KIND_ROWS + 1);
+    assert_eq!(made.kinds[MAX_KIND_ROWS].name, "5 other sorts of jobs");
+    assert_eq!(made.members.len(), MAX_MEMBER_ROWS + 1);
+    assert_eq!(made.series.len(), COLOUR_COUNT + 1);
+    assert_eq!(made.series[COLOUR_COUNT], "52 others");
     let of_all: f64 = made.members.iter().map(|one| one.core_hours).sum();
     assert!((of_all - made.totals.core_hours).abs() < 1e-6);
 }
@@ -113,7 +123,7 @@ fn nothing_gives_a_report_as_well() {
     empty.accounts.clear();
     let made = report(&empty);
     assert!(made.notes[0].contains("No account"), "{:?}", made.notes);
-    assert_eq!(serde_json::from_str::<Report>("{}").unwrap(), Report::default());
+    assert_eq!(serde_json::from_str::<UsageReport>("{}").unwrap(), UsageReport::default());
 }
 
 #[test]
@@ -128,13 +138,14 @@ fn amounts_and_headings() {
         (-3.0, "−3"),
         (f64::NAN, "unknown"),
     ] {
-        assert_eq!(amount(number), words);
+        assert_eq!(format_amount(number), words);
     }
-    assert_eq!(percent(0.826), "83 %");
+    assert_eq!(format_percent(0.826), "83 %");
     let days: Vec<(Day, f64)> = (0..60).rev().map(|back| (TODAY.plus(-back), 10.0)).collect();
     let say = |granted: f64, ends: i64| {
-        let found = forecast(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
-        words::heading(&found, 0, TODAY.plus(ends), TODAY)
+        let found =
+            forecast::forecast_allocation(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
+        formatting::forecast_sentence(&found, 0, TODAY.plus(ends), TODAY)
     };
     assert!(say(2000.0, 50).contains("50 % will be used by"), "{}", say(2000.0, 50));
     assert!(say(700.0, 50).contains("It would be used up about"), "{}", say(700.0, 50));

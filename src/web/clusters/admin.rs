@@ -5,13 +5,13 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Path, Query};
-use super::super::flash::{self, Flash};
-use super::super::form::Problems;
-use super::super::page::{PROBLEMS, Page, Section, show, show_with};
-use super::description::SettingsForm;
-use super::{address, find, host_keys};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::form_errors::FormErrors;
+use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use super::settings_form::ClusterSettingsForm;
+use super::{cluster_path, find_cluster, host_keys};
 use crate::auth::Permission;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
@@ -20,57 +20,61 @@ use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
 
 /// Which preset to begin with.
 #[derive(Deserialize)]
-pub struct Choice {
+pub struct NewClusterQuery {
     preset: Option<String>,
 }
 
 /// A description in a file.
 #[derive(Deserialize)]
-pub struct FileForm {
+pub struct ClusterFileForm {
     file: String,
 }
 
 #[derive(Template)]
 #[template(path = "clusters/new.html")]
-struct NewPage {
-    page: Page,
-    centres: Vec<Centre>,
-    retired: Vec<Gone>,
+struct NewClusterPage {
+    page: PageFrame,
+    centres: Vec<PresetCentre>,
+    retired: Vec<RetiredPresetEntry>,
     file: String,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 /// The presets of one centre.
-struct Centre {
+struct PresetCentre {
     title: &'static str,
     sites: Vec<Site>,
 }
 
 /// A cluster that is gone, with those to use instead.
-struct Gone {
+struct RetiredPresetEntry {
     cluster: &'static RetiredSite,
     instead: Vec<&'static Site>,
 }
 
 #[derive(Template)]
 #[template(path = "clusters/settings.html")]
-pub(super) struct SettingsPage {
-    pub page: Page,
+pub(super) struct ClusterSettingsPage {
+    pub page: PageFrame,
     /// The cluster, if it is there already.
-    pub known: Option<ClusterProfile>,
-    pub form: SettingsForm,
+    pub profile: Option<ClusterProfile>,
+    pub form: ClusterSettingsForm,
     /// What is not certain in the preset.
     pub uncertain: Vec<sites::UncertainField>,
     /// The description as a file.
     pub file: String,
-    pub problems: Problems,
+    pub problems: FormErrors,
 }
 
 /// The list of presets, or the form of the chosen one.
-pub async fn new(context: Context, me: Me, Query(choice): Query<Choice>) -> Answer {
+pub async fn new(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<NewClusterQuery>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let Some(name) = choice.preset else {
-        return show(&new_page(&context, &me, String::new(), Problems::default()));
+        return respond(&build_new_page(&context, &me, String::new(), FormErrors::default()));
     };
     let own = context.app.site_presets.iter().find(|site| site.name.as_str() == name).cloned();
     let site = own.or_else(|| match sites::find_site(&name) {
@@ -79,98 +83,136 @@ pub async fn new(context: Context, me: Me, Query(choice): Query<Choice>) -> Answ
     });
     // A cluster that is gone has its sentence on the list.
     let Some(site) = site else { return Ok(flash::see_other("/clusters/new")) };
-    show(&settings_page(&context, &me, None, SettingsForm::of(&site), Problems::default()))
+    respond(&build_settings_page(
+        &context,
+        &me,
+        None,
+        ClusterSettingsForm::from_site(&site),
+        FormErrors::default(),
+    ))
 }
 
 /// Takes the filled-in form of a new cluster and asks its hosts for their keys.
-pub async fn check(context: Context, me: Me, Form(form): Form<SettingsForm>) -> Answer {
+pub async fn check_new(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ClusterSettingsForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    match form.read() {
-        Ok(site) => host_keys::ask_new(&context, &me, &site).await,
-        Err(problems) => show_with(PROBLEMS, &settings_page(&context, &me, None, form, problems)),
+    match form.to_site() {
+        Ok(site) => host_keys::show_for_new(&context, &me, &site).await,
+        Err(problems) => respond_with(
+            FORM_ERROR_STATUS,
+            &build_settings_page(&context, &me, None, form, problems),
+        ),
     }
 }
 
 /// The form again, for someone who has seen that the hosts do not answer.
-pub async fn edit(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
+pub async fn edit_new(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ClusterFileForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     match Site::from_toml(&form.file) {
         Ok(site) => {
-            let form = SettingsForm::of(&site);
-            show(&settings_page(&context, &me, None, form, Problems::default()))
+            let form = ClusterSettingsForm::from_site(&site);
+            respond(&build_settings_page(&context, &me, None, form, FormErrors::default()))
         }
-        Err(error) => {
-            show_with(PROBLEMS, &new_page(&context, &me, form.file, Problems::one("file", error)))
-        }
+        Err(error) => respond_with(
+            FORM_ERROR_STATUS,
+            &build_new_page(&context, &me, form.file, FormErrors::single("file", error)),
+        ),
     }
 }
 
 /// Takes a description from a file and asks its hosts for their keys.
-pub async fn import(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
+pub async fn import(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ClusterFileForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let read = Site::from_toml(&form.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
     match read {
-        Ok(site) => host_keys::ask_new(&context, &me, &site).await,
-        Err(error) => {
-            show_with(PROBLEMS, &new_page(&context, &me, form.file, Problems::one("file", error)))
-        }
+        Ok(site) => host_keys::show_for_new(&context, &me, &site).await,
+        Err(error) => respond_with(
+            FORM_ERROR_STATUS,
+            &build_new_page(&context, &me, form.file, FormErrors::single("file", error)),
+        ),
     }
 }
 
 /// The settings of a cluster.
-pub async fn settings(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn show_settings(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let form = SettingsForm::of(&known.site);
-    show(&settings_page(&context, &me, Some(known), form, Problems::default()))
+    let known = find_cluster(&context.app, &slug).await?;
+    let form = ClusterSettingsForm::from_site(&known.site);
+    respond(&build_settings_page(&context, &me, Some(known), form, FormErrors::default()))
 }
 
 /// Saves them. If a host is another one, its keys are asked for first.
-pub async fn change(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(mut form): Form<SettingsForm>,
-) -> Answer {
+pub async fn update_settings(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(mut form): FormBody<ClusterSettingsForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     // The short name is part of every address and stays.
     form.name.clone_from(&known.row.slug);
     form.base = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
-    match form.read() {
-        Ok(site) => save(context, &me, known, site).await,
-        Err(problems) => {
-            show_with(PROBLEMS, &settings_page(&context, &me, Some(known), form, problems))
-        }
+    match form.to_site() {
+        Ok(site) => save_settings(context, &me, known, site).await,
+        Err(problems) => respond_with(
+            FORM_ERROR_STATUS,
+            &build_settings_page(&context, &me, Some(known), form, problems),
+        ),
     }
 }
 
 /// Saves a cluster's description as it is written in a file.
-pub async fn change_file(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(file): Form<FileForm>,
-) -> Answer {
+pub async fn update_from_file(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(file): FormBody<ClusterFileForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let read = Site::from_toml(&file.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
     match read {
         Ok(mut site) => {
             site.name = known.site.name.clone();
-            save(context, &me, known, site).await
+            save_settings(context, &me, known, site).await
         }
         Err(error) => {
-            let form = SettingsForm::of(&known.site);
-            let mut page =
-                settings_page(&context, &me, Some(known), form, Problems::one("file", error));
+            let form = ClusterSettingsForm::from_site(&known.site);
+            let mut page = build_settings_page(
+                &context,
+                &me,
+                Some(known),
+                form,
+                FormErrors::single("file", error),
+            );
             page.file = file.file;
-            show_with(PROBLEMS, &page)
+            respond_with(FORM_ERROR_STATUS, &page)
         }
     }
 }
 
-async fn save(context: Context, me: &Me, known: ClusterProfile, site: Site) -> Answer {
+async fn save_settings(
+    context: RequestContext,
+    me: &CurrentPerson,
+    known: ClusterProfile,
+    site: Site,
+) -> HandlerResult {
     let places = |site: &Site| {
         hosts_to_pin(site)
             .into_iter()
@@ -178,49 +220,91 @@ async fn save(context: Context, me: &Me, known: ClusterProfile, site: Site) -> A
             .collect::<Vec<_>>()
     };
     if places(&site) != places(&known.site) {
-        return host_keys::ask_changed(&context, me, &known, &site).await;
+        return host_keys::show_for_changed(&context, me, &known, &site).await;
     }
     match context.app.connections.update_cluster(&me.actor(&context), &known, &site, None).await {
-        Ok(()) => Ok(flash::redirect(context, &address(&known.row.slug), Flash::ClusterChanged)),
+        Ok(()) => Ok(flash::redirect(
+            context,
+            &cluster_path(&known.row.slug),
+            FlashMessage::ClusterChanged,
+        )),
         Err(error) => {
-            let problems = problems(error)?;
-            let form = SettingsForm::of(&site);
-            show_with(PROBLEMS, &settings_page(&context, me, Some(known), form, problems))
+            let problems = form_problems(error)?;
+            let form = ClusterSettingsForm::from_site(&site);
+            respond_with(
+                FORM_ERROR_STATUS,
+                &build_settings_page(&context, me, Some(known), form, problems),
+            )
         }
     }
 }
 
 /// Takes a cluster out of use.
-pub async fn retire(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn retire(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
-    context.app.connections.set_retired(&me.actor(&context), &known, true).await.map_err(fault)?;
-    Ok(flash::redirect(context, &format!("{}/settings", address(&slug)), Flash::ClusterRetired))
+    let known = find_cluster(&context.app, &slug).await?;
+    context
+        .app
+        .connections
+        .set_retired(&me.actor(&context), &known, true)
+        .await
+        .map_err(to_app_error)?;
+    Ok(flash::redirect(
+        context,
+        &format!("{}/settings", cluster_path(&slug)),
+        FlashMessage::ClusterRetired,
+    ))
 }
 
 /// Takes a cluster back into use.
-pub async fn restore(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn restore(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
-    context.app.connections.set_retired(&me.actor(&context), &known, false).await.map_err(fault)?;
-    Ok(flash::redirect(context, &address(&slug), Flash::ClusterRestored))
+    let known = find_cluster(&context.app, &slug).await?;
+    context
+        .app
+        .connections
+        .set_retired(&me.actor(&context), &known, false)
+        .await
+        .map_err(to_app_error)?;
+    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::ClusterRestored))
 }
 
 /// Forgets a cluster that is out of use.
-pub async fn remove(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn remove(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     if known.row.retired_at().is_none() {
         return Err(AppError::NotFound);
     }
-    context.app.connections.remove_cluster(&me.actor(&context), &known).await.map_err(fault)?;
-    Ok(flash::redirect(context, "/clusters", Flash::ClusterRemoved))
+    context
+        .app
+        .connections
+        .remove_cluster(&me.actor(&context), &known)
+        .await
+        .map_err(to_app_error)?;
+    Ok(flash::redirect(context, "/clusters", FlashMessage::ClusterRemoved))
 }
 
 /// The description as a file.
-pub async fn export(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn export(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let text = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     let name = format!("attachment; filename=\"{}.toml\"", known.row.slug);
     Ok((
@@ -234,16 +318,18 @@ pub async fn export(context: Context, me: Me, Path(slug): Path<String>) -> Answe
 }
 
 /// What was wrong, next to its field; anything else is an error page.
-pub(super) fn problems(error: ClusterChangeError) -> Result<Problems, AppError> {
+pub(super) fn form_problems(error: ClusterChangeError) -> Result<FormErrors, AppError> {
     Ok(match error {
-        ClusterChangeError::SlugTaken => Problems::one("name", error),
-        ClusterChangeError::Title(_) => Problems::one("title", error),
-        ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => Problems::one("host", error),
-        other => return Err(fault(other)),
+        ClusterChangeError::SlugTaken => FormErrors::single("name", error),
+        ClusterChangeError::Title(_) => FormErrors::single("title", error),
+        ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => {
+            FormErrors::single("host", error)
+        }
+        other => return Err(to_app_error(other)),
     })
 }
 
-pub(super) fn fault(error: ClusterChangeError) -> AppError {
+pub(super) fn to_app_error(error: ClusterChangeError) -> AppError {
     match error {
         ClusterChangeError::Auth(error) => error.into(),
         ClusterChangeError::Store(error) => error.into(),
@@ -251,29 +337,34 @@ pub(super) fn fault(error: ClusterChangeError) -> AppError {
     }
 }
 
-fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> NewPage {
+fn build_new_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    file: String,
+    problems: FormErrors,
+) -> NewClusterPage {
     let mut presets = context.app.site_presets.clone();
     // The demo comes after what a real portal needs.
     let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
     presets.sort_by(|a, b| (place(a), &a.title).cmp(&(place(b), &b.title)));
-    let mut centres: Vec<Centre> = Vec::new();
+    let mut centres: Vec<PresetCentre> = Vec::new();
     for site in presets {
-        let title = centre(site.family);
+        let title = centre_title(site.family);
         match centres.last_mut() {
             Some(last) if last.title == title => last.sites.push(site),
-            _ => centres.push(Centre { title, sites: vec![site] }),
+            _ => centres.push(PresetCentre { title, sites: vec![site] }),
         }
     }
     let known = |name: &sites::SiteName| match sites::find_site(name.as_str()) {
         SiteLookup::Site(site) => Some(site),
         _ => None,
     };
-    NewPage {
-        page: Page::for_person(context, &me.0, "Add a cluster", Section::Clusters),
+    NewClusterPage {
+        page: PageFrame::for_person(context, &me.0, "Add a cluster", NavSection::Clusters),
         centres,
         retired: sites::retired_sites()
             .iter()
-            .map(|cluster| Gone {
+            .map(|cluster| RetiredPresetEntry {
                 instead: cluster.instead.iter().filter_map(known).collect(),
                 cluster,
             })
@@ -284,7 +375,7 @@ fn new_page(context: &Context, me: &Me, file: String, problems: Problems) -> New
 }
 
 /// Whose clusters a family is, as a heading.
-const fn centre(family: SiteFamily) -> &'static str {
+const fn centre_title(family: SiteFamily) -> &'static str {
     match family {
         SiteFamily::Alliance => "Digital Research Alliance of Canada",
         SiteFamily::Nris => "Sigma2, Norway",
@@ -293,20 +384,20 @@ const fn centre(family: SiteFamily) -> &'static str {
     }
 }
 
-pub(super) fn settings_page(
-    context: &Context,
-    me: &Me,
+pub(super) fn build_settings_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
     known: Option<ClusterProfile>,
-    form: SettingsForm,
-    problems: Problems,
-) -> SettingsPage {
+    form: ClusterSettingsForm,
+    problems: FormErrors,
+) -> ClusterSettingsPage {
     let title = if known.is_some() { "Settings" } else { "Add a cluster" };
     let base = Site::from_toml(&form.base).ok();
-    SettingsPage {
-        page: Page::for_person(context, &me.0, title, Section::Clusters),
+    ClusterSettingsPage {
+        page: PageFrame::for_person(context, &me.0, title, NavSection::Clusters),
         uncertain: base.map(|site| site.uncertain).unwrap_or_default(),
         file: form.base.clone(),
-        known,
+        profile: known,
         form,
         problems,
     }

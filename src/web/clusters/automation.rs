@@ -7,11 +7,11 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me, Path, Query};
-use super::super::flash::{self, Flash};
-use super::super::page::{Page, Section, show};
-use super::{connect, find, key};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::{connect, connection_key, find_cluster};
 use crate::auth::Permission;
 use crate::cluster::automation_wrapper;
 use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
@@ -23,11 +23,11 @@ use crate::store;
 use crate::store::keys::SshKey;
 
 /// Where our wrapper lies unless the person says otherwise, from their home folder.
-const OUR_WRAPPER: &str = "portolan-commands";
+const WRAPPER_NAME: &str = "portolan-commands";
 
 /// What the key line is made of.
 #[derive(Deserialize)]
-pub struct Wishes {
+pub struct AutomationQuery {
     address: Option<String>,
     command: Option<String>,
 }
@@ -35,23 +35,23 @@ pub struct Wishes {
 #[derive(Template)]
 #[template(path = "clusters/automation.html")]
 struct AutomationPage {
-    page: Page,
-    known: ClusterProfile,
-    robot: crate::sites::SiteAutomation,
+    page: PageFrame,
+    profile: ClusterProfile,
+    automation: crate::sites::SiteAutomation,
     user: String,
     key: Option<SshKey>,
     address: String,
     command: String,
     /// The line for the key page, or why there is none yet.
-    line: Result<String, String>,
+    key_line: Result<String, String>,
     request: String,
     has_host_key: bool,
-    test: Test,
+    test: AutomationTest,
     is_admin: bool,
 }
 
 /// How the last test went.
-enum Test {
+enum AutomationTest {
     /// There was none.
     None,
     /// It goes on.
@@ -64,11 +64,11 @@ enum Test {
 
 impl AutomationPage {
     const fn works(&self) -> bool {
-        matches!(self.test, Test::Works(_))
+        matches!(self.test, AutomationTest::Works(_))
     }
 
     const fn is_untested(&self) -> bool {
-        matches!(self.test, Test::None)
+        matches!(self.test, AutomationTest::None)
     }
 
     /// done, next or later. Nobody but the centre knows whether the line is registered and access was given, so
@@ -92,20 +92,22 @@ impl AutomationPage {
 
 /// The guide.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Query(wishes): Query<Wishes>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    QueryParams(wishes): QueryParams<AutomationQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let robot = known.site.automation.clone().ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let robot_key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    let robot_key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
     let line = store::connections::get(&mut db, robot_key).await?;
-    let login =
-        store::connections::get(&mut db, key(me.0.person.id, &known, ConnectionRole::Login))
-            .await?;
+    let login = store::connections::get(
+        &mut db,
+        connection_key(me.0.person.id, &known, ConnectionRole::Login),
+    )
+    .await?;
     let keys = store::keys::list_for_person(&mut db, me.0.person.id).await?;
     drop(db);
     let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
@@ -119,7 +121,7 @@ pub async fn get(
     });
     let home = seen.as_ref().and_then(|learnt| learnt.home.clone());
     let our_command =
-        home.map_or_else(|| OUR_WRAPPER.to_owned(), |home| format!("{home}/{OUR_WRAPPER}"));
+        home.map_or_else(|| WRAPPER_NAME.to_owned(), |home| format!("{home}/{WRAPPER_NAME}"));
     let command = wishes.command.unwrap_or(our_command);
     let addresses: Vec<IpAddr> =
         address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
@@ -140,62 +142,74 @@ pub async fn get(
         },
     );
     let test = match (context.app.connections.status(robot_key), &line) {
-        (ConnectionStatus::Connecting(_), _) => Test::Running,
+        (ConnectionStatus::Connecting(_), _) => AutomationTest::Running,
         (ConnectionStatus::Up(_), Some(line)) => {
             let mut learnt: Box<DiscoveredFacts> =
                 serde_json::from_str(&line.learnt).unwrap_or_default();
-            learnt.missing = each_once(&learnt.missing);
-            Test::Works(learnt)
+            learnt.missing = dedup_keep_last(&learnt.missing);
+            AutomationTest::Works(learnt)
         }
-        (_, Some(line)) if !line.problem.is_empty() => Test::Fails(
+        (_, Some(line)) if !line.problem.is_empty() => AutomationTest::Fails(
             line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
         ),
-        _ => Test::None,
+        _ => AutomationTest::None,
     };
-    show(&AutomationPage {
-        page: Page::for_person(&context, &me.0, "Unattended work", Section::Clusters),
+    respond(&AutomationPage {
+        page: PageFrame::for_person(&context, &me.0, "Unattended work", NavSection::Clusters),
         has_host_key: !known
             .host_keys(crate::cluster::cluster_profile::hops::AUTOMATION)
             .is_empty(),
         test,
         is_admin: me.may(Permission::ManageClusters).is_ok(),
         key: own,
-        line: key_line,
+        key_line,
         request: request.unwrap_or_default(),
         user,
         address,
         command,
-        robot,
-        known,
+        automation: robot,
+        profile: known,
     })
 }
 
 /// The same advice may belong to several commands: it is given once, after all of them.
-fn each_once(sentences: &[String]) -> Vec<String> {
+fn dedup_keep_last(sentences: &[String]) -> Vec<String> {
     let is_last = |index: usize| !sentences[index + 1..].contains(&sentences[index]);
     (0..sentences.len()).filter(|&index| is_last(index)).map(|at| sentences[at].clone()).collect()
 }
 
 /// Puts our forced command into the person's home folder, over their ordinary connection.
-pub async fn install(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn install_wrapper(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let line =
-        context.app.connections.connection(key(me.0.person.id, &known, ConnectionRole::Login));
+    let known = find_cluster(&context.app, &slug).await?;
+    let line = context.app.connections.connection(connection_key(
+        me.0.person.id,
+        &known,
+        ConnectionRole::Login,
+    ));
     let done = match line {
         Ok(line) => automation_wrapper::install(&line).await.unwrap_or(false),
         Err(_) => false,
     };
-    let flash = if done { Flash::WrapperInstalled } else { Flash::WrapperNotInstalled };
+    let flash =
+        if done { FlashMessage::WrapperInstalled } else { FlashMessage::WrapperNotInstalled };
     Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), flash))
 }
 
 /// Tries it. Nobody is asked anything: a question means that it does not work.
-pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn start_test(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let page = format!("/clusters/{slug}/automation");
-    let key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
     match context
         .app
         .connections
@@ -203,21 +217,29 @@ pub async fn test(context: Context, me: Me, Path(slug): Path<String>) -> Answer 
         .await
     {
         Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
-        Err(error) => connect::refusal(context, &page, error),
+        Err(error) => connect::redirect_with_refusal(context, &page, error),
     }
 }
 
 /// Closes the connection to the automation host.
-pub async fn disconnect(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn disconnect(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Automation);
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
     context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
-    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), Flash::Disconnected))
+    Ok(flash::redirect(
+        context,
+        &format!("/clusters/{slug}/automation"),
+        FlashMessage::Disconnected,
+    ))
 }
 
 /// Our forced command, to be read and installed.
-pub async fn wrapper(me: Me) -> Answer {
+pub async fn download_wrapper(me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),

@@ -4,10 +4,10 @@ use axum::response::Response;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Path, Query};
-use super::super::flash::{self, Flash};
-use super::{address, find, key, way_in};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::{cluster_page, cluster_path, connection_key, find_cluster};
 use crate::auth::Permission;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
 use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError, ConnectionStatus};
@@ -18,13 +18,13 @@ use crate::store;
 
 /// The user name on the cluster.
 #[derive(Deserialize)]
-pub struct UserForm {
+pub struct ClusterUserForm {
     user: String,
 }
 
 /// An answer to the server's question.
 #[derive(Deserialize)]
-pub struct AnswerForm {
+pub struct PromptAnswerForm {
     number: u32,
     answer: SecretString,
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct AnswerForm {
 
 /// Which try is meant.
 #[derive(Deserialize)]
-pub struct PurposeForm {
+pub struct ConnectPurposeForm {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
@@ -42,42 +42,43 @@ pub struct PurposeForm {
 
 /// What the page shows already.
 #[derive(Deserialize)]
-pub struct Seen {
+pub struct PanelSeenQuery {
     seen: Option<String>,
 }
 
 /// The panel alone, for a page that is open.
-pub async fn panel(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Query(seen): Query<Seen>,
-) -> Answer {
+pub async fn show_panel(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    QueryParams(seen): QueryParams<PanelSeenQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    way_in::changes(&context, &me, &known, seen.seen.as_deref()).await
+    let known = find_cluster(&context.app, &slug).await?;
+    cluster_page::render_changes(&context, &me, &known, seen.seen.as_deref()).await
 }
 
 /// Notes the user name. Under another name it is another connection: the old one is closed.
-pub async fn user(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(form): Form<UserForm>,
-) -> Answer {
+pub async fn save_user(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<ClusterUserForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
         Err(problem) => {
-            return way_in::with_problem(&context, &me, &known, &form.user, problem.0).await;
+            return cluster_page::show_with_problem(&context, &me, &known, &form.user, problem.0)
+                .await;
         }
     };
     let app = &context.app;
     let mut tx = app.store.write().await?;
     let mut renamed = Vec::new();
     for role in [ConnectionRole::Login, ConnectionRole::Automation] {
-        let key = key(me.0.person.id, &known, role);
+        let key = connection_key(me.0.person.id, &known, role);
         let before = store::connections::get(&mut tx, key).await?;
         store::connections::save_user(&mut tx, key, &user, app.clock.now()).await?;
         if before.is_some_and(|before| before.remote_user != user.as_str()) {
@@ -95,49 +96,49 @@ pub async fn user(
     for key in renamed {
         app.connections.close_connection(key).await;
     }
-    Ok(flash::see_other(&address(&slug)))
+    Ok(flash::see_other(&cluster_path(&slug)))
 }
 
 /// Begins to connect.
 pub async fn connect(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(seen): Form<Seen>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(seen): FormBody<PanelSeenQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
     let begun =
         context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
-    after(context, &me, &known, begun, seen.seen).await
+    respond_after_start(context, &me, &known, begun, seen.seen).await
 }
 
 /// Begins to test the new key.
 pub async fn test_key(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(seen): Form<Seen>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(seen): FormBody<PanelSeenQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
     let begun = context.app.connections.test_new_key(key, me.actor(&context)).await;
-    after(context, &me, &known, begun, seen.seen).await
+    respond_after_start(context, &me, &known, begun, seen.seen).await
 }
 
 /// Passes an answer on to the server.
-pub async fn answer(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(form): Form<AnswerForm>,
-) -> Answer {
+pub async fn answer_prompt(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<PromptAnswerForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Login);
-    let attempt = match purpose(&form.purpose) {
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let attempt = match parse_purpose(&form.purpose) {
         ConnectPurpose::TestNewKey => context.app.connections.running_key_test(key),
         ConnectPurpose::Connect => match context.app.connections.status(key) {
             ConnectionStatus::Connecting(attempt) => Some(attempt),
@@ -152,16 +153,16 @@ pub async fn answer(
 }
 
 /// Gives a try up.
-pub async fn give_up(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(form): Form<PurposeForm>,
-) -> Answer {
+pub async fn cancel_attempt(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<ConnectPurposeForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Login);
-    let purpose = purpose(&form.purpose);
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let purpose = parse_purpose(&form.purpose);
     context.app.connections.cancel_attempt(key, purpose).await;
     // A test that was given up has shown nothing about the key.
     let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
@@ -169,43 +170,47 @@ pub async fn give_up(
 }
 
 /// Closes the connection.
-pub async fn disconnect(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn disconnect(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let key = key(me.0.person.id, &known, ConnectionRole::Login);
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
     context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
-    Ok(flash::redirect(context, &address(&slug), Flash::Disconnected))
+    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::Disconnected))
 }
 
-fn purpose(word: &str) -> ConnectPurpose {
+fn parse_purpose(word: &str) -> ConnectPurpose {
     if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
 }
 
 /// What follows a try that was begun, or was not.
-async fn after(
-    context: Context,
-    me: &Me,
+async fn respond_after_start(
+    context: RequestContext,
+    me: &CurrentPerson,
     known: &ClusterProfile,
     begun: Result<(), ConnectStartError>,
     seen: Option<String>,
-) -> Answer {
+) -> HandlerResult {
     match begun {
         Ok(()) => panel_or_page(&context, me, known, seen).await,
-        Err(error) => refusal(context, &address(&known.row.slug), error),
+        Err(error) => redirect_with_refusal(context, &cluster_path(&known.row.slug), error),
     }
 }
 
 /// Why a try was not begun, on the page.
-pub(super) fn refusal(
-    context: Context,
+pub(super) fn redirect_with_refusal(
+    context: RequestContext,
     page: &str,
     error: ConnectStartError,
 ) -> Result<Response, AppError> {
     let flash = match error {
-        ConnectStartError::NoRemoteUser => Flash::NoUserName,
-        ConnectStartError::NoKey => Flash::NoKey,
-        ConnectStartError::ClusterClosed => Flash::ClusterClosed,
-        ConnectStartError::TooManyAttempts => Flash::TooManyConnects,
+        ConnectStartError::NoRemoteUser => FlashMessage::NoUserName,
+        ConnectStartError::NoKey => FlashMessage::NoKey,
+        ConnectStartError::ClusterClosed => FlashMessage::ClusterClosed,
+        ConnectStartError::TooManyAttempts => FlashMessage::TooManyConnects,
         ConnectStartError::Auth(error) => return Err(error.into()),
         ConnectStartError::Store(error) => return Err(error.into()),
     };
@@ -213,13 +218,13 @@ pub(super) fn refusal(
 }
 
 async fn panel_or_page(
-    context: &Context,
-    me: &Me,
+    context: &RequestContext,
+    me: &CurrentPerson,
     known: &ClusterProfile,
     seen: Option<String>,
-) -> Answer {
+) -> HandlerResult {
     if context.is_fragment {
-        return way_in::changes(context, me, known, seen.as_deref()).await;
+        return cluster_page::render_changes(context, me, known, seen.as_deref()).await;
     }
-    Ok(flash::see_other(&address(&known.row.slug)))
+    Ok(flash::see_other(&cluster_path(&known.row.slug)))
 }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Path};
-use super::super::flash::{self, Flash};
-use super::super::form::Problems;
-use super::super::page::{PROBLEMS, Page, Section, show, show_with};
-use super::admin::{fault, problems, settings_page};
-use super::description::SettingsForm;
-use super::{address, find};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::form_errors::FormErrors;
+use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use super::admin::{build_settings_page, form_problems, to_app_error};
+use super::settings_form::ClusterSettingsForm;
+use super::{cluster_path, find_cluster};
 use crate::auth::Permission;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ScannedHost, scan_hosts};
@@ -22,7 +22,7 @@ use crate::store::clusters::PinnedHostKey;
 
 /// What the administrator confirms: the description and the keys that were shown to them.
 #[derive(Deserialize)]
-pub struct PinForm {
+pub struct PinHostKeysForm {
     /// The description, as a file; empty if only the keys change.
     #[serde(default)]
     site: String,
@@ -39,11 +39,11 @@ pub struct PinForm {
 #[derive(Template)]
 #[template(path = "clusters/host_keys.html")]
 struct HostKeysPage {
-    page: Page,
+    page: PageFrame,
     /// The cluster, if it is there already.
-    known: Option<ClusterProfile>,
+    profile: Option<ClusterProfile>,
     title: String,
-    hosts: Vec<SiteHost>,
+    hosts: Vec<HostWithKeys>,
     /// The description to be saved with the keys, as a file.
     site: String,
     /// Where the form goes.
@@ -54,21 +54,21 @@ struct HostKeysPage {
     differs: bool,
     /// The centre's own pages.
     docs: Option<SiteLink>,
-    problems: Problems,
+    problems: FormErrors,
 }
 
 impl HostKeysPage {
     fn is_alarmed(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.row.alarm_at().is_some())
+        self.profile.as_ref().is_some_and(|known| known.row.alarm_at().is_some())
     }
 }
 
 /// A host with its keys, for the page.
-struct SiteHost {
+struct HostWithKeys {
     what: &'static str,
     name: String,
     port: u16,
-    keys: Vec<Key>,
+    keys: Vec<ShownHostKey>,
     /// The fingerprints of keys that were pinned and are not shown now.
     missed: Vec<String>,
     problem: String,
@@ -77,14 +77,14 @@ struct SiteHost {
     as_published: bool,
 }
 
-impl SiteHost {
+impl HostWithKeys {
     /// Whether it shows keys besides the published ones.
     fn has_others(&self) -> bool {
         self.keys.iter().any(|key| !key.is_published)
     }
 }
 
-struct Key {
+struct ShownHostKey {
     kind: String,
     fingerprint: String,
     is_published: bool,
@@ -92,83 +92,116 @@ struct Key {
 }
 
 /// The page of a new cluster: its hosts are asked now.
-pub(super) async fn ask_new(context: &Context, me: &Me, site: &Site) -> Answer {
-    show(&page(context, me, None, Some(site), "/clusters".into()).await)
+pub(super) async fn show_for_new(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    site: &Site,
+) -> HandlerResult {
+    respond(&build_page(context, me, None, Some(site), "/clusters".into()).await)
 }
 
 /// The page of a cluster whose hosts are others now.
-pub(super) async fn ask_changed(
-    context: &Context,
-    me: &Me,
+pub(super) async fn show_for_changed(
+    context: &RequestContext,
+    me: &CurrentPerson,
     known: &ClusterProfile,
     site: &Site,
-) -> Answer {
-    let action = format!("{}/host-keys", address(&known.row.slug));
-    show(&page(context, me, Some(known), Some(site), action).await)
+) -> HandlerResult {
+    let action = format!("{}/host-keys", cluster_path(&known.row.slug));
+    respond(&build_page(context, me, Some(known), Some(site), action).await)
 }
 
 /// The page of a cluster as it is.
-pub async fn get(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
-    let action = format!("{}/host-keys", address(&slug));
-    show(&page(&context, &me, Some(&known), None, action).await)
+    let known = find_cluster(&context.app, &slug).await?;
+    let action = format!("{}/host-keys", cluster_path(&slug));
+    respond(&build_page(&context, &me, Some(&known), None, action).await)
 }
 
 /// Adds a cluster with its pinned keys.
-pub async fn add(context: Context, me: Me, Form(form): Form<PinForm>) -> Answer {
+pub async fn add_cluster(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<PinHostKeysForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let site = match Site::from_toml(&form.site) {
         Ok(site) => site,
         Err(error) => {
-            return again(&context, &me, None, None, form, Problems::one("by_hand", error)).await;
+            return show_with_problems(
+                &context,
+                &me,
+                None,
+                None,
+                form,
+                FormErrors::single("by_hand", error),
+            )
+            .await;
         }
     };
-    let pins = match pins(&form) {
+    let pins = match parse_pins(&form) {
         Ok(pins) => pins,
-        Err(problems) => return again(&context, &me, None, Some(&site), form, problems).await,
+        Err(problems) => {
+            return show_with_problems(&context, &me, None, Some(&site), form, problems).await;
+        }
     };
     match context.app.connections.add_cluster(&me.actor(&context), &site, &pins).await {
-        Ok(_) => Ok(flash::redirect(context, &address(site.name.as_str()), Flash::ClusterAdded)),
+        Ok(_) => Ok(flash::redirect(
+            context,
+            &cluster_path(site.name.as_str()),
+            FlashMessage::ClusterAdded,
+        )),
         Err(crate::cluster::administration::ClusterChangeError::NoHostKey) => {
-            let problems = Problems::one(
+            let problems = FormErrors::single(
                 "by_hand",
                 crate::cluster::administration::ClusterChangeError::NoHostKey,
             );
-            again(&context, &me, None, Some(&site), form, problems).await
+            show_with_problems(&context, &me, None, Some(&site), form, problems).await
         }
         Err(error) => {
-            let problems = problems(error)?;
-            show_with(
-                PROBLEMS,
-                &settings_page(&context, &me, None, SettingsForm::of(&site), problems),
+            let problems = form_problems(error)?;
+            respond_with(
+                FORM_ERROR_STATUS,
+                &build_settings_page(
+                    &context,
+                    &me,
+                    None,
+                    ClusterSettingsForm::from_site(&site),
+                    problems,
+                ),
             )
         }
     }
 }
 
 /// Pins other keys, and saves the description if it changed with them.
-pub async fn pin(
-    context: Context,
-    me: Me,
-    Path(slug): Path<String>,
-    Form(form): Form<PinForm>,
-) -> Answer {
+pub async fn pin_keys(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<PinHostKeysForm>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
+    let known = find_cluster(&context.app, &slug).await?;
     let site =
         match Some(&form.site).filter(|text| !text.is_empty()).map(|text| Site::from_toml(text)) {
             Some(Err(error)) => {
-                let problems = Problems::one("by_hand", error);
-                return again(&context, &me, Some(&known), None, form, problems).await;
+                let problems = FormErrors::single("by_hand", error);
+                return show_with_problems(&context, &me, Some(&known), None, form, problems).await;
             }
             Some(Ok(site)) => Some(site),
             None => None,
         };
-    let pins = match pins(&form) {
+    let pins = match parse_pins(&form) {
         Ok(pins) => pins,
         Err(problems) => {
-            return again(&context, &me, Some(&known), site.as_ref(), form, problems).await;
+            return show_with_problems(&context, &me, Some(&known), site.as_ref(), form, problems)
+                .await;
         }
     };
     let (lines, actor) = (&context.app.connections, me.actor(&context));
@@ -177,45 +210,56 @@ pub async fn pin(
         None => lines.pin_host_keys(&actor, &known, &pins).await,
     };
     match done {
-        Ok(()) => Ok(flash::redirect(context, &address(&slug), Flash::HostKeysPinned)),
+        Ok(()) => Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::HostKeysPinned)),
         Err(error @ crate::cluster::administration::ClusterChangeError::NoHostKey) => {
-            again(&context, &me, Some(&known), site.as_ref(), form, Problems::one("by_hand", error))
-                .await
+            show_with_problems(
+                &context,
+                &me,
+                Some(&known),
+                site.as_ref(),
+                form,
+                FormErrors::single("by_hand", error),
+            )
+            .await
         }
-        Err(error) => Err(fault(error)),
+        Err(error) => Err(to_app_error(error)),
     }
 }
 
 /// The alarm was false: nothing changes.
-pub async fn end_alarm(context: Context, me: Me, Path(slug): Path<String>) -> Answer {
+pub async fn end_alarm(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let known = find(&context.app, &slug).await?;
-    context.app.connections.end_alarm(&me.actor(&context), &known).await.map_err(fault)?;
-    Ok(flash::redirect(context, &address(&slug), Flash::AlarmEnded))
+    let known = find_cluster(&context.app, &slug).await?;
+    context.app.connections.end_alarm(&me.actor(&context), &known).await.map_err(to_app_error)?;
+    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::AlarmEnded))
 }
 
-async fn again(
-    context: &Context,
-    me: &Me,
+async fn show_with_problems(
+    context: &RequestContext,
+    me: &CurrentPerson,
     known: Option<&ClusterProfile>,
     site: Option<&Site>,
-    form: PinForm,
-    problems: Problems,
-) -> Answer {
+    form: PinHostKeysForm,
+    problems: FormErrors,
+) -> HandlerResult {
     let action = known.map_or_else(
         || "/clusters".into(),
-        |known| format!("{}/host-keys", address(&known.row.slug)),
+        |known| format!("{}/host-keys", cluster_path(&known.row.slug)),
     );
-    let mut page = page(context, me, known, site, action).await;
+    let mut page = build_page(context, me, known, site, action).await;
     page.by_hand = form.by_hand;
     page.problems = problems;
-    show_with(PROBLEMS, &page)
+    respond_with(FORM_ERROR_STATUS, &page)
 }
 
 /// The keys to pin. Those on the page count only if the administrator says that they compared them.
-fn pins(form: &PinForm) -> Result<Vec<PinnedHostKey>, Problems> {
+fn parse_pins(form: &PinHostKeysForm) -> Result<Vec<PinnedHostKey>, FormErrors> {
     if !form.compared {
-        return Err(Problems::one(
+        return Err(FormErrors::single(
             "compared",
             "Compare the fingerprints first and say that you did.",
         ));
@@ -229,7 +273,7 @@ fn pins(form: &PinForm) -> Result<Vec<PinnedHostKey>, Problems> {
             HostKey::parse(key).filter(|_| known).map(|key| (hop.to_owned(), key.to_line()))
         });
         let Some(pin) = read else {
-            return Err(Problems::one(
+            return Err(FormErrors::single(
                 "by_hand",
                 "Write each key as: login ssh-ed25519 AAAA… (or jump, or robot, in front).",
             ));
@@ -241,9 +285,9 @@ fn pins(form: &PinForm) -> Result<Vec<PinnedHostKey>, Problems> {
     Ok(pins)
 }
 
-async fn page(
-    context: &Context,
-    me: &Me,
+async fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
     known: Option<&ClusterProfile>,
     site: Option<&Site>,
     action: String,
@@ -263,24 +307,24 @@ async fn page(
         }
     }
     HostKeysPage {
-        page: Page::for_person(context, &me.0, "Host keys", Section::Clusters),
+        page: PageFrame::for_person(context, &me.0, "Host keys", NavSection::Clusters),
         title: described.map(|site| site.title.clone()).unwrap_or_default(),
-        hosts: scanned.iter().map(|host| shown(host, known)).collect(),
+        hosts: scanned.iter().map(|host| host_with_keys(host, known)).collect(),
         differs: scanned.iter().any(ScannedHost::is_mismatch),
         docs: described.and_then(|site| site.docs.clone()),
         site: site.and_then(|site| site.to_toml().ok()).unwrap_or_default(),
-        known: known.cloned(),
+        profile: known.cloned(),
         action,
         keys,
         by_hand: String::new(),
-        problems: Problems::default(),
+        problems: FormErrors::default(),
     }
 }
 
-fn shown(host: &ScannedHost, known: Option<&ClusterProfile>) -> SiteHost {
+fn host_with_keys(host: &ScannedHost, known: Option<&ClusterProfile>) -> HostWithKeys {
     let pins = known.map(|known| known.host_keys(host.hop)).unwrap_or_default();
     let shown = host.shown.as_deref().unwrap_or_default();
-    SiteHost {
+    HostWithKeys {
         what: match host.hop {
             "jump" => "Host on the way",
             "robot" => "Automation host",
@@ -294,7 +338,7 @@ fn shown(host: &ScannedHost, known: Option<&ClusterProfile>) -> SiteHost {
         missed: pins.iter().filter(|pin| !shown.contains(pin)).map(HostKey::fingerprint).collect(),
         keys: shown
             .iter()
-            .map(|key| Key {
+            .map(|key| ShownHostKey {
                 kind: key.kind().to_owned(),
                 fingerprint: key.fingerprint(),
                 is_published: host.is_published(key),

@@ -2,10 +2,10 @@
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me};
-use super::super::page::{Page, Section, show};
-use super::panel::idle_words;
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, RequestContext};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::panel::format_idle;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::ConnectionStatus;
@@ -17,22 +17,22 @@ use crate::store::connections::{ConnectionKey, ConnectionRow};
 
 #[derive(Template)]
 #[template(path = "clusters/list.html")]
-struct ListPage {
-    page: Page,
-    rows: Vec<Row>,
+struct ClustersPage {
+    page: PageFrame,
+    rows: Vec<ClusterListRow>,
     retired: Vec<Cluster>,
     is_admin: bool,
 }
 
 /// The list alone, for a page that is open.
 #[derive(Template)]
-#[template(path = "clusters/rows.html")]
-struct Rows {
-    rows: Vec<Row>,
+#[template(path = "clusters/list_rows.html")]
+struct ClusterRowsFragment {
+    rows: Vec<ClusterListRow>,
 }
 
 /// A cluster and one's connection to it.
-struct Row {
+struct ClusterListRow {
     cluster: Cluster,
     kind: &'static str,
     label: &'static str,
@@ -43,13 +43,13 @@ struct Row {
     idle: String,
     /// Why it is not connected, or what went wrong last.
     problem: String,
-    offer: Offer,
+    action: ClusterListAction,
     /// The connection to the automation host, in a word.
-    robot: Option<&'static str>,
+    automation: Option<&'static str>,
 }
 
 /// What the list offers to do with a connection.
-enum Offer {
+enum ClusterListAction {
     /// Close it.
     Disconnect,
     /// Open it again.
@@ -59,18 +59,26 @@ enum Offer {
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (rows, retired) = rows(&context, &me).await?;
+    let (rows, retired) = load_rows(&context, &me).await?;
     if context.is_fragment {
-        return show(&Rows { rows });
+        return respond(&ClusterRowsFragment { rows });
     }
-    let page = Page::for_person(&context, &me.0, "Clusters", Section::Clusters);
-    show(&ListPage { page, rows, retired, is_admin: me.may(Permission::ManageClusters).is_ok() })
+    let page = PageFrame::for_person(&context, &me.0, "Clusters", NavSection::Clusters);
+    respond(&ClustersPage {
+        page,
+        rows,
+        retired,
+        is_admin: me.may(Permission::ManageClusters).is_ok(),
+    })
 }
 
 /// Every cluster in use with one's connection, and those out of use.
-async fn rows(context: &Context, me: &Me) -> Result<(Vec<Row>, Vec<Cluster>), AppError> {
+async fn load_rows(
+    context: &RequestContext,
+    me: &CurrentPerson,
+) -> Result<(Vec<ClusterListRow>, Vec<Cluster>), AppError> {
     let person = me.0.person.id;
     let mut db = context.app.store.read().await?;
     let lines = store::connections::list_for_person(&mut db, person).await?;
@@ -88,17 +96,24 @@ async fn rows(context: &Context, me: &Me) -> Result<(Vec<Row>, Vec<Cluster>), Ap
                 _ => None,
             };
             let status = context.app.connections.status(key(ConnectionRole::Login));
-            Row { robot, ..row(status, line(ConnectionRole::Login), cluster) }
+            ClusterListRow {
+                automation: robot,
+                ..build_row(status, line(ConnectionRole::Login), cluster)
+            }
         })
         .collect();
     Ok((rows, retired))
 }
 
-fn row(status: ConnectionStatus, line: Option<&ConnectionRow>, cluster: Cluster) -> Row {
+fn build_row(
+    status: ConnectionStatus,
+    line: Option<&ConnectionRow>,
+    cluster: Cluster,
+) -> ClusterListRow {
     let problem = line
         .map(|line| line.problem.lines().next().unwrap_or_default().to_owned())
         .unwrap_or_default();
-    let empty = Row {
+    let empty = ClusterListRow {
         user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
         kind: "neutral",
         label: "Not set up",
@@ -106,39 +121,47 @@ fn row(status: ConnectionStatus, line: Option<&ConnectionRow>, cluster: Cluster)
         figures: None,
         idle: String::new(),
         problem,
-        offer: Offer::Go("Set up", false),
-        robot: None,
+        action: ClusterListAction::Go("Set up", false),
+        automation: None,
         cluster,
     };
     if empty.cluster.alarm_at().is_some() {
         let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
-        let offer = Offer::Go("Read more", false);
-        return Row { kind: "failed", label: "Stopped", problem, offer, ..empty };
+        let offer = ClusterListAction::Go("Read more", false);
+        return ClusterListRow {
+            kind: "failed",
+            label: "Stopped",
+            problem,
+            action: offer,
+            ..empty
+        };
     }
     match (status, line) {
-        (ConnectionStatus::Up(up), _) => Row {
+        (ConnectionStatus::Up(up), _) => ClusterListRow {
             kind: "ok",
             label: "Connected",
             since: Some(up.since),
-            idle: idle_words(up.figures.idle.as_secs()),
+            idle: format_idle(up.figures.idle.as_secs()),
             problem: up.figures.problem.clone().unwrap_or_default(),
             figures: Some(up.figures),
-            offer: Offer::Disconnect,
+            action: ClusterListAction::Disconnect,
             ..empty
         },
-        (ConnectionStatus::Connecting(_), _) => Row {
+        (ConnectionStatus::Connecting(_), _) => ClusterListRow {
             kind: "waiting",
             label: "Connecting",
             problem: String::new(),
-            offer: Offer::Go("Go on", true),
+            action: ClusterListAction::Go("Go on", true),
             ..empty
         },
         (ConnectionStatus::Down, None) => empty,
         (ConnectionStatus::Down, Some(line)) if line.connected_at().is_some() => {
-            Row { label: "Not connected", offer: Offer::Reconnect, ..empty }
+            ClusterListRow { label: "Not connected", action: ClusterListAction::Reconnect, ..empty }
         }
-        (ConnectionStatus::Down, Some(_)) => {
-            Row { label: "Not connected", offer: Offer::Go("Go on", true), ..empty }
-        }
+        (ConnectionStatus::Down, Some(_)) => ClusterListRow {
+            label: "Not connected",
+            action: ClusterListAction::Go("Go on", true),
+            ..empty
+        },
     }
 }

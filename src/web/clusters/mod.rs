@@ -8,22 +8,22 @@ use crate::store::connections::ConnectionKey;
 
 pub mod admin;
 pub mod automation;
+pub mod cluster_page;
 pub mod connect;
-mod description;
+mod connect_steps;
 pub mod host_keys;
 pub mod list;
 mod panel;
-mod way;
-pub mod way_in;
+mod settings_form;
 
 /// The cluster with this short name.
-pub(super) async fn find(app: &AppState, slug: &str) -> Result<ClusterProfile, AppError> {
+pub(super) async fn find_cluster(app: &AppState, slug: &str) -> Result<ClusterProfile, AppError> {
     let mut db = app.store.read().await?;
     ClusterProfile::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
 }
 
 /// A person's line to a cluster.
-pub(super) const fn key(
+pub(super) const fn connection_key(
     person: PersonId,
     known: &ClusterProfile,
     role: ConnectionRole,
@@ -32,6 +32,6 @@ pub(super) const fn key(
 }
 
 /// The address of a cluster's page.
-fn address(slug: &str) -> String {
+fn cluster_path(slug: &str) -> String {
     format!("/clusters/{slug}")
 }

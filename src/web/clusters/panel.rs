@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::page::show;
-use super::way::{Next, Way};
+use super::super::HandlerResult;
+use super::super::page_frame::respond;
+use super::connect_steps::{ClusterSetupState, NextConnectStep};
 use crate::clock::UnixTime;
 use crate::cluster::{
     ClusterProfile, ConnectAttempt, ConnectProgress, ConnectPurpose, ConnectionStatus,
@@ -16,7 +16,7 @@ use crate::sites::prompts::LoginPrompt;
 /// The panel, alone or inside its page.
 #[derive(Template)]
 #[template(path = "clusters/panel.html")]
-pub struct Panel {
+pub struct ConnectPanel {
     /// The cluster's short name.
     pub slug: String,
     /// Its name.
@@ -24,22 +24,22 @@ pub struct Panel {
     /// Its number, in event names.
     pub cluster: i64,
     /// Which arrangement of the page it belongs into.
-    pub next: Next,
+    pub next: NextConnectStep,
     /// Changes whenever what it shows does; figures do not count.
     pub mark: String,
     /// Whether it changes without anyone doing anything.
     pub is_moving: bool,
     /// Whether the connection stands, whatever the panel shows.
-    pub stands: bool,
+    pub is_connected: bool,
     /// What the panel shows.
     pub state: PanelState,
 }
 
 /// The figures of a connection, for a panel that shows it already.
 #[derive(Template)]
-#[template(path = "clusters/figures.html")]
-struct Figures<'a> {
-    up: &'a Up,
+#[template(path = "clusters/panel_figures.html")]
+struct PanelFigures<'a> {
+    up: &'a PanelConnection,
 }
 
 /// What a panel shows.
@@ -58,23 +58,23 @@ pub enum PanelState {
         needs: &'static str,
     },
     /// Being connected.
-    Opening(Box<Opening>),
+    Opening(Box<PanelAttempt>),
     /// Connected.
-    Up(Box<Up>),
+    Up(Box<PanelConnection>),
     /// The host key is in doubt.
     Alarm,
 }
 
 /// A connection on its way.
-pub struct Opening {
+pub struct PanelAttempt {
     /// `connect` or `test`.
     pub purpose: &'static str,
     /// The step.
-    pub step: Step,
+    pub step: PanelAttemptStep,
 }
 
 /// A step of it.
-pub enum Step {
+pub enum PanelAttemptStep {
     /// Something goes on; what, in words.
     Busy(&'static str, &'static str),
     /// The server asks.
@@ -93,7 +93,7 @@ pub enum Step {
 }
 
 /// A connection that stands.
-pub struct Up {
+pub struct PanelConnection {
     /// As whom.
     pub user: String,
     /// Since when.
@@ -104,66 +104,66 @@ pub struct Up {
     pub status: OpenConnectionStatus,
 }
 
-impl Panel {
+impl ConnectPanel {
     /// The panel of someone's way to a cluster.
-    pub fn of(known: &ClusterProfile, way: &Way) -> Self {
-        let next = way.next(known);
+    pub fn new(known: &ClusterProfile, way: &ClusterSetupState) -> Self {
+        let next = way.next_step(known);
         let state = match &way.test {
-            Some(test) => PanelState::Opening(Box::new(opening(test, known))),
-            None => state(known, way),
+            Some(test) => PanelState::Opening(Box::new(panel_attempt(test, known))),
+            None => panel_state(known, way),
         };
         Self {
             slug: known.row.slug.clone(),
             title: known.row.title.clone(),
             cluster: known.row.id.0,
-            mark: format!("{}.{}", next.word(), mark(&state)),
+            mark: format!("{}.{}", next.as_str(), state_mark(&state)),
             next,
             is_moving: matches!(state, PanelState::Opening(_)),
-            stands: matches!(way.status, ConnectionStatus::Up(_)),
+            is_connected: matches!(way.status, ConnectionStatus::Up(_)),
             state,
         }
     }
 
     /// Whether a page that was made for this mark is arranged as it should be now.
-    pub fn fits(&self, seen: &str) -> bool {
-        seen.split_once('.').is_some_and(|(next, _)| next == self.next.word())
+    pub fn is_layout_current(&self, seen: &str) -> bool {
+        seen.split_once('.').is_some_and(|(next, _)| next == self.next.as_str())
     }
 
     /// As an answer to a page that shows it already: nothing, or only new figures, if nothing has changed since.
     /// So nothing is wiped that someone types, opens or reads.
-    pub fn answer(&self, seen: Option<&str>) -> Answer {
+    pub fn respond(&self, seen: Option<&str>) -> HandlerResult {
         use axum::response::IntoResponse as _;
         if seen != Some(self.mark.as_str()) {
-            return show(self);
+            return respond(self);
         }
         let PanelState::Up(up) = &self.state else {
             return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
         };
         let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
-        Ok((place, show(&Figures { up })?).into_response())
+        Ok((place, respond(&PanelFigures { up })?).into_response())
     }
 }
 
-fn state(known: &ClusterProfile, way: &Way) -> PanelState {
+fn panel_state(known: &ClusterProfile, way: &ClusterSetupState) -> PanelState {
     if known.row.alarm_at().is_some() {
         return PanelState::Alarm;
     }
-    let line = way.line.as_ref();
+    let line = way.connection.as_ref();
     match (&way.status, line) {
         (ConnectionStatus::Connecting(attempt), _) => {
-            PanelState::Opening(Box::new(opening(attempt, known)))
+            PanelState::Opening(Box::new(panel_attempt(attempt, known)))
         }
-        (ConnectionStatus::Up(status), _) => PanelState::Up(Box::new(Up {
+        (ConnectionStatus::Up(status), _) => PanelState::Up(Box::new(PanelConnection {
             user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
             since: status.since,
-            idle: idle_words(status.figures.idle.as_secs()),
+            idle: format_idle(status.figures.idle.as_secs()),
             status: status.clone(),
         })),
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
             PanelState::NotReady("Nobody can connect to it.")
         }
         (ConnectionStatus::Down, None) => PanelState::NotReady("First enter your user name above."),
-        (ConnectionStatus::Down, Some(_)) if !way.is_keyed(known) => {
+        (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
             PanelState::NotReady("First create or import your key above.")
         }
         (ConnectionStatus::Down, Some(line)) => {
@@ -172,14 +172,14 @@ fn state(known: &ClusterProfile, way: &Way) -> PanelState {
                 problem: problem.to_owned(),
                 said: said.to_owned(),
                 again: line.connected_at().is_some(),
-                needs: needs(known.site.login.preferred_factors()),
+                needs: what_to_have_ready(known.site.login.preferred_factors()),
             }
         }
     }
 }
 
 /// What to have at hand before one begins.
-fn needs(way: &[AuthFactor]) -> &'static str {
+fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
     let has = |proof| way.contains(&proof);
     match (has(AuthFactor::Duo), has(AuthFactor::Code), has(AuthFactor::Password)) {
         (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
@@ -192,37 +192,40 @@ fn needs(way: &[AuthFactor]) -> &'static str {
     }
 }
 
-fn opening(attempt: &ConnectAttempt, known: &ClusterProfile) -> Opening {
+fn panel_attempt(attempt: &ConnectAttempt, known: &ClusterProfile) -> PanelAttempt {
     let step = match attempt.progress() {
-        ConnectProgress::Queued => {
-            Step::Busy("Waiting for your turn", "Others are signing in at the same host right now.")
-        }
+        ConnectProgress::Queued => PanelAttemptStep::Busy(
+            "Waiting for your turn",
+            "Others are signing in at the same host right now.",
+        ),
         ConnectProgress::Connecting => {
-            Step::Busy("Reaching the cluster", "This takes a few seconds.")
+            PanelAttemptStep::Busy("Reaching the cluster", "This takes a few seconds.")
         }
-        ConnectProgress::CheckingAnswer { push: true } => Step::Busy(
+        ConnectProgress::CheckingAnswer { push: true } => PanelAttemptStep::Busy(
             "Check your phone",
             "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
         ),
         ConnectProgress::CheckingAnswer { push: false } => {
-            Step::Busy("The cluster checks your answer", "This takes a few seconds.")
+            PanelAttemptStep::Busy("The cluster checks your answer", "This takes a few seconds.")
         }
-        ConnectProgress::Discovering => Step::Busy(
+        ConnectProgress::Discovering => PanelAttemptStep::Busy(
             "Connected. Looking around",
             "The portal asks which accounts, folders and machines you have there.",
         ),
-        ConnectProgress::Finished => Step::Busy("One moment", "This page goes on by itself."),
+        ConnectProgress::Finished => {
+            PanelAttemptStep::Busy("One moment", "This page goes on by itself.")
+        }
         ConnectProgress::Prompted { number, prompt, notices, again } => {
-            let asker = asker(&prompt, known);
-            Step::Asked { number, prompt, notices, again, asker }
+            let asker = prompt_asker(&prompt, known);
+            PanelAttemptStep::Asked { number, prompt, notices, again, asker }
         }
     };
     let purpose = if attempt.purpose == ConnectPurpose::Connect { "connect" } else { "test" };
-    Opening { purpose, step }
+    PanelAttempt { purpose, step }
 }
 
 /// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
-fn asker(prompt: &LoginPrompt, known: &ClusterProfile) -> String {
+fn prompt_asker(prompt: &LoginPrompt, known: &ClusterProfile) -> String {
     let jump = known.site.login.jump.as_ref().map(|jump| jump.host.as_str());
     match (jump, &prompt.hop) {
         (Some(jump), Some(hop)) if hop.contains(jump) => {
@@ -233,21 +236,23 @@ fn asker(prompt: &LoginPrompt, known: &ClusterProfile) -> String {
 }
 
 /// Equal for equal panels.
-fn mark(state: &PanelState) -> String {
+fn state_mark(state: &PanelState) -> String {
     match state {
         PanelState::NotReady(_) => "not-ready".into(),
         PanelState::Alarm => "alarm".into(),
         PanelState::Down { problem, .. } => format!("down-{}", problem.len()),
         PanelState::Opening(opening) => match &opening.step {
-            Step::Busy(title, _) => format!("{}-{}", opening.purpose, title.replace(' ', "-")),
-            Step::Asked { number, .. } => format!("{}-asked-{number}", opening.purpose),
+            PanelAttemptStep::Busy(title, _) => {
+                format!("{}-{}", opening.purpose, title.replace(' ', "-"))
+            }
+            PanelAttemptStep::Asked { number, .. } => format!("{}-asked-{number}", opening.purpose),
         },
         PanelState::Up(up) => format!("up-{}", up.since.0),
     }
 }
 
 /// "12 minutes"
-pub fn idle_words(seconds: u64) -> String {
+pub fn format_idle(seconds: u64) -> String {
     match seconds {
         0..60 => "less than a minute".into(),
         60..120 => "1 minute".into(),

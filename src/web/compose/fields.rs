@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::recipes::compose::Problem;
-use crate::recipes::form::{Answers, Form, offered, sweep_key};
-use crate::recipes::place::Place;
-use crate::recipes::question::{Kind, Question};
+use crate::recipes::compose::ComposeProblem;
+use crate::recipes::context::ComposeContext;
+use crate::recipes::form::{FormAnswers, RecipeForm, available_choices, sweep_key};
+use crate::recipes::question::{QuestionKind, RecipeQuestion};
 use crate::sites::JobOptionRule;
 
 /// A part of the form.
-pub struct Part {
+pub struct ComposeSection {
     /// Its heading.
     pub title: String,
     /// What it is about.
@@ -19,12 +19,12 @@ pub struct Part {
     /// A short name for it in addresses of the page.
     pub id: String,
     /// What most people answer.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ComposeField>,
     /// What some people answer.
-    pub advanced: Vec<Field>,
+    pub advanced: Vec<ComposeField>,
 }
 
-impl Part {
+impl ComposeSection {
     /// Whether nothing is asked in it, with the answers as they are.
     pub fn is_empty(&self) -> bool {
         !self.fields.iter().chain(&self.advanced).any(|field| field.is_asked)
@@ -33,9 +33,9 @@ impl Part {
 
 /// How a question is answered on the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum FieldControl {
     /// One line.
-    Line,
+    Text,
     /// A whole number.
     Number,
     /// The number of a job, with recent ones to choose from.
@@ -43,22 +43,22 @@ pub enum Control {
     /// A path, with a button to choose it.
     Path,
     /// Several lines.
-    Lines,
+    TextArea,
     /// Code.
     Code,
     /// One of a list.
-    List,
+    Select,
     /// Yes or no.
-    Tick,
+    Checkbox,
 }
 
 /// A question on the page.
 #[expect(clippy::struct_excessive_bools, reason = "facts that the template asks for one by one")]
-pub struct Field {
+pub struct ComposeField {
     /// Its key.
     pub key: String,
     /// How it is answered.
-    pub control: Control,
+    pub control: FieldControl,
     /// The question.
     pub label: String,
     /// What it means.
@@ -74,7 +74,7 @@ pub struct Field {
     /// Whether the recipe fixes the answer.
     pub is_locked: bool,
     /// What can be chosen.
-    pub options: Vec<Choice>,
+    pub options: Vec<FieldOption>,
     /// An example.
     pub example: String,
     /// What a path leads to.
@@ -87,15 +87,15 @@ pub struct Field {
     pub rows: usize,
 }
 
-impl Field {
+impl ComposeField {
     /// Whether it may be left empty, and is: where something stands already, nobody wonders.
     pub fn is_optional(&self) -> bool {
-        !self.required && self.value.is_empty() && self.control != Control::List
+        !self.required && self.value.is_empty() && self.control != FieldControl::Select
     }
 }
 
 /// Something to choose.
-pub struct Choice {
+pub struct FieldOption {
     /// As the form sends it.
     pub value: String,
     /// As people read it.
@@ -105,7 +105,12 @@ pub struct Choice {
 }
 
 /// All parts of a form.
-pub fn parts(form: &Form, answers: &Answers, place: &Place, problems: &[Problem]) -> Vec<Part> {
+pub fn build_sections(
+    form: &RecipeForm,
+    answers: &FormAnswers,
+    place: &ComposeContext,
+    problems: &[ComposeProblem],
+) -> Vec<ComposeSection> {
     let mut errors: BTreeMap<&str, &str> = BTreeMap::new();
     for problem in problems {
         errors.entry(&problem.key).or_insert(&problem.sentence);
@@ -113,12 +118,12 @@ pub fn parts(form: &Form, answers: &Answers, place: &Place, problems: &[Problem]
     let mut parts = Vec::new();
     for section in &form.sections {
         let shown = section.questions.iter().filter(|one| !form.hidden.contains(&one.key));
-        let (advanced, fields): (Vec<&Question>, Vec<&Question>) =
+        let (advanced, fields): (Vec<&RecipeQuestion>, Vec<&RecipeQuestion>) =
             shown.partition(|question| question.advanced);
-        let show = |list: Vec<&Question>| -> Vec<Field> {
-            list.into_iter().map(|one| field(one, form, answers, place, &errors)).collect()
+        let show = |list: Vec<&RecipeQuestion>| -> Vec<ComposeField> {
+            list.into_iter().map(|one| build_field(one, form, answers, place, &errors)).collect()
         };
-        let part = Part {
+        let part = ComposeSection {
             title: section.title.clone(),
             summary: section.summary.clone(),
             is_folded: section.folded && !has_answers(&section.questions, answers),
@@ -134,35 +139,35 @@ pub fn parts(form: &Form, answers: &Answers, place: &Place, problems: &[Problem]
 }
 
 /// Whether anything but what it begins with was answered.
-fn has_answers(questions: &[Question], answers: &Answers) -> bool {
+fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
     questions.iter().any(|one| answers.get(&one.key).is_some_and(|text| *text != one.default.0))
 }
 
-fn field(
-    question: &Question,
-    form: &Form,
-    answers: &Answers,
-    place: &Place,
+fn build_field(
+    question: &RecipeQuestion,
+    form: &RecipeForm,
+    answers: &FormAnswers,
+    place: &ComposeContext,
     errors: &BTreeMap<&str, &str>,
-) -> Field {
+) -> ComposeField {
     let value = answers.get(&question.key).cloned().unwrap_or_default();
-    let control = control(question.kind);
-    Field {
+    let control = control_for(question.kind);
+    ComposeField {
         control,
         label: question.label.clone(),
-        help: help(question),
+        help: help_text(question),
         error: errors.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default(),
         required: question.required,
         is_asked: form.is_asked(question, answers, place),
         is_locked: form.locked.contains(&question.key),
-        options: options(question, &value, place),
+        options: list_options(question, &value, place),
         example: question.example.clone(),
-        pick: question.pick.word(),
+        pick: question.pick.as_str(),
         can_sweep: form.can_sweep(question),
         sweep: answers.get(&sweep_key(&question.key)).cloned().unwrap_or_default(),
         rows: match control {
-            Control::Code if question.kind == Kind::Script => 16,
-            Control::Code => value.lines().count().clamp(4, 20),
+            FieldControl::Code if question.kind == QuestionKind::Script => 16,
+            FieldControl::Code => value.lines().count().clamp(4, 20),
             _ => value.lines().count().clamp(3, 12),
         },
         key: question.key.clone(),
@@ -171,9 +176,9 @@ fn field(
 }
 
 /// The help text, with the limits of times and amounts.
-fn help(question: &Question) -> String {
+fn help_text(question: &RecipeQuestion) -> String {
     let mut words = vec![question.help.clone()];
-    if matches!(question.kind, Kind::Duration | Kind::Memory) {
+    if matches!(question.kind, QuestionKind::Duration | QuestionKind::Memory) {
         for (what, limit) in [("At least", &question.min.0), ("At most", &question.max.0)] {
             if !limit.is_empty() {
                 words.push(format!("{what} {limit}."));
@@ -184,32 +189,43 @@ fn help(question: &Question) -> String {
     words.join(" ")
 }
 
-const fn control(kind: Kind) -> Control {
+const fn control_for(kind: QuestionKind) -> FieldControl {
     match kind {
-        Kind::Text | Kind::Duration | Kind::Memory | Kind::Arguments | Kind::Modules => {
-            Control::Line
+        QuestionKind::Text
+        | QuestionKind::Duration
+        | QuestionKind::Memory
+        | QuestionKind::Arguments
+        | QuestionKind::Modules => FieldControl::Text,
+        QuestionKind::Number => FieldControl::Number,
+        QuestionKind::Job => FieldControl::Job,
+        QuestionKind::Path => FieldControl::Path,
+        QuestionKind::Paths | QuestionKind::Variables | QuestionKind::List => {
+            FieldControl::TextArea
         }
-        Kind::Number => Control::Number,
-        Kind::Job => Control::Job,
-        Kind::Path => Control::Path,
-        Kind::Paths | Kind::Variables | Kind::List => Control::Lines,
-        Kind::Command | Kind::Script => Control::Code,
-        Kind::Choice | Kind::Gpu | Kind::Account | Kind::JobType => Control::List,
-        Kind::Switch => Control::Tick,
+        QuestionKind::Command | QuestionKind::Script => FieldControl::Code,
+        QuestionKind::Choice
+        | QuestionKind::Gpu
+        | QuestionKind::Account
+        | QuestionKind::JobType => FieldControl::Select,
+        QuestionKind::Switch => FieldControl::Checkbox,
     }
 }
 
-fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
+fn list_options(
+    question: &RecipeQuestion,
+    value: &str,
+    place: &ComposeContext,
+) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
-        Kind::Choice => {
-            offered(question, place).map(|one| (one.value.clone(), one.label.clone())).collect()
-        }
-        Kind::Account => place
+        QuestionKind::Choice => available_choices(question, place)
+            .map(|one| (one.value.clone(), one.label.clone()))
+            .collect(),
+        QuestionKind::Account => place
             .accounts
             .iter()
             .map(|account| (account.name.clone(), account_label(account, place)))
             .collect(),
-        Kind::Gpu => {
+        QuestionKind::Gpu => {
             let mut all: Vec<(String, String)> = place
                 .gpus
                 .iter()
@@ -220,7 +236,7 @@ fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
             }
             all
         }
-        Kind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
+        QuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
             .chain(
                 place
                     .site
@@ -232,7 +248,7 @@ fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
             .collect(),
         _ => return Vec::new(),
     };
-    if matches!(question.kind, Kind::Account) && !question.required {
+    if matches!(question.kind, QuestionKind::Account) && !question.required {
         all.push((String::new(), "The cluster's own choice".to_owned()));
     }
     // What a script that was brought along says stays, also if the cluster does not offer it.
@@ -240,12 +256,15 @@ fn options(question: &Question, value: &str, place: &Place) -> Vec<Choice> {
         all.push((value.to_owned(), value.to_owned()));
     }
     all.into_iter()
-        .map(|(known, label)| Choice { is_chosen: known == value, value: known, label })
+        .map(|(known, label)| FieldOption { is_chosen: known == value, value: known, label })
         .collect()
 }
 
 /// A project with what it is for.
-fn account_label(account: &crate::recipes::place::SlurmAccount, place: &Place) -> String {
+fn account_label(
+    account: &crate::recipes::context::SlurmAccount,
+    place: &ComposeContext,
+) -> String {
     let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => " For jobs without GPUs only.",
@@ -262,7 +281,7 @@ fn account_label(account: &crate::recipes::place::SlurmAccount, place: &Place) -
     }
 }
 
-fn gpu_label(gpu: &crate::recipes::place::Gpu) -> String {
+fn gpu_label(gpu: &crate::recipes::context::AvailableGpu) -> String {
     match gpu.per_node {
         0 | 1 => gpu.label.clone(),
         most => format!("{}, up to {most} on a node", gpu.label),

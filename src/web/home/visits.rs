@@ -10,20 +10,20 @@ use crate::domain::PersonId;
 use crate::store::{self, StoreError};
 
 /// Whoever comes back after this many seconds begins another visit.
-const PAUSE: i64 = 30 * 60;
+const VISIT_GAP_SECS: i64 = 30 * 60;
 /// It is written down this often, in seconds.
-const WRITE_EVERY: i64 = 5 * 60;
+const WRITE_INTERVAL_SECS: i64 = 5 * 60;
 /// The name of the choice that keeps it.
-const VISIT: &str = "home.visit";
+const VISIT_PREFERENCE: &str = "home.visit";
 /// So many people are remembered in memory.
-const MOST: usize = 20_000;
+const MAX_PEOPLE: usize = 20_000;
 
 /// People's visits.
 #[derive(Debug, Default)]
-pub struct Visits(Mutex<HashMap<PersonId, Visit>>);
+pub struct HomeVisits(Mutex<HashMap<PersonId, HomeVisit>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Visit {
+struct HomeVisit {
     /// When the visit before ended.
     since: Option<UnixTime>,
     /// When they were last seen.
@@ -31,26 +31,26 @@ struct Visit {
     written: UnixTime,
 }
 
-impl Visit {
+impl HomeVisit {
     fn first(now: UnixTime) -> Self {
         Self { since: None, seen: now, written: UnixTime(0) }
     }
 
-    fn come(mut self, now: UnixTime) -> Self {
-        if now.since(self.seen) > PAUSE {
+    fn record_view(mut self, now: UnixTime) -> Self {
+        if now.since(self.seen) > VISIT_GAP_SECS {
             self.since = Some(self.seen);
         }
         self.seen = now;
         self
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (seen, since) = text.split_once(' ')?;
         let seen = UnixTime(seen.parse().ok()?);
         Some(Self { since: since.parse().ok().map(UnixTime), seen, written: seen })
     }
 
-    fn words(self) -> String {
+    fn to_text(self) -> String {
         format!(
             "{} {}",
             self.seen.0,
@@ -59,9 +59,9 @@ impl Visit {
     }
 }
 
-impl Visits {
+impl HomeVisits {
     /// Until when someone knows what happened: the end of their visit before this one. None at their first.
-    pub async fn since(
+    pub async fn previous_visit_end(
         &self,
         app: &AppState,
         person: PersonId,
@@ -73,28 +73,29 @@ impl Visits {
             known
         } else {
             let mut db = app.store.read().await?;
-            let kept = store::queues::load_preference(&mut db, person, VISIT).await?;
-            kept.as_deref().and_then(Visit::read)
+            let kept = store::queues::load_preference(&mut db, person, VISIT_PREFERENCE).await?;
+            kept.as_deref().and_then(HomeVisit::parse)
         };
-        let mut visit = known.unwrap_or_else(|| Visit::first(now));
+        let mut visit = known.unwrap_or_else(|| HomeVisit::first(now));
         if is_visit {
-            visit = visit.come(now);
-            if now.since(visit.written) >= WRITE_EVERY {
+            visit = visit.record_view(now);
+            if now.since(visit.written) >= WRITE_INTERVAL_SECS {
                 visit.written = now;
                 let mut tx = app.store.write().await?;
-                store::queues::set_preference(&mut tx, person, VISIT, &visit.words()).await?;
+                store::queues::set_preference(&mut tx, person, VISIT_PREFERENCE, &visit.to_text())
+                    .await?;
                 store::commit(tx).await?;
             }
         }
         let mut visits = self.lock();
-        if visits.len() >= MOST {
+        if visits.len() >= MAX_PEOPLE {
             visits.clear();
         }
         visits.insert(person, visit);
         Ok(visit.since)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, Visit>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, HomeVisit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,19 +106,19 @@ mod tests {
 
     #[test]
     fn a_visit_goes_on_until_there_was_a_pause() {
-        let visit = Visit::first(UnixTime(10_000)).come(UnixTime(10_000));
+        let visit = HomeVisit::first(UnixTime(10_000)).record_view(UnixTime(10_000));
         assert_eq!(visit.since, None);
-        let visit = visit.come(UnixTime(10_000 + PAUSE));
+        let visit = visit.record_view(UnixTime(10_000 + VISIT_GAP_SECS));
         assert_eq!(visit.since, None, "still the first");
-        let back = visit.come(UnixTime(50_000));
-        assert_eq!(back.since, Some(UnixTime(10_000 + PAUSE)));
+        let back = visit.record_view(UnixTime(50_000));
+        assert_eq!(back.since, Some(UnixTime(10_000 + VISIT_GAP_SECS)));
         assert_eq!(
-            back.come(UnixTime(50_100)).since,
+            back.record_view(UnixTime(50_100)).since,
             back.since,
             "reloading the page changes nothing"
         );
-        let kept = Visit::read(&back.words()).unwrap();
+        let kept = HomeVisit::parse(&back.to_text()).unwrap();
         assert_eq!((kept.since, kept.seen), (back.since, back.seen));
-        assert_eq!(Visit::read("nonsense"), None);
+        assert_eq!(HomeVisit::parse("nonsense"), None);
     }
 }

@@ -4,52 +4,52 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me};
-use super::super::page::{Page, Section, show};
-use super::found::Found;
-use super::job::Having;
-use super::list::frame;
-use super::queues::Place;
-use super::row::{Row, Time};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, RequestContext};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::cluster_queues::ClusterQueue;
+use super::job::JobPageQuery;
+use super::job_lookup::FoundJob;
+use super::list::row_builder;
+use super::list_row::{JobListRow, JobTime};
 use crate::error::AppError;
-use crate::explain::sizes;
-use crate::explain::waiting::{Kind, Why};
-use crate::jobs::Record;
-use crate::jobs::entry::{Counts, Entry, stage};
+use crate::explain::amounts;
+use crate::explain::waiting::{WaitExplanation, WaitKind};
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
 use crate::recipes::sweep::Sweep;
 use crate::slurm::job::JobStage;
 use crate::store;
 
 /// Tasks on a page.
-const PER_PAGE: usize = 100;
+const TASKS_PER_PAGE: usize = 100;
 
 #[derive(Template)]
 #[template(path = "jobs/array.html")]
-struct ArrayPage {
-    page: Page,
-    array: Array,
+struct JobArrayPage {
+    page: PageFrame,
+    array: JobArrayView,
 }
 
 #[derive(Template)]
-#[template(path = "jobs/array_part.html")]
-struct ArrayPart {
-    array: Array,
+#[template(path = "jobs/array_fragment.html")]
+struct JobArrayFragment {
+    array: JobArrayView,
 }
 
 /// Everything that the page says.
-struct Array {
-    place: Place,
+struct JobArrayView {
+    queue: ClusterQueue,
     href: String,
     pick: String,
-    row: Row,
-    why: Option<Why>,
-    counts: Counts,
+    row: JobListRow,
+    why: Option<WaitExplanation>,
+    counts: JobCounts,
     is_own: bool,
     can_act: bool,
     chips: Vec<(String, &'static str, String, bool)>,
     /// Its tasks, each with what it tries.
-    rows: Vec<(Row, String)>,
+    rows: Vec<(JobListRow, String)>,
     /// Whether it is a sweep of this portal.
     is_sweep: bool,
     part_href: String,
@@ -60,48 +60,54 @@ struct Array {
 }
 
 /// The page.
-pub async fn page(
-    context: &Context,
-    me: &Me,
-    found: &Found,
-    entry: &Entry,
-    having: &Having,
-) -> Answer {
-    let sweep = sweep_of(context, me, found).await?;
-    let array = array(context, found, entry, having, sweep.as_ref());
+pub async fn show_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
+) -> HandlerResult {
+    let sweep = find_sweep(context, me, found).await?;
+    let array = build_array_view(context, found, entry, having, sweep.as_ref());
     let title = format!("{} ({})", array.name(), array.row.id);
-    show(&ArrayPage { page: Page::for_person(context, &me.0, &title, Section::Jobs), array })
+    respond(&JobArrayPage {
+        page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs),
+        array,
+    })
 }
 
 /// The part that renews itself.
-pub async fn part(
-    context: &Context,
-    me: &Me,
-    found: &Found,
-    entry: &Entry,
-    having: &Having,
-) -> Answer {
-    let sweep = sweep_of(context, me, found).await?;
-    show(&ArrayPart { array: array(context, found, entry, having, sweep.as_ref()) })
+pub async fn show_fragment(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
+) -> HandlerResult {
+    let sweep = find_sweep(context, me, found).await?;
+    respond(&JobArrayFragment {
+        array: build_array_view(context, found, entry, having, sweep.as_ref()),
+    })
 }
 
-fn array(
-    context: &Context,
-    found: &Found,
-    entry: &Entry,
-    having: &Having,
+fn build_array_view(
+    context: &RequestContext,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
     sweep: Option<&Sweep>,
-) -> Array {
-    let frame = frame(&found.place, context.app.clock.now(), "");
-    let row = frame.row(entry);
+) -> JobArrayView {
+    let frame = row_builder(&found.queue, context.app.clock.now(), "");
+    let row = frame.item_row(entry);
     let state = having.state.as_str();
-    let wanted: Vec<&Arc<Record>> = entry.tasks.iter().filter(|task| fits(task, state)).collect();
-    let pages = wanted.len().div_ceil(PER_PAGE).max(1);
+    let wanted: Vec<&Arc<JobRecord>> =
+        entry.tasks.iter().filter(|task| matches_state(task, state)).collect();
+    let pages = wanted.len().div_ceil(TASKS_PER_PAGE).max(1);
     let page = having.page.clamp(1, pages);
-    let shown = wanted.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
-    let row_of = |task: &&Arc<Record>| {
-        let point = sweep.map(|sweep| point(task, sweep)).unwrap_or_default();
-        (frame.record(task, found.is_own), point)
+    let shown = wanted.iter().skip((page - 1) * TASKS_PER_PAGE).take(TASKS_PER_PAGE);
+    let row_of = |task: &&Arc<JobRecord>| {
+        let point = sweep.map(|sweep| sweep_point_label(task, sweep)).unwrap_or_default();
+        (frame.record_row(task, found.is_own), point)
     };
     let rows = shown.map(row_of).collect();
     let href = found.href();
@@ -114,9 +120,10 @@ fn array(
         (state, page) => format!("{href}?state={state}&page={page}"),
     };
     let counts = entry.counts;
-    let chip =
-        |name: &str, label, count: u64| (at(name, 1), label, sizes::number(count), state == name);
-    Array {
+    let chip = |name: &str, label, count: u64| {
+        (at(name, 1), label, amounts::format_number(count), state == name)
+    };
+    JobArrayView {
         chips: vec![
             chip("", "All", counts.total()),
             chip("running", "Running", counts.running),
@@ -129,10 +136,10 @@ fn array(
         next: if page < pages { at(state, page + 1) } else { String::new() },
         page_words: format!("Page {page} of {pages}"),
         part_href: format!("{href}/part?state={state}&page={page}"),
-        pick: format!("{}/{}", found.place.cluster.slug, found.id.number),
+        pick: format!("{}/{}", found.queue.cluster.slug, found.id.number),
         can_act: found.is_own && counts.waiting + counts.running > 0,
         is_own: found.is_own,
-        place: found.place.clone(),
+        queue: found.queue.clone(),
         href,
         row,
         counts,
@@ -143,7 +150,7 @@ fn array(
 }
 
 /// What a task tries; tasks that wait together have no point of their own.
-fn point(task: &Record, sweep: &Sweep) -> String {
+fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
     let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
     number
         .filter(|number| *number < sweep.len())
@@ -152,49 +159,49 @@ fn point(task: &Record, sweep: &Sweep) -> String {
 }
 
 /// What a task tries, in words; empty if it is part of no sweep.
-pub async fn point_of(
-    context: &Context,
-    me: &Me,
-    found: &Found,
-    record: &Record,
+pub async fn load_sweep_point_label(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    record: &JobRecord,
 ) -> Result<String, AppError> {
-    let sweep = sweep_of(context, me, found).await?;
-    Ok(sweep.map(|sweep| point(record, &sweep)).unwrap_or_default())
+    let sweep = find_sweep(context, me, found).await?;
+    Ok(sweep.map(|sweep| sweep_point_label(record, &sweep)).unwrap_or_default())
 }
 
 /// The sweep that an array is, if this portal made it and it is one's own.
-pub async fn sweep_of(
-    context: &Context,
-    me: &Me,
-    found: &Found,
+pub async fn find_sweep(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
 ) -> Result<Option<Sweep>, AppError> {
     if !found.is_own {
         return Ok(None);
     }
-    let key = found.key(me);
+    let key = found.queue_key(me);
     let number = i64::try_from(found.id.number).unwrap_or(-1);
     let mut db = context.app.store.read().await?;
     let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
     Ok(one.and_then(|one| serde_json::from_str(&one.sweep).ok()))
 }
 
-fn fits(task: &Record, state: &str) -> bool {
+fn matches_state(task: &JobRecord, state: &str) -> bool {
     match state {
-        "waiting" => stage(task) == JobStage::Pending,
-        "running" => stage(task) == JobStage::Running,
-        "ended" => stage(task) == JobStage::Ended,
+        "waiting" => record_stage(task) == JobStage::Pending,
+        "running" => record_stage(task) == JobStage::Running,
+        "ended" => record_stage(task) == JobStage::Ended,
         "problem" => task.job.state.is_failure(),
         _ => true,
     }
 }
 
-impl Array {
+impl JobArrayView {
     fn name(&self) -> &str {
         if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
     }
 
     /// Tasks that wait together have no page of their own.
-    fn has_page(&self, row: &Row) -> bool {
+    fn has_page(&self, row: &JobListRow) -> bool {
         row.href != self.href
     }
 }

@@ -5,43 +5,43 @@ use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me, Path, Query};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use super::super::flash::see_other;
-use super::found::find;
-use super::output::{Wish, file};
+use super::job_lookup::find_job;
+use super::output::{OutputQuery, find_output_file};
 use crate::auth::Permission;
 use crate::error::AppError;
-use crate::jobs::Outputs;
+use crate::jobs::OutputCache;
 use crate::jobs::output::OutputKey;
 
 /// So much is asked for at a time.
-const PIECE: u32 = 8 * 1024 * 1024;
+const CHUNK_BYTES: u32 = 8 * 1024 * 1024;
 /// Longer files are not sent through the portal.
-pub const LARGEST: u64 = 2 * 1024 * 1024 * 1024;
+pub const MAX_DOWNLOAD_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// The whole file, piece by piece.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path((slug, id)): Path<(String, String)>,
-    Query(wish): Query<Wish>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(wish): QueryParams<OutputQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let found = find(&context, &me, &slug, &id).await?;
-    let (file, _) = file(&context, &me, &found, &wish.stream).await?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    let (file, _) = find_output_file(&context, &me, &found, &wish.stream).await?;
     let outputs = context.app.job_outputs.clone();
-    let first = outputs.piece(&file, 0, 0, PIECE).await;
+    let first = outputs.read_piece(&file, 0, 0, CHUNK_BYTES).await;
     let first = first.map_err(|error| {
         tracing::debug!(%error, "A download could not begin");
         AppError::Busy
     })?;
     let first = first.ok_or(AppError::NotFound)?;
-    if first.size > LARGEST {
+    if first.size > MAX_DOWNLOAD_BYTES {
         // The viewer says what to do instead.
         return Ok(see_other(&format!("{}/output", found.href())).into_response());
     }
-    let disposition = format!("attachment; filename=\"{}\"", safe_name(&file.path));
+    let disposition = format!("attachment; filename=\"{}\"", safe_file_name(&file.path));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
         (
@@ -49,38 +49,39 @@ pub async fn get(
             HeaderValue::try_from(disposition).unwrap_or(HeaderValue::from_static("attachment")),
         ),
     ];
-    let state = Download {
+    let state = OutputDownload {
         outputs,
         file,
         size: first.size,
         inode: first.inode,
-        at: 0,
-        ready: Some(first.bytes),
+        offset: 0,
+        first_chunk: Some(first.bytes),
         stop: context.app.stop.clone(),
     };
-    let body = Body::from_stream(stream::try_unfold(state, Download::next));
+    let body = Body::from_stream(stream::try_unfold(state, OutputDownload::next_chunk));
     Ok((headers, body).into_response())
 }
 
 /// A download under way. At most two pieces are in memory.
-struct Download {
-    outputs: Outputs,
+struct OutputDownload {
+    outputs: OutputCache,
     file: OutputKey,
     size: u64,
     inode: u64,
-    at: u64,
-    ready: Option<Vec<u8>>,
+    offset: u64,
+    first_chunk: Option<Vec<u8>>,
     stop: tokio_util::sync::CancellationToken,
 }
 
-impl Download {
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, std::io::Error> {
+impl OutputDownload {
+    async fn next_chunk(mut self) -> Result<Option<(Bytes, Self)>, std::io::Error> {
         let broken = |words: String| std::io::Error::other(words);
-        let mut bytes = match self.ready.take() {
+        let mut bytes = match self.first_chunk.take() {
             Some(bytes) => bytes,
-            None if self.at >= self.size => return Ok(None),
+            None if self.offset >= self.size => return Ok(None),
             None => {
-                let asked = self.outputs.piece(&self.file, self.at, self.inode, PIECE);
+                let asked =
+                    self.outputs.read_piece(&self.file, self.offset, self.inode, CHUNK_BYTES);
                 let piece = tokio::select! {
                     piece = asked => piece.map_err(|error| broken(error.to_string()))?,
                     () = self.stop.cancelled() => return Err(broken("the portal stops".to_owned())),
@@ -88,7 +89,7 @@ impl Download {
                 piece.ok_or_else(|| broken("the file was changed".to_owned()))?.bytes
             }
         };
-        let left = usize::try_from(self.size - self.at).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.size - self.offset).unwrap_or(usize::MAX);
         bytes.truncate(left);
         if bytes.is_empty() {
             return if left == 0 {
@@ -97,13 +98,13 @@ impl Download {
                 Err(broken("the file ended early".to_owned()))
             };
         }
-        self.at += u64::try_from(bytes.len()).unwrap_or(0);
+        self.offset += u64::try_from(bytes.len()).unwrap_or(0);
         Ok(Some((Bytes::from(bytes), self)))
     }
 }
 
 /// The file's own name, with plain letters only.
-fn safe_name(path: &str) -> String {
+fn safe_file_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let name: String = name.chars().take(100).map(plain).collect();
@@ -135,7 +136,7 @@ mod tests {
             ("/home/a/名前.log", "__.log"),
             ("/home/a/run.exe", "run.exe.txt"),
         ] {
-            assert_eq!(safe_name(path), name, "{path}");
+            assert_eq!(safe_file_name(path), name, "{path}");
         }
     }
 }

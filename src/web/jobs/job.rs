@@ -10,62 +10,64 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::Answer;
+use super::super::HandlerResult;
 use super::super::assets;
-use super::super::extract::{Context, Me, Path, Query};
-use super::super::page::{Page, Section, show};
-use super::super::standing;
+use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use super::super::fair_share;
+use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::super::submissions;
 use super::array;
-use super::facts::facts;
-use super::found::{Found, What, find, life};
-use super::list::frame;
-use super::queues::Place;
-use super::row::{Row, Time};
-use super::story::{Event, story};
+use super::cluster_queues::ClusterQueue;
+use super::facts::build_job_facts;
+use super::job_lookup::{FoundJob, JobOrArray, find_job, life_stage};
+use super::list::row_builder;
+use super::list_row::{JobListRow, JobTime};
+use super::timeline::{TimelineEntry, build_timeline};
 use crate::auth::Permission;
-use crate::boards;
+use crate::dashboards;
 use crate::error::AppError;
-use crate::explain::efficiency::{Efficiency, Figure, Judgement, Measured, efficiency};
-use crate::explain::sizes;
-use crate::explain::verdict::{Ended, Mended, Tone, Verdict, verdict};
-use crate::explain::waiting::{Kind, can_never_start};
-use crate::jobs::entry::stage;
+use crate::explain::amounts;
+use crate::explain::efficiency::{
+    EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
+};
+use crate::explain::verdict::{EndedJob, JobVerdict, SuggestedOption, VerdictTone, verdict};
+use crate::explain::waiting::{WaitKind, can_never_start};
+use crate::jobs::job_list::record_stage;
 use crate::jobs::output::OutputKey;
-use crate::jobs::{Record, Sheet};
-use crate::logs::findings::{self, Finding};
+use crate::jobs::{JobRecord, LoadedJobDetails};
+use crate::logs::findings::{self, LogFinding};
 use crate::slurm::job::JobStage;
 use crate::store;
 
 /// The part of the page waits so long for the cluster; what comes later is on the next one.
-const PATIENCE: Duration = Duration::from_secs(12);
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(12);
 /// Lines of the end of the output that are shown with a verdict.
-const LAST_LINES: usize = 6;
+const MAX_LOG_LINES: usize = 6;
 
 #[derive(Template)]
 #[template(path = "jobs/job.html")]
 struct JobPage {
-    page: Page,
+    page: PageFrame,
     log_js: &'static str,
-    live: Live,
+    live: JobLiveView,
 }
 
 #[derive(Template)]
-#[template(path = "jobs/job_part.html")]
-struct LivePart {
-    live: Live,
+#[template(path = "jobs/job_fragment.html")]
+struct JobFragment {
+    live: JobLiveView,
 }
 
 #[derive(Template)]
-#[template(path = "jobs/script_part.html")]
-struct ScriptPart {
-    live: Live,
+#[template(path = "jobs/script_fragment.html")]
+struct JobScriptFragment {
+    live: JobLiveView,
 }
 
 /// What the part has already.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Having {
+pub struct JobPageQuery {
     mark: u64,
     /// For arrays.
     pub state: String,
@@ -74,34 +76,34 @@ pub struct Having {
 }
 
 /// A button.
-pub struct Deed {
+pub struct JobActionButton {
     verb: &'static str,
     label: &'static str,
     kind: &'static str,
 }
 
 /// Everything that the page says of the job.
-pub struct Live {
-    place: Place,
+pub struct JobLiveView {
+    queue: ClusterQueue,
     href: String,
-    row: Row,
+    row: JobListRow,
     stage: JobStage,
     is_own: bool,
-    deeds: Vec<Deed>,
+    actions: Vec<JobActionButton>,
     pick: String,
-    verdict: Option<Verdict>,
+    verdict: Option<JobVerdict>,
     /// What the output says went wrong, lifted out.
-    finding: Option<Finding>,
+    finding: Option<LogFinding>,
     last_lines: Vec<String>,
-    story: Vec<Event>,
+    timeline: Vec<TimelineEntry>,
     /// What its rank is made of: what for, points, and the points in words.
-    ranks: Vec<(&'static str, u64, String)>,
-    used: Option<Efficiency>,
+    priority_factors: Vec<(&'static str, u64, String)>,
+    used: Option<JobEfficiency>,
     /// Where one reads why one's priority is low; empty if no group of the viewer's has the account.
     priority: String,
     facts: Vec<(&'static str, String)>,
     array: String,
-    sheet: Sheet,
+    details: LoadedJobDetails,
     /// Whether this was made without asking the cluster, so that the part must be asked for at once.
     is_first: bool,
     mark: u64,
@@ -109,92 +111,102 @@ pub struct Live {
 
 /// The page.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path((slug, id)): Path<(String, String)>,
-    Query(having): Query<Having>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(having): QueryParams<JobPageQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let found = match find(&context, &me, &slug, &id).await {
+    let found = match find_job(&context, &me, &slug, &id).await {
         // Slurm has it, the list does not yet.
-        Err(AppError::NotFound) => return submissions::of_job(&context, &me, &slug, &id).await,
+        Err(AppError::NotFound) => {
+            return submissions::redirect_from_job(&context, &me, &slug, &id).await;
+        }
         found => found?,
     };
-    if let What::Array(entry) = &found.what {
-        return array::page(&context, &me, &found, entry, &having).await;
+    if let JobOrArray::Array(entry) = &found.job_or_array {
+        return array::show_page(&context, &me, &found, entry, &having).await;
     }
-    let record = found.job()?.clone();
-    let sheet = context.app.job_details.known(found.key(&me), &record).await?;
-    let mut live = live(&context, &me, found, &record, sheet).await?;
+    let record = found.require_job()?.clone();
+    let sheet = context.app.job_details.get_cached(found.queue_key(&me), &record).await?;
+    let mut live = build_live_view(&context, &me, found, &record, sheet).await?;
     live.is_first = true;
     let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
-    show(&JobPage {
-        page: Page::for_person(&context, &me.0, &title, Section::Jobs),
-        log_js: assets::address("log.js"),
+    respond(&JobPage {
+        page: PageFrame::for_person(&context, &me.0, &title, NavSection::Jobs),
+        log_js: assets::asset_url("log.js"),
         live,
     })
 }
 
 /// The part that renews itself, asked of the cluster if that is due.
-pub async fn part(
-    context: Context,
-    me: Me,
-    Path((slug, id)): Path<(String, String)>,
-    Query(having): Query<Having>,
-) -> Answer {
+pub async fn get_fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(having): QueryParams<JobPageQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let found = find(&context, &me, &slug, &id).await?;
-    if let What::Array(entry) = &found.what {
-        return array::part(&context, &me, &found, entry, &having).await;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    if let JobOrArray::Array(entry) = &found.job_or_array {
+        return array::show_fragment(&context, &me, &found, entry, &having).await;
     }
-    let live = asked(&context, &me, found).await?;
+    let live = load_fresh_view(&context, &me, found).await?;
     if live.mark == having.mark {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    show(&LivePart { live })
+    respond(&JobFragment { live })
 }
 
 /// The script and the options, once they are known.
-pub async fn script(context: Context, me: Me, Path((slug, id)): Path<(String, String)>) -> Answer {
+pub async fn get_script(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let found = find(&context, &me, &slug, &id).await?;
-    found.job()?;
-    show(&ScriptPart { live: asked(&context, &me, found).await? })
+    let found = find_job(&context, &me, &slug, &id).await?;
+    found.require_job()?;
+    respond(&JobScriptFragment { live: load_fresh_view(&context, &me, found).await? })
 }
 
 /// Asks the cluster for what is due: the paper, and once the job is over the end of its output.
-async fn asked(context: &Context, me: &Me, found: Found) -> Result<Live, AppError> {
-    let key = found.key(me);
-    let record = found.job()?.clone();
+async fn load_fresh_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: FoundJob,
+) -> Result<JobLiveView, AppError> {
+    let key = found.queue_key(me);
+    let record = found.require_job()?.clone();
     let papers = &context.app.job_details;
     let asking = async {
-        let sheet = papers.look(key, &record).await?;
+        let sheet = papers.get_fresh(key, &record).await?;
         let is_wanted =
-            record.is_over && sheet.paper.log_end.is_empty() && !sheet.paper.stderr.is_empty();
+            record.is_over && sheet.details.log_end.is_empty() && !sheet.details.stderr.is_empty();
         if is_wanted {
-            let file = OutputKey { queue: key, path: sheet.paper.stderr.clone() };
-            let shown = context.app.job_outputs.follow(&file, life(context, &record)).await;
-            papers.keep_log(key, &record, &shown.rendered.texts()).await?;
-            return papers.known(key, &record).await;
+            let file = OutputKey { queue: key, path: sheet.details.stderr.clone() };
+            let shown = context.app.job_outputs.follow(&file, life_stage(context, &record)).await;
+            papers.save_log_end(key, &record, &shown.rendered.texts()).await?;
+            return papers.get_cached(key, &record).await;
         }
         Ok(sheet)
     };
-    let sheet = if let Ok(sheet) = tokio::time::timeout(PATIENCE, asking).await {
+    let sheet = if let Ok(sheet) = tokio::time::timeout(CLUSTER_TIMEOUT, asking).await {
         sheet?
     } else {
-        let known = papers.known(key, &record).await?;
-        Sheet { trouble: Some("The cluster takes long to answer.".to_owned()), ..known }
+        let known = papers.get_cached(key, &record).await?;
+        LoadedJobDetails { trouble: Some("The cluster takes long to answer.".to_owned()), ..known }
     };
-    live(context, me, found, &record, sheet).await
+    build_live_view(context, me, found, &record, sheet).await
 }
 
-async fn live(
-    context: &Context,
-    me: &Me,
-    found: Found,
-    record: &Arc<Record>,
-    sheet: Sheet,
-) -> Result<Live, AppError> {
+async fn build_live_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: FoundJob,
+    record: &Arc<JobRecord>,
+    sheet: LoadedJobDetails,
+) -> Result<JobLiveView, AppError> {
     let now = context.app.clock.now();
     let moments = if record.id.0 == 0 {
         Vec::new()
@@ -203,62 +215,68 @@ async fn live(
         store::jobs::list_events(&mut db, record.id).await?
     };
     let point = match record.job.id.task {
-        Some(_) => array::point_of(context, me, &found, record).await?,
+        Some(_) => array::load_sweep_point_label(context, me, &found, record).await?,
         None => String::new(),
     };
     let job = &record.job;
-    let priority = match stage(record) {
+    let priority = match record_stage(record) {
         JobStage::Pending if found.is_own => {
-            standing::priority_page(context, me, found.place.cluster.id, &job.account).await?
+            fair_share::find_priority_path(context, me, found.queue.cluster.id, &job.account)
+                .await?
         }
         _ => String::new(),
     };
-    let row = frame(&found.place, now, "").record(record, found.is_own);
-    let stage = stage(record);
-    let paper = &sheet.paper;
+    let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
+    let stage = record_stage(record);
+    let paper = &sheet.details;
     let usage = paper.usage();
-    let findings = if record.is_over { findings::find(&paper.log_end).list } else { Vec::new() };
+    let findings =
+        if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
     let verdict = (record.is_over && !record.is_lost()).then(|| {
         let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
         let by = if own { job.user.as_str() } else { record.cancelled_by.as_str() };
-        verdict(&Ended {
+        verdict(&EndedJob {
             usage: usage.as_ref(),
             cancelled_by: Some(by).filter(|by| !by.is_empty()),
             findings: &findings,
-            partition_max_minutes: found.place.longest(&job.partition),
-            ..Ended::of(job)
+            partition_max_minutes: found.queue.partition_limit(&job.partition),
+            ..EndedJob::new(job)
         })
     });
     let used = usage
         .filter(|_| stage != JobStage::Pending)
-        .map(|usage| efficiency(&Measured { job, usage: &usage, whole_node: false }));
+        .map(|usage| efficiency(&MeasuredJob { job, usage: &usage, whole_node: false }));
     let is_bad = verdict
         .as_ref()
-        .is_some_and(|verdict| matches!(verdict.tone, Tone::Danger | Tone::Warning));
+        .is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
     // A single line is quoted by the verdict itself; a whole block says more.
     let lifted = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
-    let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(LAST_LINES);
+    let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
     let is_quoted =
         verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
     let mut last_lines: Vec<String> =
         if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
     last_lines.reverse();
-    let mut live = Live {
+    let mut live = JobLiveView {
         href: found.href(),
-        pick: format!("{}/{}", found.place.cluster.slug, job.id),
+        pick: format!("{}/{}", found.queue.cluster.slug, job.id),
         array: job
             .id
             .task
-            .map(|_| format!("/jobs/{}/{}", found.place.cluster.slug, job.id.number))
+            .map(|_| format!("/jobs/{}/{}", found.queue.cluster.slug, job.id.number))
             .unwrap_or_default(),
-        deeds: if found.is_own { deeds(record, found.place.user_top) } else { Vec::new() },
-        story: story(record, &moments, now),
-        ranks: ranks(&found.place, record),
+        actions: if found.is_own {
+            available_actions(record, found.queue.can_reorder)
+        } else {
+            Vec::new()
+        },
+        timeline: build_timeline(record, &moments, now),
+        priority_factors: priority_factors(&found.queue, record),
         priority,
         finding: lifted,
-        facts: facts(record, paper, &found, &point),
+        facts: build_job_facts(record, paper, &found, &point),
         is_own: found.is_own,
-        place: found.place,
+        queue: found.queue,
         is_first: false,
         mark: 0,
         row,
@@ -266,16 +284,16 @@ async fn live(
         verdict,
         last_lines,
         used,
-        sheet,
+        details: sheet,
     };
-    live.mark = mark(&live);
+    live.mark = content_hash(&live);
     Ok(live)
 }
 
 /// What fits its state.
-fn deeds(record: &Record, user_top: bool) -> Vec<Deed> {
-    let deed = |verb, label, kind| Deed { verb, label, kind };
-    match stage(record) {
+fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
+    let deed = |verb, label, kind| JobActionButton { verb, label, kind };
+    match record_stage(record) {
         JobStage::Pending if can_never_start(&record.job.reason) => {
             vec![deed("cancel", "Cancel", "secondary")]
         }
@@ -296,8 +314,8 @@ fn deeds(record: &Record, user_top: bool) -> Vec<Deed> {
 }
 
 /// What the rank of a waiting job is made of, the most first.
-fn ranks(place: &Place, record: &Record) -> Vec<(&'static str, u64, String)> {
-    let Some(factors) = place.picture.factors.get(&record.job.raw_id) else { return Vec::new() };
+fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
+    let Some(factors) = place.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
     let mut ranks = vec![
         ("Time it has waited", factors.age),
         ("Fair share of the group", factors.fair_share),
@@ -308,17 +326,20 @@ fn ranks(place: &Place, record: &Record) -> Vec<(&'static str, u64, String)> {
     ];
     ranks.retain(|(_, points)| *points > 0);
     ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    ranks.into_iter().map(|(what, points)| (what, points, sizes::count(points, "point"))).collect()
+    ranks
+        .into_iter()
+        .map(|(what, points)| (what, points, amounts::format_count(points, "point")))
+        .collect()
 }
 
 /// Changes with what the part says. How old it is says the page by itself.
-fn mark(live: &Live) -> u64 {
+fn content_hash(live: &JobLiveView) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (live.row.mark, live.place.is_up, &live.sheet.trouble, live.sheet.paper.read_at)
+    (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at)
         .hash(&mut hasher);
-    live.place.seen().hash(&mut hasher);
+    live.queue.seen().hash(&mut hasher);
     live.last_lines.hash(&mut hasher);
-    (live.story.len(), &live.facts).hash(&mut hasher);
+    (live.timeline.len(), &live.facts).hash(&mut hasher);
     if let Some(verdict) = &live.verdict {
         (&verdict.title, &verdict.text, &verdict.advice).hash(&mut hasher);
     }
@@ -326,19 +347,19 @@ fn mark(live: &Live) -> u64 {
     (hasher.finish() >> 12) | 1
 }
 
-impl Live {
+impl JobLiveView {
     /// How the verdict looks.
     fn tone(&self) -> &'static str {
         match self.verdict.as_ref().map(|verdict| verdict.tone) {
-            Some(Tone::Ok) => "ok",
-            Some(Tone::Warning) => "warning",
-            Some(Tone::Danger) => "danger",
-            Some(Tone::Neutral) | None => "info",
+            Some(VerdictTone::Ok) => "ok",
+            Some(VerdictTone::Warning) => "warning",
+            Some(VerdictTone::Danger) => "danger",
+            Some(VerdictTone::Neutral) | None => "info",
         }
     }
 
     /// The changed options as one line.
-    fn options(mended: &[Mended]) -> String {
+    fn options(mended: &[SuggestedOption]) -> String {
         mended.iter().map(|mended| mended.option.as_str()).collect::<Vec<_>>().join(" ")
     }
 
@@ -349,13 +370,13 @@ impl Live {
 
     /// As much as the most of them, for bars.
     fn most_points(&self) -> u64 {
-        self.ranks.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
+        self.priority_factors.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
     }
 
     /// Whether its place in the queue says anything.
     fn is_in_line(&self) -> bool {
         let kind = self.row.why.as_ref().map(|why| why.kind);
-        matches!(kind, Some(Kind::Normal | Kind::Soon | Kind::Limit | Kind::Site))
+        matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
     }
 
     fn name(&self) -> &str {
@@ -363,22 +384,23 @@ impl Live {
     }
 
     /// How a figure looks.
-    const fn level(figure: &Figure) -> &'static str {
+    const fn level(figure: &EfficiencyFigure) -> &'static str {
         match figure.judgement {
-            Judgement::Good | Judgement::Unknown => "",
-            Judgement::Low => "warning",
-            Judgement::High => "danger",
+            UsageJudgement::Good | UsageJudgement::Unknown => "",
+            UsageJudgement::Low => "warning",
+            UsageJudgement::High => "danger",
         }
     }
 
     /// As far as a bar can go.
-    fn capped(figure: &Figure) -> u32 {
+    fn capped(figure: &EfficiencyFigure) -> u32 {
         figure.percent.unwrap_or(0).min(100)
     }
 
     /// Whether its folder may hold something for a dashboard. A dashboard's own job shows another's.
-    fn can_show(&self) -> bool {
-        let is_board = boards::Kind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
+    fn can_open_dashboard(&self) -> bool {
+        let is_board =
+            dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
         self.is_own && self.folder().starts_with('/') && !is_board
     }
 

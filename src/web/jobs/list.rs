@@ -4,54 +4,54 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me, Query};
-use super::super::page::{Page, Section, show};
-use super::queues::{Place, places};
-use super::row::{Frame, Row, Time};
-use super::view::{COLUMNS, View, Whose, columns};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, QueryParams, RequestContext};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::cluster_queues::{ClusterQueue, list_cluster_queues};
+use super::list_query::{JobListQuery, JobScope, OPTIONAL_COLUMNS, parse_columns};
+use super::list_row::{JobListRow, JobRowBuilder, JobTime};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
-use crate::explain::sizes;
-use crate::explain::waiting::Kind;
-use crate::jobs::entry::{Counts, Entry};
-use crate::jobs::{QueueKey, Record};
+use crate::explain::amounts;
+use crate::explain::waiting::WaitKind;
+use crate::jobs::job_list::{JobCounts, JobListItem};
+use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
 use crate::store::jobs::JobHistorySearch;
 
 /// Rows on a page.
-const PER_PAGE: usize = 50;
+const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
-pub const COLUMNS_CHOSEN: &str = "jobs.columns";
+pub const COLUMNS_PREFERENCE: &str = "jobs.columns";
 
 #[derive(Template)]
 #[template(path = "jobs/list.html")]
-struct ListPage {
-    page: Page,
-    list: List,
+struct JobListPage {
+    page: PageFrame,
+    list: JobList,
     tabs: Vec<(String, &'static str, bool)>,
     accounts: Vec<String>,
     columns: Vec<(&'static str, &'static str, bool)>,
 }
 
 #[derive(Template)]
-#[template(path = "jobs/rows.html")]
-struct RowsPart {
-    list: List,
+#[template(path = "jobs/list_rows.html")]
+struct JobRowsFragment {
+    list: JobList,
 }
 
 /// The part of the page that renews itself.
-pub struct List {
-    view: View,
-    whose: Whose,
-    rows: Vec<Row>,
-    places: Vec<Place>,
+pub struct JobList {
+    view: JobListQuery,
+    scope: JobScope,
+    rows: Vec<JobListRow>,
+    queues: Vec<ClusterQueue>,
     chips: Vec<(String, &'static str, String, bool)>,
     shown: &'static [(&'static str, &'static str)],
-    has: Vec<&'static str>,
+    selected_columns: Vec<&'static str>,
     total: usize,
     pages: usize,
     more_history: Vec<(String, String, UnixTime)>,
@@ -59,87 +59,104 @@ pub struct List {
     many: bool,
 }
 
-impl List {
+impl JobList {
     fn has(&self, column: &str) -> bool {
-        self.has.contains(&column)
+        self.selected_columns.contains(&column)
     }
 
     /// Whether any of the clusters lets people reorder their jobs.
     fn can_reorder(&self) -> bool {
-        self.places.iter().any(|place| place.user_top)
+        self.queues.iter().any(|place| place.can_reorder)
     }
 
     fn sum(&self) -> String {
-        sizes::count(u64::try_from(self.total).unwrap_or(0), "job")
+        amounts::format_count(u64::try_from(self.total).unwrap_or(0), "job")
     }
 
     fn previous(&self) -> String {
-        if self.view.page() > 1 { self.view.with_page(self.view.page() - 1) } else { String::new() }
+        if self.view.page_number() > 1 {
+            self.view.with_page(self.view.page_number() - 1)
+        } else {
+            String::new()
+        }
     }
 
     fn next(&self) -> String {
-        if self.view.page() < self.pages {
-            self.view.with_page(self.view.page() + 1)
+        if self.view.page_number() < self.pages {
+            self.view.with_page(self.view.page_number() + 1)
         } else {
             String::new()
         }
     }
 
     fn page_words(&self) -> String {
-        format!("Page {} of {}", self.view.page().min(self.pages), self.pages)
+        format!("Page {} of {}", self.view.page_number().min(self.pages), self.pages)
     }
 
     fn columns_shown(&self) -> usize {
         // The box, the job, the state, the time, what was asked; then the chosen ones.
-        5 + self.has.len() + usize::from(self.whose == Whose::Group)
+        5 + self.selected_columns.len() + usize::from(self.scope == JobScope::Group)
     }
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me, Query(view): Query<View>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(view): QueryParams<JobListQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let list = list(&context, &me, view).await?;
-    let chosen = list.has.clone();
+    let list = load_list(&context, &me, view).await?;
+    let chosen = list.selected_columns.clone();
     let mut accounts: Vec<String> =
-        list.places.iter().flat_map(|place| place.accounts.iter().cloned()).collect();
+        list.queues.iter().flat_map(|place| place.accounts.iter().cloned()).collect();
     accounts.sort();
     accounts.dedup();
-    let tab = |whose: Whose, label| (list.view.with_whose(whose), label, list.whose == whose);
-    show(&ListPage {
+    let tab = |whose: JobScope, label| (list.view.with_scope(whose), label, list.scope == whose);
+    respond(&JobListPage {
         tabs: vec![
-            tab(Whose::Mine, "Mine"),
-            tab(Whose::Group, "My group's"),
-            tab(Whose::History, "History"),
+            tab(JobScope::Mine, "Mine"),
+            tab(JobScope::Group, "My group's"),
+            tab(JobScope::History, "History"),
         ],
         accounts,
-        columns: COLUMNS
+        columns: OPTIONAL_COLUMNS
             .iter()
             .map(|(name, label)| (*name, *label, chosen.contains(name)))
             .collect(),
         list,
-        page: Page::for_person(&context, &me.0, "Jobs", Section::Jobs),
+        page: PageFrame::for_person(&context, &me.0, "Jobs", NavSection::Jobs),
     })
 }
 
 /// The rows alone, for the page that is open.
-pub async fn rows(context: Context, me: Me, Query(view): Query<View>) -> Answer {
+pub async fn get_rows(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(view): QueryParams<JobListQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    show(&RowsPart { list: list(&context, &me, view).await? })
+    respond(&JobRowsFragment { list: load_list(&context, &me, view).await? })
 }
 
-async fn list(context: &Context, me: &Me, view: View) -> Result<List, AppError> {
-    let whose = view.whose();
-    let mut places = places(context, me).await?;
+async fn load_list(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: JobListQuery,
+) -> Result<JobList, AppError> {
+    let whose = view.scope();
+    let mut places = list_cluster_queues(context, me).await?;
     for place in &mut places {
-        let key = QueueKey { person: me.0.person.id, cluster: place.cluster.id };
-        place.picture = context.app.queue_monitor.look(key, whose == Whose::Group).await?;
+        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        place.snapshot = context.app.queue_monitor.view(key, whose == JobScope::Group).await?;
     }
     let mut db = context.app.store.read().await?;
-    let chosen = store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_CHOSEN).await?;
+    let chosen =
+        store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_PREFERENCE).await?;
     drop(db);
-    let mut list = List {
-        has: columns(&chosen.unwrap_or_default()),
-        shown: COLUMNS,
+    let mut list = JobList {
+        selected_columns: parse_columns(&chosen.unwrap_or_default()),
+        shown: OPTIONAL_COLUMNS,
         many: places.len() > 1,
         rows: Vec::new(),
         chips: Vec::new(),
@@ -147,33 +164,33 @@ async fn list(context: &Context, me: &Me, view: View) -> Result<List, AppError> 
         pages: 1,
         more_history: Vec::new(),
         view,
-        whose,
-        places,
+        scope: whose,
+        queues: places,
     };
     match whose {
-        Whose::Mine => list.fill_with_mine(context),
-        Whose::Group => list.fill_with_group(context),
-        Whose::History => list.fill_with_history(context, me).await?,
+        JobScope::Mine => list.fill_with_mine(context),
+        JobScope::Group => list.fill_with_group(context),
+        JobScope::History => list.fill_with_history(context, me).await?,
     }
     Ok(list)
 }
 
-impl List {
-    fn fill_with_mine(&mut self, context: &Context) {
+impl JobList {
+    fn fill_with_mine(&mut self, context: &RequestContext) {
         let now = context.app.clock.now();
-        let text = self.view.text();
-        let places = self.chosen_places();
-        let mut counts = Counts::default();
+        let text = self.view.search_text();
+        let places = self.selected_queues();
+        let mut counts = JobCounts::default();
         let mut never = 0;
-        let mut found: Vec<(&Place, &Entry)> = Vec::new();
+        let mut found: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
         for place in &places {
-            for entry in place.picture.entries() {
-                if !fits(&entry.head.job, &self.view.account, &text) {
+            for entry in place.snapshot.items() {
+                if !matches_filter(&entry.head.job, &self.view.account, &text) {
                     continue;
                 }
                 counts.add_all(entry.counts);
                 never += u64::from(entry.is_stuck);
-                if self.wants(entry) {
+                if self.matches_state(entry) {
                     found.push((place, entry));
                 }
             }
@@ -188,16 +205,22 @@ impl List {
                 found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
             }
             // One picture is in order already.
-            _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.rank()),
+            _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.sort_key()),
             _ => {}
         }
         let total = found.len();
-        let skip = (self.view.page() - 1) * PER_PAGE;
-        let rows = found.iter().skip(skip).take(PER_PAGE);
-        let rows =
-            rows.map(|(place, entry)| frame(place, now, &self.view.open).row(entry)).collect();
+        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
+        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
+        let rows = rows
+            .map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry))
+            .collect();
         let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, sizes::number(count), self.view.state == state)
+            (
+                self.view.with_state(state),
+                label,
+                amounts::format_number(count),
+                self.view.state == state,
+            )
         };
         let chips = vec![
             chip("", "All", counts.total()),
@@ -210,7 +233,7 @@ impl List {
         self.set_total(total);
     }
 
-    fn wants(&self, entry: &Entry) -> bool {
+    fn matches_state(&self, entry: &JobListItem) -> bool {
         match self.view.state.as_str() {
             "running" => entry.counts.running > 0,
             "waiting" => entry.counts.waiting > 0,
@@ -220,17 +243,17 @@ impl List {
         }
     }
 
-    fn fill_with_group(&mut self, context: &Context) {
+    fn fill_with_group(&mut self, context: &RequestContext) {
         let now = context.app.clock.now();
-        let text = self.view.text();
-        let mut counts = Counts::default();
-        let places = self.chosen_places();
-        let mut found: Vec<(&Place, &SlurmJob)> = Vec::new();
+        let text = self.view.search_text();
+        let mut counts = JobCounts::default();
+        let places = self.selected_queues();
+        let mut found: Vec<(&ClusterQueue, &SlurmJob)> = Vec::new();
         for place in &places {
-            let Some(group) = &place.picture.group else { continue };
+            let Some(group) = &place.snapshot.group else { continue };
             for job in &group.jobs {
                 let by_user = !text.is_empty() && job.user.to_lowercase().contains(&text);
-                if !by_user && !fits(job, &self.view.account, &text) {
+                if !by_user && !matches_filter(job, &self.view.account, &text) {
                     continue;
                 }
                 let tasks = job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
@@ -248,11 +271,17 @@ impl List {
             (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id)
         });
         let total = found.len();
-        let skip = (self.view.page() - 1) * PER_PAGE;
-        let rows = found.iter().skip(skip).take(PER_PAGE);
-        let rows = rows.map(|(place, job)| frame(place, now, "").job(job, false)).collect();
+        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
+        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
+        let rows =
+            rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
         let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, sizes::number(count), self.view.state == state)
+            (
+                self.view.with_state(state),
+                label,
+                amounts::format_number(count),
+                self.view.state == state,
+            )
         };
         let chips = vec![
             chip("", "All", counts.total()),
@@ -263,26 +292,31 @@ impl List {
         self.set_total(total);
     }
 
-    async fn fill_with_history(&mut self, context: &Context, me: &Me) -> Result<(), AppError> {
+    async fn fill_with_history(
+        &mut self,
+        context: &RequestContext,
+        me: &CurrentPerson,
+    ) -> Result<(), AppError> {
         let now = context.app.clock.now();
-        let cluster = self.places.iter().find(|place| place.cluster.slug == self.view.cluster);
+        let cluster = self.queues.iter().find(|place| place.cluster.slug == self.view.cluster);
         let search = JobHistorySearch {
             cluster: cluster.map_or(0, |place| place.cluster.id.0),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
-            text: self.view.text(),
+            text: self.view.search_text(),
         };
-        let (offset, most) = ((self.view.page() - 1) * PER_PAGE, PER_PAGE);
+        let (offset, most) = ((self.view.page_number() - 1) * JOBS_PER_PAGE, JOBS_PER_PAGE);
         let (offset, most) =
             (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
         let mut db = context.app.store.read().await?;
         let (rows, total) =
             store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
         drop(db);
-        let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(Record::of(row))));
+        let records =
+            rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
         let rows = records.filter_map(|(cluster, record)| {
-            let place = self.places.iter().find(|place| place.cluster.id.0 == cluster)?;
-            Some(frame(place, now, "").record(&record, false))
+            let place = self.queues.iter().find(|place| place.cluster.id.0 == cluster)?;
+            Some(row_builder(place, now, "").record_row(&record, false))
         });
         self.rows = rows.collect();
         let states = [
@@ -297,32 +331,32 @@ impl List {
             (self.view.with_state(state), label, String::new(), self.view.state == state)
         };
         self.chips = states.into_iter().map(chip).collect();
-        let known = |place: &Place| {
+        let known = |place: &ClusterQueue| {
             Some((
                 place.cluster.slug.clone(),
                 place.cluster.title.clone(),
-                place.picture.history_from?,
+                place.snapshot.history_from?,
             ))
         };
-        self.more_history = self.places.iter().filter_map(known).collect();
+        self.more_history = self.queues.iter().filter_map(known).collect();
         self.set_total(usize::try_from(total).unwrap_or(0));
         Ok(())
     }
 
     fn set_total(&mut self, total: usize) {
         self.total = total;
-        self.pages = total.div_ceil(PER_PAGE).max(1);
+        self.pages = total.div_ceil(JOBS_PER_PAGE).max(1);
     }
 
-    fn chosen_places(&self) -> Vec<Place> {
-        let wanted = |place: &&Place| {
+    fn selected_queues(&self) -> Vec<ClusterQueue> {
+        let wanted = |place: &&ClusterQueue| {
             self.view.cluster.is_empty() || place.cluster.slug == self.view.cluster
         };
-        self.places.iter().filter(wanted).cloned().collect()
+        self.queues.iter().filter(wanted).cloned().collect()
     }
 }
 
-fn fits(job: &SlurmJob, account: &str, text: &str) -> bool {
+fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
     (account.is_empty() || job.account == account)
         && (text.is_empty()
             || job.name.to_lowercase().contains(text)
@@ -331,13 +365,13 @@ fn fits(job: &SlurmJob, account: &str, text: &str) -> bool {
 }
 
 /// What all rows of a place have in common.
-pub fn frame<'a>(place: &'a Place, now: UnixTime, open: &'a str) -> Frame<'a> {
-    Frame {
+pub fn row_builder<'a>(place: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
+    JobRowBuilder {
         cluster: &place.cluster,
-        picture: &place.picture,
+        snapshot: &place.snapshot,
         now,
-        fair_share: place.fair_share,
+        uses_fair_share: place.uses_fair_share,
         open,
-        own_waiting: place.picture.waiting(),
+        own_waiting: place.snapshot.waiting_count(),
     }
 }

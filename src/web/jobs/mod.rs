@@ -1,17 +1,17 @@
 //! Jobs: the list, single jobs, and what one can do to them.
 
-pub mod act;
+pub mod actions;
 mod array;
-pub mod choices;
+pub mod cluster_queues;
 pub mod download;
 mod facts;
-pub mod found;
 pub mod job;
+pub mod job_lookup;
 pub mod list;
+pub mod list_options;
+mod list_query;
+pub mod list_row;
 pub mod output;
-pub mod queues;
-pub mod row;
-mod story;
-mod view;
+mod timeline;
 
-pub use queues::Places;
+pub use cluster_queues::ClusterQueueCache;

@@ -3,50 +3,59 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Form, Me};
-use super::super::flash::{self, Flash};
-use super::super::page::{PROBLEMS, Page, Section, show, show_with};
-use super::{address, told};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, FormBody, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use super::{recipe_path, save_error_text};
 use crate::auth::Permission;
-use crate::jobs::kitchen::Draft;
+use crate::jobs::saved_recipes::RecipeDraft;
 
 #[derive(Template)]
 #[template(path = "recipes/import.html")]
-struct ImportPage {
-    page: Page,
+struct ImportRecipePage {
+    page: PageFrame,
     file: String,
     error: String,
 }
 
 /// A recipe's file.
 #[derive(Deserialize)]
-pub struct FileForm {
+pub struct ImportRecipeForm {
     file: String,
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    show(&page(&context, &me, String::new(), String::new()))
+    respond(&build_page(&context, &me, String::new(), String::new()))
 }
 
 /// Saves it as one's own.
-pub async fn save(context: Context, me: Me, Form(form): Form<FileForm>) -> Answer {
+pub async fn save(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ImportRecipeForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let text = form.file.replace("\r\n", "\n");
     let book = context.app.recipe_files.catalog();
-    let draft = Draft { text: &text, note: "" };
+    let draft = RecipeDraft { text: &text, note: "" };
     match context.app.saved_recipes.save(&me.actor(&context), draft, None, &book.blocks).await {
-        Ok(id) => Ok(flash::redirect(context, &address(id), Flash::RecipeSaved)),
+        Ok(id) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved)),
         Err(error) => {
-            let error = told(error)?;
-            show_with(PROBLEMS, &page(&context, &me, text, error))
+            let error = save_error_text(error)?;
+            respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, text, error))
         }
     }
 }
 
-fn page(context: &Context, me: &Me, file: String, error: String) -> ImportPage {
-    let page = Page::for_person(context, &me.0, "Import a recipe", Section::Jobs);
-    ImportPage { page, file, error }
+fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    file: String,
+    error: String,
+) -> ImportRecipePage {
+    let page = PageFrame::for_person(context, &me.0, "Import a recipe", NavSection::Jobs);
+    ImportRecipePage { page, file, error }
 }

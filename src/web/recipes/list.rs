@@ -4,46 +4,50 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me};
-use super::super::page::{Page, Section, show};
-use super::words;
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, RequestContext};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::describe_error;
 use crate::auth::Permission;
-use crate::jobs::kitchen::Kept;
+use crate::jobs::saved_recipes::SavedRecipeRow;
 use crate::recipes::recipe::Recipe;
 
 #[derive(Template)]
 #[template(path = "recipes/list.html")]
-struct ListPage {
-    page: Page,
-    mine: Vec<Kept>,
-    groups: Vec<Kept>,
+struct RecipeListPage {
+    page: PageFrame,
+    mine: Vec<SavedRecipeRow>,
+    groups: Vec<SavedRecipeRow>,
     /// Of groups that the viewer, an administrator, does not belong to.
-    others: Vec<Kept>,
+    others: Vec<SavedRecipeRow>,
     shipped: Vec<Arc<Recipe>>,
     /// Files that cannot be used: their names, and why.
     faults: Vec<(String, String)>,
 }
 
 /// The page.
-pub async fn get(context: Context, me: Me) -> Answer {
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (mine, others): (Vec<Kept>, Vec<Kept>) = context
+    let (mine, others): (Vec<SavedRecipeRow>, Vec<SavedRecipeRow>) = context
         .app
         .saved_recipes
         .list(&me.0.viewer)
         .await?
         .into_iter()
         .partition(|kept| kept.owner() == Some(me.0.person.id));
-    let belongs =
-        |kept: &Kept| kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
+    let belongs = |kept: &SavedRecipeRow| {
+        kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some())
+    };
     let (groups, others) = others.into_iter().partition(belongs);
     let book = context.app.recipe_files.catalog();
     let faults = if me.may(Permission::SeeRecipeFiles).is_ok() {
-        book.faults.iter().map(|fault| (fault.file.clone(), words(&fault.error))).collect()
+        book.rejected
+            .iter()
+            .map(|fault| (fault.file.clone(), describe_error(&fault.error)))
+            .collect()
     } else {
         Vec::new()
     };
-    let page = Page::for_person(&context, &me.0, "Recipes", Section::Jobs);
-    show(&ListPage { page, mine, groups, others, shipped: book.recipes.clone(), faults })
+    let page = PageFrame::for_person(&context, &me.0, "Recipes", NavSection::Jobs);
+    respond(&RecipeListPage { page, mine, groups, others, shipped: book.recipes.clone(), faults })
 }

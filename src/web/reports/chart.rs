@@ -1,7 +1,7 @@
 //! The chart of a report, as figures for an SVG: bars of days, stacked by person. Colours are classes of the style
 //! sheet; nothing is styled here.
 
-use crate::usage::report::{Report, amount};
+use crate::usage::report::{UsageReport, format_amount};
 
 /// The size of the drawing, and where its bars are.
 const RIGHT: f64 = 706.0;
@@ -9,16 +9,16 @@ const LEFT: f64 = 56.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 176.0;
 /// The colours that there are; whoever comes after them shares the last.
-const COLOURS: usize = 9;
+const COLOUR_COUNT: usize = 9;
 
 /// A chart, ready to be drawn.
-pub struct Chart {
+pub struct ReportChartSvg {
     /// Lines across, with what they stand for.
     pub ticks: Vec<(String, String)>,
     /// Days of which something was not read: where they begin, and how wide they are.
     pub gaps: Vec<(String, String)>,
     /// Parts of bars.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ReportBarSegment>,
     /// Days below the bars.
     pub days: Vec<(String, String)>,
     /// Names, by the classes of their colours.
@@ -28,7 +28,7 @@ pub struct Chart {
 }
 
 /// A part of a bar.
-pub struct Part {
+pub struct ReportBarSegment {
     /// The class of its colour.
     pub colour: usize,
     /// Where it is.
@@ -41,12 +41,13 @@ pub struct Part {
     pub height: String,
 }
 
-impl Chart {
+impl ReportChartSvg {
     /// The chart of a report.
-    pub fn of(report: &Report) -> Self {
-        let most = report.bars.iter().map(crate::usage::report::Bar::total).fold(0.0, f64::max);
-        let (top, step) = scale(most);
-        let slot = (RIGHT - LEFT) / float(report.bars.len().max(1));
+    pub fn draw(report: &UsageReport) -> Self {
+        let most =
+            report.bars.iter().map(crate::usage::report::ReportBar::total).fold(0.0, f64::max);
+        let (top, step) = axis_scale(most);
+        let slot = (RIGHT - LEFT) / count_to_f64(report.bars.len().max(1));
         let up = |hours: f64| BOTTOM - (BOTTOM - TOP) * (hours / top).clamp(0.0, 1.0);
         let mut chart = Self {
             ticks: Vec::new(),
@@ -58,31 +59,31 @@ impl Chart {
         };
         let mut tick = 0.0;
         while tick <= top * 1.001 {
-            chart.ticks.push((place(up(tick)), amount(tick)));
+            chart.ticks.push((format_coordinate(up(tick)), format_amount(tick)));
             tick += step;
         }
         for (number, bar) in report.bars.iter().enumerate() {
-            let x = LEFT + slot * float(number);
+            let x = LEFT + slot * count_to_f64(number);
             if bar.is_missing {
-                chart.gaps.push((place(x), place(slot)));
+                chart.gaps.push((format_coordinate(x), format_coordinate(slot)));
             }
             let mut below = 0.0;
             for (colour, hours) in bar.parts.iter().enumerate().filter(|(_, hours)| **hours > 0.0) {
                 let (lower, upper) = (up(below), up(below + hours));
                 below += hours;
-                chart.parts.push(Part {
+                chart.parts.push(ReportBarSegment {
                     colour: colour_of(report, colour),
-                    x: place(x + slot * 0.12),
-                    y: place(upper),
-                    width: place(slot * 0.76),
-                    height: place(lower - upper),
+                    x: format_coordinate(x + slot * 0.12),
+                    y: format_coordinate(upper),
+                    width: format_coordinate(slot * 0.76),
+                    height: format_coordinate(lower - upper),
                 });
             }
             if number == 0 || (number + 1).is_multiple_of(5) {
-                chart.days.push((place(x + slot / 2.0), bar.day.short()));
+                chart.days.push((format_coordinate(x + slot / 2.0), bar.day.short()));
             }
             let missing = if bar.is_missing { " (not all was read)" } else { "" };
-            chart.rows.push((bar.day.words(), format!("{}{missing}", amount(bar.total()))));
+            chart.rows.push((bar.day.words(), format!("{}{missing}", format_amount(bar.total()))));
         }
         let named = report.series.iter().enumerate();
         chart.legend = named.map(|(at, name)| (colour_of(report, at), name.clone())).collect();
@@ -91,12 +92,12 @@ impl Chart {
 }
 
 /// The colour of one of those who are drawn; in reports of before, by their order.
-fn colour_of(report: &Report, at: usize) -> usize {
-    report.colours.get(at).copied().unwrap_or(at).min(COLOURS - 1)
+fn colour_of(report: &UsageReport, at: usize) -> usize {
+    report.colours.get(at).copied().unwrap_or(at).min(COLOUR_COUNT - 1)
 }
 
 /// The upper end of a scale and its steps: round numbers, three to five of them.
-fn scale(most: f64) -> (f64, f64) {
+fn axis_scale(most: f64) -> (f64, f64) {
     if !most.is_finite() || most <= 0.0 {
         return (1.0, 1.0);
     }
@@ -107,12 +108,12 @@ fn scale(most: f64) -> (f64, f64) {
     ((most / step).ceil() * step, step)
 }
 
-fn place(number: f64) -> String {
+fn format_coordinate(number: f64) -> String {
     format!("{number:.1}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "days of a month")]
-fn float(number: usize) -> f64 {
+fn count_to_f64(number: usize) -> f64 {
     number as f64
 }
 
@@ -120,7 +121,7 @@ fn float(number: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::clock::Day;
-    use crate::usage::report::Bar;
+    use crate::usage::report::ReportBar;
 
     #[test]
     fn scales_are_round() {
@@ -131,22 +132,23 @@ mod tests {
             (0.3, 0.3, 0.1),
             (f64::NAN, 1.0, 1.0),
         ] {
-            let (found, by) = scale(most);
+            let (found, by) = axis_scale(most);
             assert!((found - top).abs() < 1e-9 && (by - step).abs() < 1e-9, "{most}: {found} {by}");
         }
     }
 
     #[test]
     fn bars_stay_inside() {
-        let bar = |day: i64| Bar { day: Day(day), parts: vec![1.0; 20], is_missing: day == 3 };
-        let report = Report { bars: (0..31).map(bar).collect(), ..Report::default() };
-        let chart = Chart::of(&report);
+        let bar =
+            |day: i64| ReportBar { day: Day(day), parts: vec![1.0; 20], is_missing: day == 3 };
+        let report = UsageReport { bars: (0..31).map(bar).collect(), ..UsageReport::default() };
+        let chart = ReportChartSvg::draw(&report);
         assert_eq!((chart.parts.len(), chart.gaps.len(), chart.rows.len()), (620, 1, 31));
         for part in &chart.parts {
             let (y, height): (f64, f64) = (part.y.parse().unwrap(), part.height.parse().unwrap());
-            assert!(y >= TOP - 0.1 && y + height <= BOTTOM + 0.2 && part.colour < COLOURS);
+            assert!(y >= TOP - 0.1 && y + height <= BOTTOM + 0.2 && part.colour < COLOUR_COUNT);
         }
-        let empty = Chart::of(&Report::default());
+        let empty = ReportChartSvg::draw(&UsageReport::default());
         assert!(empty.parts.is_empty() && empty.ticks.len() == 2);
     }
 }

@@ -3,119 +3,131 @@
 use askama::Template;
 use axum::http::StatusCode;
 
-use super::super::boards::board::ShareState;
-use super::super::boards::links::LinkForm;
-use super::super::extract::{Context, Form, Me, Path};
-use super::super::flash::{self, Flash};
-use super::super::once::{self, Shown};
-use super::super::page::{PROBLEMS, Page, Section, show_with};
-use super::super::{Answer, assets};
-use super::chart::Chart;
-use super::{address, sheet};
+use super::super::dashboards::dashboard::GuestLinkFormState;
+use super::super::dashboards::guest_links::GuestLinkForm;
+use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use super::super::reveal_once::{self, RevealedSecret};
+use super::super::{HandlerResult, assets};
+use super::chart::ReportChartSvg;
+use super::{report_format, report_path};
 use crate::auth::Permission;
 use crate::auth::guest_links::{CreateGuestLinkError, DEFAULT_LINK_DAYS};
 use crate::domain::{GroupId, ReportId, ReportLinkId};
 use crate::error::AppError;
-use crate::usage::frozen::FrozenReport;
-use crate::usage::report::Report;
-use crate::usage::report_links::ReportGuestLink;
+use crate::usage::frozen_reports::FrozenReport;
+use crate::usage::report::UsageReport;
+use crate::usage::report_guest_links::ReportGuestLink;
 
 #[derive(Template)]
 #[template(path = "reports/frozen.html")]
-struct FrozenPage {
-    page: Page,
+struct FrozenReportPage {
+    page: PageFrame,
     report_css: &'static str,
     href: String,
     links_href: String,
     frozen: FrozenReport,
-    report: Report,
-    chart: Chart,
-    share: ShareState,
-    shown: Shown,
+    report: UsageReport,
+    chart: ReportChartSvg,
+    link_form: GuestLinkFormState,
+    shown: RevealedSecret,
     open: Vec<ReportGuestLink>,
     ended: Vec<ReportGuestLink>,
 }
 
 /// Its page.
-pub async fn get(context: Context, me: Me, Path((group, id)): Path<(GroupId, ReportId)>) -> Answer {
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, id)): PathParams<(GroupId, ReportId)>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let share = ShareState { days: DEFAULT_LINK_DAYS.to_string(), ..ShareState::default() };
-    let waiting = once::waiting(&context, &me, &address(group, id));
+    let share =
+        GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
+    let waiting = reveal_once::take_pending(&context, &me, &report_path(group, id));
     let is_waiting = waiting.is_some();
-    let page = page(&context, &me, (group, id), share, waiting.unwrap_or_default()).await?;
-    Ok(if is_waiting { once::spend(&context, page) } else { page })
+    let page = render_page(&context, &me, (group, id), share, waiting.unwrap_or_default()).await?;
+    Ok(if is_waiting { reveal_once::clear_cookie(&context, page) } else { page })
 }
 
-async fn page(
-    context: &Context,
-    me: &Me,
+async fn render_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
     (group, id): (GroupId, ReportId),
-    share: ShareState,
-    shown: Shown,
-) -> Answer {
-    let (frozen, report) = context.app.usage.frozen(group, id).await?;
+    share: GuestLinkFormState,
+    shown: RevealedSecret,
+) -> HandlerResult {
+    let (frozen, report) = context.app.usage.load_frozen_report(group, id).await?;
     let now = context.app.clock.now();
-    let links = context.app.usage.report_links(id).await?;
+    let links = context.app.usage.list_report_links(id).await?;
     let (open, ended) = links.into_iter().partition(|link| link.terms.is_open(now));
-    let status = if share.problems.is_empty() { StatusCode::OK } else { PROBLEMS };
-    let page = FrozenPage {
-        page: Page::for_person(context, &me.0, &frozen.title, Section::Groups),
-        report_css: assets::address("report.css"),
-        href: address(group, id),
-        links_href: format!("{}/links", address(group, id)),
+    let status = if share.problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = FrozenReportPage {
+        page: PageFrame::for_person(context, &me.0, &frozen.title, NavSection::Groups),
+        report_css: assets::asset_url("report.css"),
+        href: report_path(group, id),
+        links_href: format!("{}/links", report_path(group, id)),
         frozen,
-        chart: Chart::of(&report),
+        chart: ReportChartSvg::draw(&report),
         report,
-        share,
+        link_form: share,
         shown,
         open,
         ended,
     };
-    show_with(status, &page)
+    respond_with(status, &page)
 }
 
 /// Deletes it.
 pub async fn remove(
-    context: Context,
-    me: Me,
-    Path((group, id)): Path<(GroupId, ReportId)>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, id)): PathParams<(GroupId, ReportId)>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     context.app.usage.remove_report(&me.actor(&context), group, id).await?;
     let to = format!("/groups/{group}/report");
-    Ok(flash::redirect(context, &to, Flash::ReportRemoved))
+    Ok(flash::redirect(context, &to, FlashMessage::ReportRemoved))
 }
 
 /// Makes a link and shows it, once.
-pub async fn share(
-    context: Context,
-    me: Me,
-    Path((group, id)): Path<(GroupId, ReportId)>,
-    Form(form): Form<LinkForm>,
-) -> Answer {
+pub async fn create_link(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, id)): PathParams<(GroupId, ReportId)>,
+    FormBody(form): FormBody<GuestLinkForm>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let usage = &context.app.usage;
-    match usage.share_report(&me.actor(&context), group, id, &form.invitation()).await {
+    match usage.create_report_link(&me.actor(&context), group, id, &form.invitation()).await {
         Ok(token) => {
             let path = format!("/r/{}", token.as_str());
             let link = context.app.config.boards.public_url.join(&path);
-            let shown = Shown { link, label: form.label() };
-            once::redirect(context, &me, &address(group, id), &shown)
+            let shown = RevealedSecret { link, label: form.label() };
+            reveal_once::redirect(context, &me, &report_path(group, id), &shown)
         }
         Err(CreateGuestLinkError::Auth(error)) => Err(AppError::from(error)),
         Err(problem) => {
-            page(&context, &me, (group, id), form.again(&problem), Shown::default()).await
+            render_page(
+                &context,
+                &me,
+                (group, id),
+                form.form_state(&problem),
+                RevealedSecret::default(),
+            )
+            .await
         }
     }
 }
 
 /// Takes a link back.
-pub async fn revoke(
-    context: Context,
-    me: Me,
-    Path((group, id, link)): Path<(GroupId, ReportId, ReportLinkId)>,
-) -> Answer {
+pub async fn revoke_link(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, id, link)): PathParams<(GroupId, ReportId, ReportLinkId)>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    context.app.usage.unshare_report(&me.actor(&context), group, id, link).await?;
-    Ok(flash::redirect(context, &address(group, id), Flash::ReportUnshared))
+    context.app.usage.revoke_report_link(&me.actor(&context), group, id, link).await?;
+    Ok(flash::redirect(context, &report_path(group, id), FlashMessage::ReportLinkRevoked))
 }

@@ -3,21 +3,21 @@
 
 use std::fmt::Write as _;
 
-use super::ask::Looked;
-use super::rows::jobs_href;
-use super::words::{amount, capital, measure};
+use super::formatting::{capitalize, format_amount, measure_label};
+use super::query::UsageFilter;
+use super::tables::jobs_href;
 use crate::domain::GroupId;
-use crate::usage::figures::{Bar, Figures, Member, Step, Who};
+use crate::usage::figures::{ChartStep, MemberFigures, UsageBar, UsageFigures, UsageOwner};
 
 /// The drawing's own width and height.
 pub const WIDTH: f64 = 1000.0;
 /// The same for its height.
 pub const HEIGHT: f64 = 300.0;
 /// Labels below the bars.
-const MOST_MARKS: usize = 5;
+const MAX_AXIS_LABELS: usize = 5;
 
 /// A chart.
-pub struct Chart {
+pub struct UsageChart {
     /// What it shows, in one sentence.
     pub label: String,
     /// In what.
@@ -27,15 +27,15 @@ pub struct Chart {
     /// Labels below it.
     pub marks: Vec<String>,
     /// Who has which colour.
-    pub series: Vec<Series>,
+    pub series: Vec<UsageChartSeries>,
     /// The bars.
-    pub bars: Vec<Drawn>,
+    pub bars: Vec<UsageChartBar>,
     /// Whether nothing was used.
     pub is_empty: bool,
 }
 
 /// One colour.
-pub struct Series {
+pub struct UsageChartSeries {
     /// Its class.
     pub class: String,
     /// Who.
@@ -43,11 +43,11 @@ pub struct Series {
     /// All that is drawn in it, as one path: half the bytes of as many rectangles.
     pub path: String,
     /// Places in a bar's parts.
-    places: Vec<usize>,
+    member_indexes: Vec<usize>,
 }
 
 /// A bar.
-pub struct Drawn {
+pub struct UsageChartBar {
     /// Its days.
     pub label: String,
     /// Hours of each series, for the table.
@@ -66,35 +66,36 @@ pub struct Drawn {
     pub href: String,
 }
 
-impl Chart {
+impl UsageChart {
     /// Draws.
-    pub fn of(figures: &Figures, group: GroupId, looked: &Looked) -> Self {
+    pub fn draw(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> Self {
         let (what, step) = (looked.choice.measure, looked.choice.step);
-        let mut series = series(&figures.members);
+        let mut series = build_series(&figures.members);
         let most = figures.bars.iter().map(|bar| bar.total).fold(0.0, f64::max);
-        let top = nice(most);
-        let unit = measure(what, looked.unit);
+        let top = round_up_axis(most);
+        let unit = measure_label(what, looked.unit);
         let count = figures.bars.len().max(1);
-        let slot = WIDTH / float(count);
+        let slot = WIDTH / count_to_f64(count);
         let mut bars = Vec::new();
         for (place, bar) in figures.bars.iter().enumerate() {
             let gap = slot * 0.12;
-            let slot = Slot { x: slot * float(place) + gap / 2.0, width: slot - gap, top };
+            let slot =
+                UsageBarSlot { x: slot * count_to_f64(place) + gap / 2.0, width: slot - gap, top };
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
             let href = jobs_href(group, looked, &[("from", &from), ("until", &until)]);
-            bars.push(Drawn { href, ..slot.draw(bar, &mut series, &unit, step) });
+            bars.push(UsageChartBar { href, ..slot.draw(bar, &mut series, &unit, step) });
         }
         let label = format!(
             "{} by {}, {} bars from {}. The table below has the same figures.",
-            capital(&unit),
-            step.word(),
+            capitalize(&unit),
+            step.as_str(),
             bars.len(),
             bars.first().map_or_else(String::new, |bar| bar.label.clone()),
         );
         Self {
             label,
-            ticks: vec![amount(top), amount(top / 2.0), "0".to_owned()],
-            marks: marks(&figures.bars, step),
+            ticks: vec![format_amount(top), format_amount(top / 2.0), "0".to_owned()],
+            marks: axis_labels(&figures.bars, step),
             is_empty: most <= 0.0,
             unit,
             series,
@@ -104,31 +105,39 @@ impl Chart {
 }
 
 /// Where a bar is drawn.
-struct Slot {
+struct UsageBarSlot {
     x: f64,
     width: f64,
     top: f64,
 }
 
-impl Slot {
-    fn draw(&self, bar: &Bar, series: &mut [Series], unit: &str, step: Step) -> Drawn {
-        let label = days(bar, step);
+impl UsageBarSlot {
+    fn draw(
+        &self,
+        bar: &UsageBar,
+        series: &mut [UsageChartSeries],
+        unit: &str,
+        step: ChartStep,
+    ) -> UsageChartBar {
+        let label = bar_label(bar, step);
         let missing = match bar.missing {
             0 => String::new(),
             1 => "1 day not read yet".to_owned(),
             many => format!("{many} days not read yet"),
         };
-        let total = amount(bar.total);
+        let total = format_amount(bar.total);
         let mut title = format!("{label}: {total} {unit}");
         let mut cells = Vec::new();
-        let (x, width) = (number(self.x), number(self.width));
+        let (x, width) = (format_coordinate(self.x), format_coordinate(self.width));
         let mut from = 0.0;
         for one in series {
-            let used = one.places.iter().filter_map(|place| bar.parts.get(*place)).sum::<f64>();
-            let words = amount(used);
+            let used =
+                one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum::<f64>();
+            let words = format_amount(used);
             if used > 0.0 {
                 let height = used / self.top * HEIGHT;
-                let (floor, height_words) = (number(HEIGHT - from), number(height));
+                let (floor, height_words) =
+                    (format_coordinate(HEIGHT - from), format_coordinate(height));
                 let _ = write!(one.path, "M{x} {floor}v-{height_words}h{width}v{height_words}z");
                 let _ = write!(title, "\n{}: {words}", one.name);
                 from += height;
@@ -138,21 +147,21 @@ impl Slot {
         if !missing.is_empty() {
             let _ = write!(title, "\n{missing}");
         }
-        Drawn { label, cells, total, missing, x, width, title, href: String::new() }
+        UsageChartBar { label, cells, total, missing, x, width, title, href: String::new() }
     }
 }
 
 /// Those with a colour of their own, in their order, and all others together.
-fn series(members: &[Member]) -> Vec<Series> {
+fn build_series(members: &[MemberFigures]) -> Vec<UsageChartSeries> {
     let mut series = Vec::new();
     let mut others: Vec<usize> = Vec::new();
     for (place, member) in members.iter().enumerate() {
         match member.colour {
-            Some(colour) => series.push(Series {
+            Some(colour) => series.push(UsageChartSeries {
                 class: format!("c{colour}"),
                 name: member.name.clone(),
                 path: String::new(),
-                places: vec![place],
+                member_indexes: vec![place],
             }),
             None => others.push(place),
         }
@@ -161,7 +170,8 @@ fn series(members: &[Member]) -> Vec<Series> {
         [] => return series,
         [one] => members.get(*one).map(|one| one.name.clone()).unwrap_or_default(),
         many => {
-            let nobody = |place: &usize| members.get(*place).is_some_and(|m| m.who == Who::Others);
+            let nobody =
+                |place: &usize| members.get(*place).is_some_and(|m| m.owner == UsageOwner::Others);
             if many.iter().all(nobody) {
                 "Everybody else".to_owned()
             } else {
@@ -169,28 +179,33 @@ fn series(members: &[Member]) -> Vec<Series> {
             }
         }
     };
-    series.push(Series { class: "cx".to_owned(), name, path: String::new(), places: others });
+    series.push(UsageChartSeries {
+        class: "cx".to_owned(),
+        name,
+        path: String::new(),
+        member_indexes: others,
+    });
     series
 }
 
-fn days(bar: &Bar, step: Step) -> String {
+fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
     match step {
-        Step::Month
+        ChartStep::Month
             if bar.from.month().first() == bar.from && bar.from.month().last() == bar.until =>
         {
             bar.from.month().words()
         }
-        Step::Day => bar.from.short(),
+        ChartStep::Day => bar.from.short(),
         _ if bar.from == bar.until => bar.from.short(),
         _ => format!("{} to {}", bar.from.short(), bar.until.short()),
     }
 }
 
 /// A few first days, evenly apart.
-fn marks(bars: &[Bar], step: Step) -> Vec<String> {
-    let count = bars.len().min(MOST_MARKS);
-    let word = |bar: &Bar| match step {
-        Step::Month => bar.from.month().words(),
+fn axis_labels(bars: &[UsageBar], step: ChartStep) -> Vec<String> {
+    let count = bars.len().min(MAX_AXIS_LABELS);
+    let word = |bar: &UsageBar| match step {
+        ChartStep::Month => bar.from.month().words(),
         _ => bar.from.short(),
     };
     (0..count)
@@ -202,7 +217,7 @@ fn marks(bars: &[Bar], step: Step) -> Vec<String> {
 }
 
 /// The next of 1, 2, 4, 5 or 10 times a power of ten: what the highest line is called.
-fn nice(most: f64) -> f64 {
+fn round_up_axis(most: f64) -> f64 {
     if !most.is_finite() || most <= 0.0 {
         return 1.0;
     }
@@ -212,13 +227,13 @@ fn nice(most: f64) -> f64 {
 }
 
 /// A number of the drawing.
-pub fn number(number: f64) -> String {
+pub fn format_coordinate(number: f64) -> String {
     format!("{number:.1}")
 }
 
 /// A count as a number of the drawing.
 #[expect(clippy::cast_precision_loss, reason = "bars")]
-pub fn float(count: usize) -> f64 {
+pub fn count_to_f64(count: usize) -> f64 {
     count as f64
 }
 
@@ -226,22 +241,28 @@ pub fn float(count: usize) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::ask::Ask;
+    use super::super::query::UsageQuery;
     use super::*;
     use crate::clock::Day;
     use crate::domain::PersonId;
-    use crate::usage::{Sums, View};
+    use crate::usage::{GroupUsage, UsageTotals};
 
-    fn member(id: i64, colour: Option<usize>) -> Member {
-        let who = if id == 0 { Who::Others } else { Who::Person(PersonId(id)) };
+    fn member(id: i64, colour: Option<usize>) -> MemberFigures {
+        let who = if id == 0 { UsageOwner::Others } else { UsageOwner::Person(PersonId(id)) };
         let name = format!("P{id}");
-        Member { who, name, is_in_group: true, colour, sums: Sums::default() }
+        MemberFigures {
+            owner: who,
+            name,
+            is_in_group: true,
+            colour,
+            totals: UsageTotals::default(),
+        }
     }
 
-    fn chart(parts: &[&[f64]], members: Vec<Member>) -> Chart {
+    fn chart(parts: &[&[f64]], members: Vec<MemberFigures>) -> UsageChart {
         let bar = |(place, parts): (usize, &&[f64])| {
             let day = Day(20_000 + i64::try_from(place).unwrap());
-            Bar {
+            UsageBar {
                 from: day,
                 until: day,
                 parts: parts.to_vec(),
@@ -250,17 +271,17 @@ mod tests {
             }
         };
         let bars = parts.iter().enumerate().map(bar).collect();
-        let figures = Figures { members, bars, ..Figures::default() };
-        let view = View {
+        let figures = UsageFigures { members, bars, ..UsageFigures::default() };
+        let view = GroupUsage {
             group: GroupId(1),
-            leads: true,
-            me: PersonId(1),
+            is_leader: true,
+            viewer: PersonId(1),
             accounts: Vec::new(),
             people: Arc::default(),
         };
-        let ask = Ask::of(vec![("by".to_owned(), "day".to_owned())]);
-        let looked = Looked::of(&ask, &view, &[], Day(20_040).start());
-        Chart::of(&figures, GroupId(1), &looked)
+        let ask = UsageQuery::from_pairs(vec![("by".to_owned(), "day".to_owned())]);
+        let looked = UsageFilter::resolve(&ask, &view, &[], Day(20_040).start());
+        UsageChart::draw(&figures, GroupId(1), &looked)
     }
 
     #[test]
@@ -285,10 +306,12 @@ mod tests {
         let empty = chart(&[], Vec::new());
         assert!(empty.is_empty && empty.marks.is_empty());
         for most in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-9, 3.0, 1e15] {
-            assert!(nice(most) > 0.0 && nice(most).is_finite(), "{most}");
+            assert!(round_up_axis(most) > 0.0 && round_up_axis(most).is_finite(), "{most}");
         }
-        assert!((nice(3.0) - 4.0).abs() < 1e-9 && (nice(42.0) - 50.0).abs() < 1e-9);
+        assert!(
+            (round_up_axis(3.0) - 4.0).abs() < 1e-9 && (round_up_axis(42.0) - 50.0).abs() < 1e-9
+        );
         let many: Vec<&[f64]> = vec![&[1.0]; 92];
-        assert_eq!(chart(&many, vec![member(1, Some(0))]).marks.len(), MOST_MARKS);
+        assert_eq!(chart(&many, vec![member(1, Some(0))]).marks.len(), MAX_AXIS_LABELS);
     }
 }

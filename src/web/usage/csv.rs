@@ -1,16 +1,16 @@
 //! The tables of a group's use as files for other programs. Their sums are those of the page.
 
-use super::super::Answer;
-use super::super::csv::{download, line};
-use super::super::extract::{Context, Me, Path, Query};
-use super::rows::kind_name;
-use super::search::{Found, MOST_JOBS, Stretch, find};
-use super::words::exact;
-use super::{Ask, Pairs, Sight, note_names, sight};
+use super::super::HandlerResult;
+use super::super::csv::{download_response, format_row};
+use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use super::formatting::format_exact;
+use super::job_search::{MAX_JOBS, UsageJobRange, UsageJobResults, find_jobs};
+use super::tables::kind_label;
+use super::{UsagePageData, UsageQuery, UsageQueryPairs, load_page_data, record_names_seen};
 use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
-use crate::usage::{Measure, Sums, Unit, hours};
+use crate::usage::{AllocationUnit, UsageMeasure, UsageTotals, hours};
 
 /// What follows the first column of tables of sums.
 const COLUMNS: [&str; 21] = [
@@ -37,14 +37,14 @@ const COLUMNS: [&str; 21] = [
     "GB hours that could have been asked for less",
 ];
 
-fn cells(sums: &Sums) -> Vec<String> {
-    let of = |seconds: u64| exact(hours(seconds));
-    let memory = |mb_s: u64| exact(hours(mb_s) / 1024.0);
+fn sum_columns(sums: &UsageTotals) -> Vec<String> {
+    let of = |seconds: u64| format_exact(hours(seconds));
+    let memory = |mb_s: u64| format_exact(hours(mb_s) / 1024.0);
     let models = sums.gpus.iter().map(|(model, seconds)| format!("{model} {}", of(*seconds)));
     vec![
         of(sums.core_s),
         of(sums.gpu_s),
-        exact(Measure::Site.hours(sums)),
+        format_exact(UsageMeasure::Site.hours(sums)),
         models.collect::<Vec<_>>().join("; "),
         sums.jobs.to_string(),
         sums.done.to_string(),
@@ -66,75 +66,75 @@ fn cells(sums: &Sums) -> Vec<String> {
     ]
 }
 
-fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a Sums)>) -> String {
+fn render_table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a UsageTotals)>) -> String {
     let head: Vec<&str> = std::iter::once(first).chain(COLUMNS).collect();
-    let mut text = line(&head);
+    let mut text = format_row(&head);
     for (name, sums) in rows {
         let mut row = vec![name.to_owned()];
-        row.extend(cells(sums));
-        text.push_str(&line(&row));
+        row.extend(sum_columns(sums));
+        text.push_str(&format_row(&row));
     }
     text
 }
 
 /// What every file begins with: rights, figures, and the note that names were seen.
-async fn begin(
-    context: &Context,
-    me: &Me,
+async fn load_and_record(
+    context: &RequestContext,
+    me: &CurrentPerson,
     group: GroupId,
-    pairs: Pairs,
-) -> Result<(Sight, Ask), AppError> {
-    let (sight, ask) = sight(context, me, group, pairs).await?;
-    note_names(context, me, &sight.view).await?;
+    pairs: UsageQueryPairs,
+) -> Result<(UsagePageData, UsageQuery), AppError> {
+    let (sight, ask) = load_page_data(context, me, group, pairs).await?;
+    record_names_seen(context, me, &sight.view).await?;
     Ok((sight, ask))
 }
 
 /// A file's name.
-fn name(sight: &Sight, what: &str) -> String {
-    let choice = &sight.looked.choice;
+fn file_name(sight: &UsagePageData, what: &str) -> String {
+    let choice = &sight.filter.choice;
     format!("group-{}-{what}-{}-{}.csv", sight.group.id, choice.from, choice.until)
 }
 
 /// By person.
 pub async fn members(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = begin(&context, &me, group, pairs).await?;
+    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
-    let rows = figures.members.iter().map(|one| (one.name.as_str(), &one.sums));
-    Ok(download(&name(&sight, "members"), table("member", rows)))
+    let rows = figures.members.iter().map(|one| (one.name.as_str(), &one.totals));
+    Ok(download_response(&file_name(&sight, "members"), render_table("member", rows)))
 }
 
 /// By account.
 pub async fn accounts(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = begin(&context, &me, group, pairs).await?;
+    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
     let names: Vec<String> =
         sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
-    let sums = sight.figures.accounts.iter().map(|one| &one.sums);
+    let sums = sight.figures.accounts.iter().map(|one| &one.totals);
     let rows = names.iter().map(String::as_str).zip(sums);
-    Ok(download(&name(&sight, "accounts"), table("account", rows)))
+    Ok(download_response(&file_name(&sight, "accounts"), render_table("account", rows)))
 }
 
 /// What was granted, and what was used of it.
 pub async fn allocations(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = sight(&context, &me, group, pairs).await?;
-    let mut text = line(&[
+    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
+    let mut text = format_row(&[
         "cluster",
         "account",
         "unit",
@@ -146,75 +146,76 @@ pub async fn allocations(
     ]);
     for one in &sight.allocations {
         let Some(account) = sight.view.account_of(one) else { continue };
-        let Some(unit) = Unit::from_word(&one.unit) else { continue };
-        let found = account.heading(one, unit, account.today);
-        text.push_str(&line(&[
-            account.facts.slug.clone(),
+        let Some(unit) = AllocationUnit::parse(&one.unit) else { continue };
+        let found = account.forecast(one, unit, account.today);
+        text.push_str(&format_row(&[
+            account.details.slug.clone(),
             one.account.clone(),
             one.unit.clone(),
-            exact(one.amount),
-            exact(unit.from_hours(found.used)),
+            format_exact(one.amount),
+            format_exact(unit.from_hours(found.used)),
             one.begins().to_string(),
             one.ends().to_string(),
-            account.unread(one.begins(), one.ends()).to_string(),
+            account.unread_days(one.begins(), one.ends()).to_string(),
         ]));
     }
-    Ok(download(&format!("group-{group}-allocations.csv"), text))
+    Ok(download_response(&format!("group-{group}-allocations.csv"), text))
 }
 
 /// By sort of job.
 pub async fn kinds(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = begin(&context, &me, group, pairs).await?;
+    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
-    let rows = figures.kinds.iter().map(|one| (kind_name(&one.name), &one.sums));
-    Ok(download(&name(&sight, "kinds"), table("sort of job", rows)))
+    let rows = figures.kinds.iter().map(|one| (kind_label(&one.name), &one.totals));
+    Ok(download_response(&file_name(&sight, "kinds"), render_table("sort of job", rows)))
 }
 
 /// By day, week or month, a column for each person, in what is drawn.
 pub async fn days(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = begin(&context, &me, group, pairs).await?;
+    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
-    let unit = super::words::measure(sight.looked.choice.measure, sight.looked.unit);
+    let unit = super::formatting::measure_label(sight.filter.choice.measure, sight.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
     head.extend(figures.members.iter().map(|one| one.name.clone()));
     head.push("days not read yet".to_owned());
-    let mut text = line(&head);
+    let mut text = format_row(&head);
     for bar in &figures.bars {
-        let mut row = vec![bar.from.to_string(), bar.until.to_string(), exact(bar.total)];
-        row.extend(bar.parts.iter().map(|part| exact(*part)));
+        let mut row = vec![bar.from.to_string(), bar.until.to_string(), format_exact(bar.total)];
+        row.extend(bar.parts.iter().map(|part| format_exact(*part)));
         row.push(bar.missing.to_string());
-        text.push_str(&line(&row));
+        text.push_str(&format_row(&row));
     }
-    Ok(download(&name(&sight, "days"), text))
+    Ok(download_response(&file_name(&sight, "days"), text))
 }
 
 /// The jobs behind a figure.
 pub async fn jobs(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, ask) = begin(&context, &me, group, pairs).await?;
-    let found = find(&context, &me, &sight, &ask, Stretch { skip: 0, most: MOST_JOBS }).await?;
-    Ok(download(&name(&sight, "jobs"), jobs_table(&found)))
+    let (sight, ask) = load_and_record(&context, &me, group, pairs).await?;
+    let found =
+        find_jobs(&context, &me, &sight, &ask, UsageJobRange { skip: 0, limit: MAX_JOBS }).await?;
+    Ok(download_response(&file_name(&sight, "jobs"), render_jobs_table(&found)))
 }
 
-fn jobs_table(found: &Found) -> String {
-    let mut text = line(&[
+fn render_jobs_table(found: &UsageJobResults) -> String {
+    let mut text = format_row(&[
         "cluster",
         "account",
         "job",
@@ -238,17 +239,17 @@ fn jobs_table(found: &Found) -> String {
     for job in &found.jobs {
         let known = |number: i64| if number < 0 { String::new() } else { number.to_string() };
         let row = &job.row;
-        text.push_str(&line(&[
+        text.push_str(&format_row(&[
             job.slug.clone(),
             job.account.clone(),
             job.id.clone(),
             job.member.clone(),
             job.user.clone(),
             job.kind.clone(),
-            job.outcome.word().to_owned(),
+            job.outcome.as_str().to_owned(),
             job.began.iso(),
-            exact(hours(job.core_s)),
-            exact(hours(job.gpu_s)),
+            format_exact(hours(job.core_s)),
+            format_exact(hours(job.gpu_s)),
             row.seconds.to_string(),
             row.elapsed_s.to_string(),
             row.wait_s.to_string(),
@@ -257,7 +258,7 @@ fn jobs_table(found: &Found) -> String {
             row.gpus.clone(),
             known(row.cpu_s),
             known(row.rss_mb),
-            exact(hours(job.spare_s)),
+            format_exact(hours(job.spare_s)),
         ]));
     }
     text
@@ -269,9 +270,12 @@ mod tests {
 
     #[test]
     fn rows_are_as_long_as_the_head_and_hold_no_formulas() {
-        let mut sums = Sums { core_s: 5400, jobs: 2, done: 1, ..Sums::default() };
+        let mut sums = UsageTotals { core_s: 5400, jobs: 2, done: 1, ..UsageTotals::default() };
         sums.add_gpus("v100", 1800);
-        let text = table("member", [("=cmd()", &sums), ("Bob", &Sums::default())].into_iter());
+        let text = render_table(
+            "member",
+            [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter(),
+        );
         let mut lines = text.lines();
         let head = lines.next().unwrap().matches("\",\"").count();
         for row in lines {

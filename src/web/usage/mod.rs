@@ -1,76 +1,80 @@
 //! What a group used, as people see it: the page with its chart and tables, the jobs behind a figure, the same as files
 //! for other programs, and what those who lead the group decide. Everything is added up in `crate::usage`.
 
-mod ask;
-mod burn;
+mod allocation_card;
+mod allocation_form;
 mod chart;
 pub mod csv;
-mod grant;
-mod job;
-pub mod jobs;
+mod formatting;
+mod job_search;
+pub mod jobs_page;
 mod notes;
 pub mod page;
-mod rows;
-mod search;
+mod query;
 pub mod settings;
-mod sheet;
-mod words;
+mod summary;
+mod tables;
+mod usage_job;
 
 use std::sync::Arc;
 
-use ask::{Ask, Looked};
-pub use sheet::Sheets;
-pub use words::exact;
+pub use formatting::format_exact;
+use query::{UsageFilter, UsageQuery};
+pub use summary::UsageSummaryCache;
 
-use super::extract::{Context, Me};
+use super::extractors::{CurrentPerson, RequestContext};
 use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::store;
 use crate::store::allocations::Allocation;
 use crate::store::groups::Group;
-use crate::usage::View;
-use crate::usage::figures::Figures;
+use crate::usage::GroupUsage;
+use crate::usage::figures::UsageFigures;
 
 /// What came after `?`, in any order and as often as someone likes.
-pub type Pairs = Vec<(String, String)>;
+pub type UsageQueryPairs = Vec<(String, String)>;
 
 /// What is looked at.
-pub struct Sight {
+pub struct UsagePageData {
     group: Group,
-    view: View,
+    view: GroupUsage,
     allocations: Vec<Allocation>,
-    looked: Looked,
-    figures: Arc<Figures>,
+    filter: UsageFilter,
+    figures: Arc<UsageFigures>,
 }
 
 /// A group's page of use.
-fn address(group: GroupId) -> String {
+fn usage_path(group: GroupId) -> String {
     format!("/groups/{group}/use")
 }
 
 /// The group, what is known of its use, and what of it was asked for.
-async fn sight(
-    context: &Context,
-    me: &Me,
+async fn load_page_data(
+    context: &RequestContext,
+    me: &CurrentPerson,
     group: GroupId,
-    pairs: Pairs,
-) -> Result<(Sight, Ask), AppError> {
+    pairs: UsageQueryPairs,
+) -> Result<(UsagePageData, UsageQuery), AppError> {
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
     let allocations = store::allocations::list_for_group(&mut db, group).await?;
     drop(db);
-    let view = context.app.usage.look(&me.0.viewer, group).await?;
-    let ask = Ask::of(pairs);
-    let looked = Looked::of(&ask, &view, &allocations, context.app.clock.now());
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    let ask = UsageQuery::from_pairs(pairs);
+    let looked = UsageFilter::resolve(&ask, &view, &allocations, context.app.clock.now());
     let figures = context.app.usage.figures(&view, &looked.choice);
-    Ok((Sight { group: found, view, allocations, looked, figures }, ask))
+    Ok((UsagePageData { group: found, view, allocations, filter: looked, figures }, ask))
 }
 
 /// Records that names were looked at, if there are any to be seen.
-pub async fn note_names(context: &Context, me: &Me, view: &View) -> Result<(), AppError> {
+pub async fn record_names_seen(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: &GroupUsage,
+) -> Result<(), AppError> {
     if me.may(Permission::SeePeoplesUsage(view.group)).is_ok() && !view.accounts.is_empty() {
-        context.app.usage.note_seen(&me.actor(context), view.group, None).await?;
+        context.app.usage.record_named_view(&me.actor(context), view.group, None).await?;
     }
     Ok(())
 }

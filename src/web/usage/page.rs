@@ -2,32 +2,32 @@
 
 use askama::Template;
 
-use super::super::Answer;
-use super::super::extract::{Context, Me, Path, Query};
-use super::super::page::{Page, Section, show};
-use super::super::standing::{self, StandingPart};
-use super::ask::Option3;
-use super::notes::{Note, notes};
-use super::sheet::Html;
-use super::{Pairs, Sight, note_names, sight};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use super::super::fair_share::{self, GroupFairShareFragment};
+use super::super::page_frame::{NavSection, PageFrame, respond};
+use super::notes::{UsageNote, collect_notes};
+use super::query::UsageSelectOption;
+use super::summary::RenderedUsageHtml;
+use super::{UsagePageData, UsageQueryPairs, load_page_data, record_names_seen};
 use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 
 #[derive(Template)]
 #[template(path = "usage/page.html")]
-struct UsePage {
-    page: Page,
+struct UsagePage {
+    page: PageFrame,
     group: GroupId,
     name: String,
     may_manage: bool,
     has_accounts: bool,
-    filters: Filters,
-    part: Part,
-    standing: StandingPart,
+    filters: UsageFilterForm,
+    fragment: UsageFragment,
+    fair_share: GroupFairShareFragment,
 }
 
-impl UsePage {
+impl UsagePage {
     /// Where accounts are chosen.
     fn settings(&self) -> String {
         format!("/groups/{}/accounts", self.group)
@@ -35,78 +35,81 @@ impl UsePage {
 }
 
 /// The form above the figures.
-struct Filters {
-    periods: Vec<Option3>,
+struct UsageFilterForm {
+    periods: Vec<UsageSelectOption>,
     /// For days of one's own choice: the first that can be chosen, the last, and what is chosen.
     days: [String; 4],
-    steps: Vec<Option3>,
-    measures: Vec<Option3>,
-    accounts: Vec<Option3>,
+    steps: Vec<UsageSelectOption>,
+    measures: Vec<UsageSelectOption>,
+    accounts: Vec<UsageSelectOption>,
 }
 
 /// Everything that changes when something was read.
 #[derive(Template)]
-#[template(path = "usage/part.html")]
-struct Part {
+#[template(path = "usage/fragment.html")]
+struct UsageFragment {
     /// The address of the page.
     base: String,
     /// What is looked at, as a part of an address.
     query: String,
-    notes: Vec<Note>,
-    sheet: Html,
+    notes: Vec<UsageNote>,
+    summary: RenderedUsageHtml,
 }
 
 /// It escapes what it shows by itself.
-impl askama::filters::HtmlSafe for Part {}
+impl askama::filters::HtmlSafe for UsageFragment {}
 
 /// The page.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = sight(&context, &me, group, pairs).await?;
-    note_names(&context, &me, &sight.view).await?;
-    let looked = &sight.looked;
+    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
+    record_names_seen(&context, &me, &sight.view).await?;
+    let looked = &sight.filter;
     let title = format!("{}: use", sight.group.name);
-    show(&UsePage {
-        page: Page::for_person(&context, &me.0, &title, Section::Groups),
+    respond(&UsagePage {
+        page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
         group,
         name: sight.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         has_accounts: !sight.view.accounts.is_empty(),
-        filters: Filters {
-            periods: looked.periods(),
-            days: looked.chosen_days(),
-            steps: looked.steps(),
-            measures: looked.measures(),
-            accounts: looked.accounts(&sight.view),
+        filters: UsageFilterForm {
+            periods: looked.period_options(),
+            days: looked.custom_day_values(),
+            steps: looked.step_options(),
+            measures: looked.measure_options(),
+            accounts: looked.account_options(&sight.view),
         },
-        part: part_of(&context, &sight)?,
-        standing: standing::part(&context, &me, &sight.view).await?,
+        fragment: build_fragment(&context, &sight)?,
+        fair_share: fair_share::build_fragment(&context, &me, &sight.view).await?,
     })
 }
 
 /// The part that renews itself.
-pub async fn part(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(pairs): Query<Pairs>,
-) -> Answer {
+pub async fn show_fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = sight(&context, &me, group, pairs).await?;
-    note_names(&context, &me, &sight.view).await?;
-    show(&part_of(&context, &sight)?)
+    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
+    record_names_seen(&context, &me, &sight.view).await?;
+    respond(&build_fragment(&context, &sight)?)
 }
 
-fn part_of(context: &Context, sight: &Sight) -> Result<Part, AppError> {
-    Ok(Part {
-        base: super::address(sight.group.id),
-        query: sight.looked.query(&[]),
-        notes: notes(&sight.view, &sight.figures, &sight.looked),
-        sheet: context.app.usage_summaries.get(sight)?,
+fn build_fragment(
+    context: &RequestContext,
+    sight: &UsagePageData,
+) -> Result<UsageFragment, AppError> {
+    Ok(UsageFragment {
+        base: super::usage_path(sight.group.id),
+        query: sight.filter.to_query_string(&[]),
+        notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
+        summary: context.app.usage_summaries.get_or_render(sight)?,
     })
 }

@@ -6,50 +6,55 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::super::Answer;
-use super::super::extract::{Context, Form, Me, Path, Query};
-use super::super::flash::{self, Flash};
-use super::super::form::Problems;
-use super::super::page::{PROBLEMS, Page, Section, show_with};
-use super::Pairs;
-use super::ask::Option3;
-use super::grant::{GrantForm, account_options, as_typed, field, offered, read, unit_options};
-use super::words::{amount, unit};
+use super::super::HandlerResult;
+use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use super::super::flash::{self, FlashMessage};
+use super::super::form_errors::FormErrors;
+use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use super::UsageQueryPairs;
+use super::allocation_form::{
+    AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
+    parse_form, unit_options,
+};
+use super::formatting::{format_amount, unit_label};
+use super::query::UsageSelectOption;
 use crate::auth::Permission;
 use crate::clock::Day;
 use crate::domain::{AllocationId, ClusterId, GroupId};
 use crate::error::AppError;
 use crate::sites::SiteAllocationPeriod;
 use crate::store;
-use crate::usage::{NotSet, Offer, SiteUnit, Unit, period_of};
+use crate::usage::{
+    AllocationUnit, GroupAccountOption, SiteUnit, UsageSettingsError, allocation_period,
+};
 
 #[derive(Template)]
 #[template(path = "usage/settings.html")]
-struct SettingsPage {
-    page: Page,
+struct UsageSettingsPage {
+    page: PageFrame,
     group: GroupId,
     name: String,
-    clusters: Vec<Choices>,
+    clusters: Vec<UsageAccountChoices>,
     has_accounts: bool,
-    granted: Vec<Granted>,
+    granted: Vec<AllocationListItem>,
     /// Which of them the form changes; none: it adds one.
     changed: Option<AllocationId>,
-    form: GrantForm,
-    accounts: Vec<Option3>,
-    units: Vec<Option3>,
-    account_problems: Problems,
-    problems: Problems,
+    form: AllocationForm,
+    accounts: Vec<UsageSelectOption>,
+    units: Vec<UsageSelectOption>,
+    account_problems: FormErrors,
+    problems: FormErrors,
 }
 
 /// The accounts of a cluster to choose from.
-struct Choices {
+struct UsageAccountChoices {
     title: String,
     /// Value, name, whether it is the group's.
-    accounts: Vec<Option3>,
+    accounts: Vec<UsageSelectOption>,
 }
 
 /// An allocation in the list.
-struct Granted {
+struct AllocationListItem {
     id: AllocationId,
     account: String,
     cluster: String,
@@ -61,126 +66,149 @@ struct Granted {
 /// What the address asks for.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Asked {
+pub struct UsageSettingsQuery {
     /// Which allocation is to be changed.
     change: Option<AllocationId>,
 }
 
 /// What a form left behind.
 #[derive(Default)]
-struct State {
+struct UsageSettingsState {
     changed: Option<AllocationId>,
-    form: Option<GrantForm>,
-    account_problems: Problems,
-    problems: Problems,
+    form: Option<AllocationForm>,
+    account_problems: FormErrors,
+    problems: FormErrors,
 }
 
 /// The page.
 pub async fn get(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Query(asked): Query<Asked>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(asked): QueryParams<UsageSettingsQuery>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    page(&context, &me, group, State { changed: asked.change, ..State::default() }).await
+    render_page(
+        &context,
+        &me,
+        group,
+        UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() },
+    )
+    .await
 }
 
 /// Says which accounts are the group's.
 pub async fn set_accounts(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(pairs): Form<Pairs>,
-) -> Answer {
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(pairs): FormBody<UsageQueryPairs>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let offers = context.app.usage.offers(me.0.person.id, group).await?;
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let values = |wanted: &str| -> BTreeSet<&str> {
         pairs.iter().filter(|(key, _)| key == wanted).map(|(_, value)| value.as_str()).collect()
     };
     // What was ticked when the form was made: another leader may have changed something since.
     let (chosen, was) = (values("account"), values("was"));
     let added: Option<Vec<(ClusterId, String)>> =
-        chosen.difference(&was).map(|value| offered(&offers, value)).collect();
+        chosen.difference(&was).map(|value| find_offered_account(&offers, value)).collect();
     let removed: Vec<(ClusterId, String)> =
-        was.difference(&chosen).filter_map(|value| offered(&offers, value)).collect();
+        was.difference(&chosen).filter_map(|value| find_offered_account(&offers, value)).collect();
     let done = match added {
         Some(added) => {
             context.app.usage.change_accounts(&me.actor(&context), group, &added, &removed).await
         }
-        None => Err(NotSet::NoSuchAccount),
+        None => Err(UsageSettingsError::NoSuchAccount),
     };
     match done {
-        Ok(()) => Ok(flash::redirect(context, &address(group), Flash::UsageAccountsSet)),
-        Err(NotSet::Auth(error)) => Err(error.into()),
+        Ok(()) => {
+            Ok(flash::redirect(context, &settings_path(group), FlashMessage::UsageAccountsSet))
+        }
+        Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
-            let account_problems = Problems::one("accounts", error);
-            page(&context, &me, group, State { account_problems, ..State::default() }).await
+            let account_problems = FormErrors::single("accounts", error);
+            render_page(
+                &context,
+                &me,
+                group,
+                UsageSettingsState { account_problems, ..UsageSettingsState::default() },
+            )
+            .await
         }
     }
 }
 
 /// Adds what was granted.
-pub async fn add(
-    context: Context,
-    me: Me,
-    Path(group): Path<GroupId>,
-    Form(form): Form<GrantForm>,
-) -> Answer {
-    set(context, me, group, None, form).await
+pub async fn add_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<AllocationForm>,
+) -> HandlerResult {
+    save_allocation(context, me, group, None, form).await
 }
 
 /// Says anew what was granted.
-pub async fn change(
-    context: Context,
-    me: Me,
-    Path((group, allocation)): Path<(GroupId, AllocationId)>,
-    Form(form): Form<GrantForm>,
-) -> Answer {
-    set(context, me, group, Some(allocation), form).await
+pub async fn update_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
+    FormBody(form): FormBody<AllocationForm>,
+) -> HandlerResult {
+    save_allocation(context, me, group, Some(allocation), form).await
 }
 
-async fn set(
-    context: Context,
-    me: Me,
+async fn save_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
     group: GroupId,
     changed: Option<AllocationId>,
-    form: GrantForm,
-) -> Answer {
+    form: AllocationForm,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let offers = context.app.usage.offers(me.0.person.id, group).await?;
-    let mut problems = Problems::default();
-    if let Some(grant) = read(&form, &offers, &mut problems) {
-        let done =
-            if changed.is_some() { Flash::AllocationChanged } else { Flash::AllocationAdded };
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
+    let mut problems = FormErrors::default();
+    if let Some(grant) = parse_form(&form, &offers, &mut problems) {
+        let done = if changed.is_some() {
+            FlashMessage::AllocationChanged
+        } else {
+            FlashMessage::AllocationAdded
+        };
         match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
-            Ok(()) => return Ok(flash::redirect(context, &address(group), done)),
-            Err(NotSet::Auth(error)) => return Err(error.into()),
-            Err(error) => problems.add(field(&error), error),
+            Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
+            Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
+            Err(error) => problems.add(field_of_error(&error), error),
         }
     }
-    let form = form.shown_again();
-    let state = State { changed, form: Some(form), problems, ..State::default() };
-    page(&context, &me, group, state).await
+    let form = form.truncate_for_redisplay();
+    let state =
+        UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
+    render_page(&context, &me, group, state).await
 }
 
 /// Takes an allocation away.
-pub async fn remove(
-    context: Context,
-    me: Me,
-    Path((group, allocation)): Path<(GroupId, AllocationId)>,
-) -> Answer {
+pub async fn remove_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
+) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     context.app.usage.remove_allocation(&me.actor(&context), group, allocation).await?;
-    Ok(flash::redirect(context, &address(group), Flash::AllocationRemoved))
+    Ok(flash::redirect(context, &settings_path(group), FlashMessage::AllocationRemoved))
 }
 
-fn address(group: GroupId) -> String {
+fn settings_path(group: GroupId) -> String {
     format!("/groups/{group}/accounts")
 }
 
-async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answer {
-    let offers = context.app.usage.offers(me.0.person.id, group).await?;
+async fn render_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    group: GroupId,
+    state: UsageSettingsState,
+) -> HandlerResult {
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
     let allocations = store::allocations::list_for_group(&mut db, group).await?;
@@ -188,49 +216,57 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
     drop(db);
     let today = Day::from_time(context.app.clock.now());
     let site_unit = |id: ClusterId| {
-        offers.iter().find(|offer| offer.cluster == id).and_then(|offer| SiteUnit::of(&offer.site))
+        offers
+            .iter()
+            .find(|offer| offer.cluster == id)
+            .and_then(|offer| SiteUnit::from_site(&offer.site))
     };
     let granted = allocations.iter().map(|one| {
-        let counted = Unit::from_word(&one.unit).unwrap_or(Unit::ALL[0]);
+        let counted = AllocationUnit::parse(&one.unit).unwrap_or(AllocationUnit::ALL[0]);
         let title = clusters.iter().find(|known| known.id == one.cluster_id);
-        Granted {
+        AllocationListItem {
             id: one.id,
             account: one.account.clone(),
             cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
-            amount: format!("{} {}", amount(one.amount), unit(counted, site_unit(one.cluster_id))),
+            amount: format!(
+                "{} {}",
+                format_amount(one.amount),
+                unit_label(counted, site_unit(one.cluster_id))
+            ),
             period: format!("{} to {}", one.begins().words(), one.ends().words()),
             is_over: one.ends() < today,
         }
     });
-    let chosen = |offer: &Offer| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
+    let chosen =
+        |offer: &GroupAccountOption| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
     let changed = match state.changed {
         Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
         None => None,
     };
-    let form = state.form.or_else(|| changed.map(|one| as_typed(one, &clusters)));
+    let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
         let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.site.units.period);
-        let (begins, ends) = period_of(period, today);
-        let site = first.and_then(|offer| SiteUnit::of(&offer.site));
+        let (begins, ends) = allocation_period(period, today);
+        let site = first.and_then(|offer| SiteUnit::from_site(&offer.site));
         let usual = if site.is_some() { "site-hours" } else { "core-hours" };
-        GrantForm {
+        AllocationForm {
             unit: usual.to_owned(),
             begins: begins.to_string(),
             ends: ends.to_string(),
-            ..GrantForm::default()
+            ..AllocationForm::default()
         }
     });
     let status = if state.problems.is_empty() && state.account_problems.is_empty() {
         StatusCode::OK
     } else {
-        PROBLEMS
+        FORM_ERROR_STATUS
     };
     let title = format!("{}: accounts", found.name);
-    show_with(
+    respond_with(
         status,
-        &SettingsPage {
-            page: Page::for_person(context, &me.0, &title, Section::Groups),
+        &UsageSettingsPage {
+            page: PageFrame::for_person(context, &me.0, &title, NavSection::Groups),
             group,
             name: found.name,
             has_accounts: offers.iter().any(chosen),
@@ -238,7 +274,7 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
             changed: changed.map(|one| one.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),
-            clusters: offers.iter().map(choices).collect(),
+            clusters: offers.iter().map(account_choices).collect(),
             form,
             account_problems: state.account_problems,
             problems: state.problems,
@@ -246,9 +282,9 @@ async fn page(context: &Context, me: &Me, group: GroupId, state: State) -> Answe
     )
 }
 
-fn choices(offer: &Offer) -> Choices {
+fn account_choices(offer: &GroupAccountOption) -> UsageAccountChoices {
     let accounts = offer.accounts.iter();
     let accounts = accounts
         .map(|(name, is_chosen)| (format!("{}/{name}", offer.slug), name.clone(), *is_chosen));
-    Choices { title: offer.title.clone(), accounts: accounts.collect() }
+    UsageAccountChoices { title: offer.title.clone(), accounts: accounts.collect() }
 }

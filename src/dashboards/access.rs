@@ -1,0 +1,361 @@
+//! Who may look at a dashboard, on its own origin: a word in the address and a cookie, both needed, for one dashboard
+//! and one browser. People of the portal come with a one-time ticket, guests by a link. Whether they still may is
+//! decided anew for every request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use secrecy::SecretString;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::service::{AccessStreams, DashboardStatus, Dashboards, lock, owner_of};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::guest_links::{GuestLinkId, ViewingSession};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Viewer, Visitor};
+use crate::clock::UnixTime;
+use crate::domain::{DashboardId, PersonId, SessionId};
+use crate::store::dashboards::accesses::{
+    self, DashboardAccess, DashboardAccessGrant, NewDashboardAccess,
+};
+use crate::store::dashboards::guest_links::{self, DashboardGuestLink};
+use crate::store::dashboards::{self, Dashboard};
+use crate::store::{self, StoreError};
+
+/// A ticket is used within this many seconds, or not at all.
+const TICKET_LIFETIME_S: i64 = 60;
+const MAX_TICKETS: usize = 10_000;
+/// So many requests of one reader are under way at a time.
+const MAX_REQUESTS_PER_ACCESS: usize = 16;
+/// Someone of the portal looks for this long; then they come again by a ticket.
+const MEMBER_ACCESS_S: i64 = 12 * 3600;
+
+/// One-time entries, in memory: after a restart one clicks again.
+#[derive(Default)]
+pub(super) struct DashboardTickets(Mutex<HashMap<[u8; 32], DashboardTicket>>);
+
+struct DashboardTicket {
+    board: DashboardId,
+    session: SessionId,
+    until: UnixTime,
+}
+
+/// Who looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DashboardViewer {
+    /// Whose it is: all of it.
+    Owner,
+    /// A colleague: reading only.
+    Member(PersonId),
+    /// Someone with a link: reading only.
+    Guest(Box<DashboardGuestLink>),
+}
+
+/// What was found of an access, before it is decided.
+#[derive(Debug, Clone)]
+pub(super) struct DashboardAccessLookup {
+    access: DashboardAccess,
+    dashboard: Dashboard,
+    share: Option<DashboardGuestLink>,
+    viewer: Option<Viewer>,
+}
+
+/// A browser that may look now.
+#[derive(Debug, Clone)]
+pub struct DashboardPass {
+    /// At which dashboard.
+    pub dashboard: Dashboard,
+    /// Who it is.
+    pub viewer: DashboardViewer,
+    /// The word in its address.
+    pub word: String,
+    /// Until when at the latest.
+    pub until: UnixTime,
+}
+
+/// Why a browser may not look.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardAccessError {
+    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    #[error("no entry")]
+    Closed,
+    /// The passphrase is still to come.
+    #[error("a passphrase is asked")]
+    Locked(Box<DashboardPass>),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Dashboards {
+    /// A one-time ticket for someone who may see it.
+    pub fn issue_ticket(
+        &self,
+        board: DashboardId,
+        session: SessionId,
+    ) -> Result<SecretToken, AuthError> {
+        let token = SecretToken::generate()?;
+        let now = self.0.services.clock.now();
+        let mut tickets = lock(&self.0.tickets.0);
+        tickets.retain(|_, ticket| now < ticket.until);
+        if tickets.len() >= MAX_TICKETS {
+            return Err(AuthError::Overloaded);
+        }
+        tickets.insert(
+            token.hash_token(),
+            DashboardTicket { board, session, until: now.plus(TICKET_LIFETIME_S) },
+        );
+        Ok(token)
+    }
+
+    /// Uses a ticket up. None if there is no such, or no longer.
+    pub async fn redeem_ticket(
+        &self,
+        ticket: &str,
+        visitor: &Visitor,
+    ) -> Result<Option<ViewingSession>, AuthError> {
+        let now = self.0.services.clock.now();
+        let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
+        let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
+            self.0.services.auth.limit_link_guess(visitor)?;
+            return Ok(None);
+        };
+        let mut db = self.0.services.store.read().await?;
+        let is_signed_in = store::sessions::exists(&mut db, ticket.session).await?;
+        drop(db);
+        if !is_signed_in {
+            return Ok(None);
+        }
+        let by = DashboardAccessGrant::Session(ticket.session);
+        let until = now.plus(MEMBER_ACCESS_S);
+        self.grant_access(ticket.board, by, false, until, visitor).await.map(Some)
+    }
+
+    pub(super) async fn grant_access(
+        &self,
+        board: DashboardId,
+        by: DashboardAccessGrant,
+        is_locked: bool,
+        until: UnixTime,
+        visitor: &Visitor,
+    ) -> Result<ViewingSession, AuthError> {
+        let parts = &self.0.services;
+        let now = parts.clock.now();
+        let (word, cookie) = (SecretToken::generate()?, SecretToken::generate()?);
+        let new = NewDashboardAccess {
+            access_key: word.as_str(),
+            cookie_hash: cookie.hash_token(),
+            dashboard: board,
+            grant: by,
+            is_locked,
+            expires_at: until,
+        };
+        let mut tx = parts.store.write().await?;
+        accesses::add(&mut tx, &new, now).await?;
+        if !is_locked {
+            self.record_visit(&mut tx, board, by, visitor).await?;
+        }
+        store::commit(tx).await?;
+        self.notify_watchers(board);
+        Ok(ViewingSession {
+            path_token: word.as_str().to_owned(),
+            cookie,
+            lifetime_secs: until.since(now),
+        })
+    }
+
+    /// A guest is counted, and their coming is recorded.
+    async fn record_visit(
+        &self,
+        tx: &mut store::DbConnection,
+        board: DashboardId,
+        by: DashboardAccessGrant,
+        visitor: &Visitor,
+    ) -> Result<(), AuthError> {
+        let DashboardAccessGrant::GuestLink(id) = by else { return Ok(()) };
+        let now = self.0.services.clock.now();
+        guest_links::count_opening(tx, id, now).await?;
+        let share = guest_links::get(tx, id).await?;
+        if let Some(share) = share.filter(|share| share.board_id == board) {
+            let about = ActivityDetails {
+                person: Some(share.person_id),
+                subject: &share.board_title,
+                detail: &share.terms.label,
+            };
+            let guest = Actor::anonymous("guest", visitor);
+            record(tx, &guest, ActivityEvent::DashboardLinkOpened, about, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a browser with this word and cookie may look, now.
+    pub async fn check_access(
+        &self,
+        word: &str,
+        cookie: Option<&str>,
+    ) -> Result<DashboardPass, DashboardAccessError> {
+        let cookie = cookie.ok_or(DashboardAccessError::Closed)?;
+        let hash = token::hash(cookie);
+        // Hashes of random words: how long it takes to compare them tells nothing.
+        self.authorise_access(word, |access| access.cookie_hash == hash).await
+    }
+
+    async fn authorise_access(
+        &self,
+        word: &str,
+        is_theirs: impl FnOnce(&DashboardAccess) -> bool,
+    ) -> Result<DashboardPass, DashboardAccessError> {
+        let parts = &self.0.services;
+        let read = async || self.load_access(word).await;
+        let looked = self.0.access_cache.get_or_load(&parts.store, &word.to_owned(), read).await?;
+        let looked = looked.as_ref().as_ref().ok_or(DashboardAccessError::Closed)?;
+        let (access, board) = (&looked.access, &looked.dashboard);
+        let now = parts.clock.now();
+        if !is_theirs(access)
+            || now >= access.expires_at
+            || board.is_removed()
+            || board.is_owner_off
+        {
+            return Err(DashboardAccessError::Closed);
+        }
+        let holds = |(seen, ends)| parts.auth.is_session_valid(seen, ends);
+        let who = match (&looked.share, &looked.viewer) {
+            (Some(share), _) if share.terms.is_open(now) => {
+                DashboardViewer::Guest(Box::new(share.clone()))
+            }
+            // A session that has ended by its time lets nobody look, whether or not its row is gone.
+            (None, Some(_)) if !access.session_times().is_some_and(holds) => {
+                return Err(DashboardAccessError::Closed);
+            }
+            (None, Some(viewer)) if viewer.id == board.person_id => DashboardViewer::Owner,
+            (None, Some(viewer))
+                if viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok() =>
+            {
+                DashboardViewer::Member(viewer.id)
+            }
+            _ => return Err(DashboardAccessError::Closed),
+        };
+        let pass = DashboardPass {
+            dashboard: board.clone(),
+            viewer: who,
+            word: access.word.clone(),
+            until: access.expires_at,
+        };
+        if access.is_locked { Err(DashboardAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
+    }
+
+    async fn load_access(&self, word: &str) -> Result<Option<DashboardAccessLookup>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
+        let Some(board) = dashboards::get(&mut db, access.board_id).await? else { return Ok(None) };
+        let share = match access.grant() {
+            Some(DashboardAccessGrant::GuestLink(id)) => guest_links::get(&mut db, id).await?,
+            _ => None,
+        };
+        let viewer = match access.person() {
+            Some(person) => self.0.services.auth.viewer(&mut db, person).await?,
+            None => None,
+        };
+        Ok(Some(DashboardAccessLookup { access, dashboard: board, share, viewer }))
+    }
+
+    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    pub async fn unlock(
+        &self,
+        pass: &DashboardPass,
+        passphrase: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<bool, AuthError> {
+        let DashboardViewer::Guest(share) = &pass.viewer else { return Ok(false) };
+        let parts = &self.0.services;
+        let link = GuestLinkId::Dashboard(share.id);
+        let is_right = parts
+            .auth
+            .verify_passphrase(link, &share.terms.passphrase, passphrase, visitor)
+            .await?;
+        if is_right {
+            let mut tx = parts.store.write().await?;
+            accesses::unlock(&mut tx, &pass.word).await?;
+            self.record_visit(
+                &mut tx,
+                pass.dashboard.id,
+                DashboardAccessGrant::GuestLink(share.id),
+                visitor,
+            )
+            .await?;
+            store::commit(tx).await?;
+        }
+        Ok(is_right)
+    }
+
+    /// What a browser that was let in sees of the dashboard.
+    pub async fn status_for(&self, pass: &DashboardPass) -> Result<DashboardStatus, StoreError> {
+        self.load_status(pass.dashboard.clone()).await
+    }
+
+    /// Is cancelled when the access ends: streams that it let through are cut.
+    pub fn open_stream(&self, pass: &DashboardPass) -> AccessStreamGuard {
+        let mut streams = lock(&self.0.streams);
+        let new = || AccessStreams {
+            cancel: CancellationToken::new(),
+            open_count: 0,
+            request_slots: Arc::new(Semaphore::new(MAX_REQUESTS_PER_ACCESS)),
+        };
+        let stream = streams.entry(pass.word.clone()).or_insert_with(new);
+        stream.open_count += 1;
+        let (cut, places) = (stream.cancel.clone(), stream.request_slots.clone());
+        AccessStreamGuard {
+            dashboards: self.clone(),
+            word: pass.word.clone(),
+            cancel: cut,
+            request_slots: places,
+        }
+    }
+
+    /// Cuts the streams of every access that has ended.
+    pub(super) async fn close_ended_streams(&self) {
+        let words: Vec<String> = lock(&self.0.streams).keys().cloned().collect();
+        for word in words {
+            if matches!(
+                self.authorise_access(&word, |_| true).await,
+                Err(DashboardAccessError::Closed | DashboardAccessError::Locked(_))
+            ) && let Some(stream) = lock(&self.0.streams).remove(&word)
+            {
+                stream.cancel.cancel();
+            }
+        }
+    }
+}
+
+/// Held by a stream for as long as it is open.
+pub struct AccessStreamGuard {
+    dashboards: Dashboards,
+    word: String,
+    cancel: CancellationToken,
+    request_slots: Arc<Semaphore>,
+}
+
+impl AccessStreamGuard {
+    /// Requests of this browser that may be under way at a time.
+    pub fn request_slots(&self) -> Arc<Semaphore> {
+        self.request_slots.clone()
+    }
+
+    /// Is cancelled when the stream must end.
+    pub const fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}
+
+impl Drop for AccessStreamGuard {
+    fn drop(&mut self) {
+        let mut streams = lock(&self.dashboards.0.streams);
+        if let Some(stream) = streams.get_mut(&self.word) {
+            stream.open_count = stream.open_count.saturating_sub(1);
+            if stream.open_count == 0 {
+                streams.remove(&self.word);
+            }
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What people want of dashboards: a new one, once more, longer, no more. Written down here; the keeper carries it out.
+
+use super::new_dashboard::NewDashboard;
+use super::service::{Dashboards, owner_of, queue_key};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
+use crate::clock::UnixTime;
+use crate::cluster::discovered_facts::FolderKind;
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::{DashboardId, DisplayName, GroupId, NameError, PersonId};
+use crate::entropy;
+use crate::sites::SubmitFolderRule;
+use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState, NewDashboardRun};
+use crate::store::dashboards::{self, Dashboard, DashboardSettings, NewDashboardRow};
+use crate::store::{self, DbConnection, StoreError};
+
+/// So many dashboards may one person have.
+const MAX_DASHBOARDS: i64 = 200;
+/// The shortest run, in minutes.
+pub const MIN_RUN_MINUTES: u32 = 10;
+/// The longest run, in minutes: a dashboard is looked at, not lived in.
+pub const MAX_RUN_MINUTES: u32 = 12 * 60;
+/// How long one runs if nobody says.
+pub const DEFAULT_RUN_MINUTES: u32 = 60;
+/// Most starts by others in a day that an owner can allow.
+pub const MAX_WAKES_PER_DAY: i64 = 20;
+/// A follow-up starts so many seconds before the end of what it follows.
+const FOLLOW_UP_LEAD_S: i64 = 180;
+const DAY_S: i64 = 86_400;
+
+/// Why nothing came of a wish.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardError {
+    /// There is no way to the cluster, or nothing is known of one's place there.
+    #[error("You have no connection to this cluster. Connect to it first, then try again.")]
+    NotConnected,
+    /// The owner of someone else's dashboard is not connected.
+    #[error(
+        "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect."
+    )]
+    OwnerNotConnected,
+    /// What it should show.
+    #[error("{0}")]
+    InvalidFolder(&'static str),
+    /// For how long.
+    #[error("Choose between {MIN_RUN_MINUTES} minutes and {} hours.", MAX_RUN_MINUTES / 60)]
+    InvalidMinutes,
+    /// Its name.
+    #[error("The name: {0}")]
+    InvalidTitle(NameError),
+    /// There are enough.
+    #[error("You have {MAX_DASHBOARDS} dashboards already. Delete some that you no longer need.")]
+    TooMany,
+    /// It runs, or is about to.
+    #[error("It is running or on its way already.")]
+    AlreadyRunning,
+    /// There is nothing to prolong or stop.
+    #[error("It is not running, so there is nothing to prolong or stop. Start it again instead.")]
+    NotRunning,
+    /// What follows is there already.
+    #[error("A follow-up is on its way already.")]
+    AlreadyExtended,
+    /// The owner's limit for others.
+    #[error("It was started as often as its owner allows in a day. Ask them to start it.")]
+    WakeLimitReached,
+    /// The form came without its mark.
+    #[error("The form did not arrive as expected. Load the page again and try once more.")]
+    InvalidForm,
+    /// Rights, or no such dashboard.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The database; nothing was written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<std::io::Error> for DashboardError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Auth(error.into())
+    }
+}
+
+impl Dashboards {
+    /// Makes a dashboard and its first run. The same form sent again gives the same dashboard.
+    pub async fn create(
+        &self,
+        actor: &Actor,
+        wish: &NewDashboard,
+    ) -> Result<DashboardId, DashboardError> {
+        let title = wish.check()?;
+        let parts = &self.0.services;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
+        if actor.id.is_some_and(|id| id != wish.person) {
+            return Err(AuthError::Denied.into());
+        }
+        if let Some(known) = dashboards::find_by_form(&mut tx, wish.person, &wish.form).await? {
+            return Ok(known);
+        }
+        if dashboards::count_for_person(&mut tx, wish.person).await? >= MAX_DASHBOARDS {
+            return Err(DashboardError::TooMany);
+        }
+        let new = NewDashboardRow {
+            person: wish.person,
+            cluster: wish.cluster,
+            kind: wish.kind.as_str(),
+            title: title.as_str(),
+            places: &wish.places,
+            minutes: wish.minutes.into(),
+            account: &wish.account,
+            form: &wish.form,
+        };
+        let id = dashboards::add(&mut tx, &new, now).await?;
+        let board = dashboards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardCreated, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(id)
+    }
+
+    /// Starts one again.
+    pub async fn start(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
+        let mut tx = self.0.services.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await?;
+        ensure_no_open_run(&mut tx, id).await?;
+        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStarted, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    /// Starts a colleague's, as them and within their limits.
+    pub async fn wake(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
+        let parts = &self.0.services;
+        let mut tx = parts.store.write().await?;
+        let board = load_existing(&mut tx, id).await?;
+        parts
+            .auth
+            .authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board)))
+            .await?;
+        ensure_no_open_run(&mut tx, id).await?;
+        let since = parts.clock.now().plus(-DAY_S);
+        if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
+            return Err(DashboardError::WakeLimitReached);
+        }
+        if board.is_owner_off
+            || parts.connections.connection(queue_key(&board).connection_key()).is_err()
+        {
+            return Err(DashboardError::OwnerNotConnected);
+        }
+        self.add_run(&mut tx, &board, actor.id, board.wake_minutes, None).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStartedByMember, &board)
+            .await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    /// Lets a follow-up begin shortly before the end of the run that shows it.
+    pub async fn extend(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
+        let parts = &self.0.services;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await?;
+        let open = list_open_runs(&mut tx, id).await?;
+        let [run] = open.as_slice() else {
+            return Err(if open.is_empty() {
+                DashboardError::NotRunning
+            } else {
+                DashboardError::AlreadyExtended
+            });
+        };
+        let ends =
+            run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
+        let begin = ends.plus(-FOLLOW_UP_LEAD_S).max(now);
+        self.add_run(&mut tx, &board, None, board.minutes, Some(begin)).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardExtended, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    /// Ends all its runs.
+    pub async fn stop(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
+        let mut tx = self.0.services.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await?;
+        let open = list_open_runs(&mut tx, id).await?;
+        if open.is_empty() {
+            return Err(DashboardError::NotRunning);
+        }
+        for run in open {
+            runs::request_stop(&mut tx, run.id, "person").await?;
+        }
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStopped, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    /// Deletes it: what runs is ended, its links stop working at once.
+    pub async fn remove(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
+        let mut tx = self.0.services.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await?;
+        for run in list_open_runs(&mut tx, id).await? {
+            runs::request_stop(&mut tx, run.id, "removed").await?;
+        }
+        dashboards::remove(&mut tx, id, self.0.services.clock.now()).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardDeleted, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    /// Changes its name and what its owner's group may do.
+    pub async fn update_settings(
+        &self,
+        actor: &Actor,
+        id: DashboardId,
+        settings: DashboardSettings<'_>,
+    ) -> Result<(), DashboardError> {
+        let title: DisplayName = settings.title.parse().map_err(DashboardError::InvalidTitle)?;
+        let mut tx = self.0.services.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await?;
+        if let Some(group) = settings.group {
+            self.authorise_group(&mut tx, actor, &board, group).await?;
+        }
+        let settings = DashboardSettings {
+            title: title.as_str(),
+            wakes_per_day: settings.wakes_per_day.clamp(0, MAX_WAKES_PER_DAY),
+            wake_minutes: settings
+                .wake_minutes
+                .clamp(MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into()),
+            ..settings
+        };
+        dashboards::update_settings(&mut tx, id, settings).await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardChanged, &board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(id);
+        Ok(())
+    }
+
+    async fn authorise_group(
+        &self,
+        db: &mut DbConnection,
+        actor: &Actor,
+        board: &Dashboard,
+        group: GroupId,
+    ) -> Result<(), DashboardError> {
+        let action = Permission::ShowDashboard(owner_of(board), group);
+        Ok(self.0.services.auth.authorise(db, actor, action).await?)
+    }
+
+    /// A dashboard that someone may manage.
+    pub(super) async fn load_managed(
+        &self,
+        db: &mut DbConnection,
+        actor: &Actor,
+        id: DashboardId,
+    ) -> Result<Dashboard, DashboardError> {
+        let board = load_existing(db, id).await?;
+        self.0
+            .services
+            .auth
+            .authorise(db, actor, Permission::ManageDashboard(owner_of(&board)))
+            .await?;
+        Ok(board)
+    }
+
+    async fn add_run(
+        &self,
+        db: &mut DbConnection,
+        board: &Dashboard,
+        woken_by: Option<PersonId>,
+        minutes: i64,
+        begin_at: Option<UnixTime>,
+    ) -> Result<(), DashboardError> {
+        let base = base_folder(db, board).await?.ok_or(DashboardError::NotConnected)?;
+        let name = random_run_name()?;
+        let folder = format!("{base}/boards/{name}");
+        let new = NewDashboardRun {
+            dashboard: board.id,
+            name: &name,
+            folder: &folder,
+            woken_by,
+            minutes,
+            begin_at,
+        };
+        runs::add(db, &new, self.0.services.clock.now()).await?;
+        Ok(())
+    }
+
+    pub(super) async fn record_activity(
+        &self,
+        db: &mut DbConnection,
+        actor: &Actor,
+        event: ActivityEvent,
+        board: &Dashboard,
+    ) -> Result<(), DashboardError> {
+        let about = ActivityDetails {
+            person: Some(board.person_id),
+            subject: &board.title,
+            detail: &board.cluster,
+        };
+        Ok(record(db, actor, event, about, self.0.services.clock.now()).await?)
+    }
+
+    pub(super) fn notify_changed(&self, board: DashboardId) {
+        self.notify_watchers(board);
+        self.wake_reconciler();
+    }
+}
+
+/// One that was not deleted.
+pub(super) async fn load_existing(
+    db: &mut DbConnection,
+    id: DashboardId,
+) -> Result<Dashboard, DashboardError> {
+    let board = dashboards::get(db, id).await?.filter(|board| !board.is_removed());
+    Ok(board.ok_or(AuthError::NotFound)?)
+}
+
+async fn list_open_runs(
+    db: &mut DbConnection,
+    id: DashboardId,
+) -> Result<Vec<DashboardRun>, StoreError> {
+    let mut last = runs::list_for_dashboard(db, id, 10).await?;
+    last.retain(|run| run.state != DashboardRunState::Over);
+    Ok(last)
+}
+
+async fn ensure_no_open_run(db: &mut DbConnection, id: DashboardId) -> Result<(), DashboardError> {
+    if list_open_runs(db, id).await?.is_empty() {
+        Ok(())
+    } else {
+        Err(DashboardError::AlreadyRunning)
+    }
+}
+
+/// The folder on the cluster under which everything of dashboards is kept.
+async fn base_folder(
+    db: &mut DbConnection,
+    board: &Dashboard,
+) -> Result<Option<String>, StoreError> {
+    let Some(line) = store::connections::get(db, queue_key(board).connection_key()).await? else {
+        return Ok(None);
+    };
+    let Some(row) = store::clusters::get(db, board.cluster_id).await? else { return Ok(None) };
+    if row.retired_at().is_some() {
+        return Ok(None);
+    }
+    let known = ClusterProfile::load(db, row).await?;
+    let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+    let scratch = learnt.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
+    // Where jobs must not write into the home folder, they may not start from there either.
+    let place = match known.site.jobs.submit_from {
+        SubmitFolderRule::Scratch => scratch.map(|folder| folder.path.clone()).or(learnt.home),
+        SubmitFolderRule::Anywhere => learnt.home,
+    };
+    Ok(place.map(|place| format!("{}/.portolan", place.trim_end_matches('/'))))
+}
+
+/// A random word, good as a folder's name.
+fn random_run_name() -> Result<String, std::io::Error> {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bytes = entropy::random_bytes::<16>()?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}

@@ -1,0 +1,189 @@
+//! Reaching a dashboard: a way through its owner's connection to the node that Slurm names, and on each connection the
+//! proof that it is this very run. No host or port ever comes from an address that someone typed.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::access::AccessStreamGuard;
+use super::handshake::{self, DashboardSecret};
+use super::job_report::{self, DashboardEndpoint, DashboardReport, DashboardStage};
+use super::service::{Dashboards, lock, queue_key};
+use crate::cluster::folders::join_path;
+use crate::domain::{DashboardId, DashboardRunId};
+use crate::entropy;
+use crate::proxy::{DialUpstream, ProxyLimits, Upstream};
+use crate::ssh::ClusterConnection;
+use crate::ssh::sftp::{self, SftpError};
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::DashboardRun;
+
+/// Requests of all readers that may be under way at a time, of the connections that a dashboard takes.
+const MAX_READER_REQUESTS: usize = 96;
+/// A reader whose earlier requests take this long is told to wait.
+const READER_SLOT_TIMEOUT: Duration = Duration::from_secs(20);
+/// A board's door takes so many who have not proven anything yet; the portal leaves room for its own next ones.
+const MAX_PARALLEL_DIALS: usize = 16;
+/// A connection that ends in the proof is opened anew: strangers may have filled the board's door.
+const DIAL_ATTEMPTS: u32 = 3;
+
+/// A dashboard that can be reached.
+#[derive(Clone)]
+pub struct LiveDashboard {
+    /// Which run of it.
+    pub run: DashboardRunId,
+    /// Where requests go.
+    pub upstream: Upstream,
+    /// Places for all readers together: the owner has the rest.
+    reader_slots: Arc<Semaphore>,
+    connection: Arc<ClusterConnection>,
+    node: String,
+    port: u16,
+}
+
+impl LiveDashboard {
+    /// Places for one more request of a reader, for as long as they are held; none if they are taken for too long.
+    pub async fn acquire_reader_slots(
+        &self,
+        of: &AccessStreamGuard,
+    ) -> Option<Vec<OwnedSemaphorePermit>> {
+        let both = async {
+            let own = of.request_slots().acquire_owned().await.ok()?;
+            let shared = self.reader_slots.clone().acquire_owned().await.ok()?;
+            Some(vec![own, shared])
+        };
+        tokio::time::timeout(READER_SLOT_TIMEOUT, both).await.ok().flatten()
+    }
+}
+
+/// What came of a try.
+pub(super) enum ReachOutcome {
+    /// It answers.
+    Connected(LiveDashboard),
+    /// Its job says something else, or nothing yet.
+    NotReady(Option<DashboardReport>),
+    /// There is no connection, or it is busy: tried again later.
+    RetryLater(String),
+    /// Its job is ready, but nothing can be reached there.
+    Unreachable(String),
+}
+
+impl Dashboards {
+    /// Tries to reach a run on the node that Slurm names for its job.
+    pub(super) async fn connect_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        node: Option<&str>,
+    ) -> ReachOutcome {
+        let line = match self.0.services.connections.connection(queue_key(board).connection_key()) {
+            Ok(line) => line,
+            Err(error) => return ReachOutcome::RetryLater(error.to_string()),
+        };
+        let path = join_path(&run.folder, job_report::REPORT_FILE);
+        let bytes = match sftp::read(&line, &path, job_report::MAX_REPORT_LEN).await {
+            Ok(bytes) => bytes,
+            Err(SftpError::Run(error)) => return ReachOutcome::RetryLater(error.to_string()),
+            Err(_) => return ReachOutcome::NotReady(None),
+        };
+        let Ok(report) = DashboardReport::parse(&bytes) else {
+            return ReachOutcome::NotReady(None);
+        };
+        let DashboardStage::Ready(door) = &report.stage else {
+            return ReachOutcome::NotReady(Some(report));
+        };
+        let Some(node) = node else { return ReachOutcome::NotReady(Some(report)) };
+        match self.open_forward(line, run, node, door).await {
+            Ok(way) => ReachOutcome::Connected(way),
+            Err(problem) => ReachOutcome::Unreachable(problem),
+        }
+    }
+
+    async fn open_forward(
+        &self,
+        line: Arc<ClusterConnection>,
+        run: &DashboardRun,
+        node: &str,
+        door: &DashboardEndpoint,
+    ) -> Result<LiveDashboard, String> {
+        let name = forward_name(run.id);
+        let socket =
+            line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
+        let dial = make_dialer(socket, door.secret.clone());
+        if let Err(error) = dial().await {
+            let _ = line.close_forward(&name, node, door.port).await;
+            return Err(match error.kind() {
+                ErrorKind::InvalidData => {
+                    "Something else answers at the dashboard's port.".to_owned()
+                }
+                _ => format!(
+                    "The sign-in host could not reach the dashboard on the node {node}. The site may not allow it."
+                ),
+            });
+        }
+        Ok(LiveDashboard {
+            run: run.id,
+            upstream: Upstream::new(dial, ProxyLimits::default()),
+            reader_slots: Arc::new(Semaphore::new(MAX_READER_REQUESTS)),
+            connection: line,
+            node: node.to_owned(),
+            port: door.port,
+        })
+    }
+
+    /// The way to a dashboard, if it can be reached now.
+    pub fn live(&self, board: DashboardId) -> Option<LiveDashboard> {
+        lock(&self.0.live).get(&board).cloned()
+    }
+
+    /// Takes a new way, and closes the old one.
+    pub(super) async fn set_live(&self, board: DashboardId, live: Option<LiveDashboard>) {
+        let old = {
+            let mut all = lock(&self.0.live);
+            match live {
+                Some(live) => all.insert(board, live),
+                None => all.remove(&board),
+            }
+        };
+        if let Some(old) = old {
+            let _ = old.connection.close_forward(&forward_name(old.run), &old.node, old.port).await;
+        }
+    }
+
+    /// Whether the connection that a way leads through still stands.
+    pub(super) fn is_connection_current(&self, board: &Dashboard, live: &LiveDashboard) -> bool {
+        let now = self.0.services.connections.connection(queue_key(board).connection_key());
+        now.is_ok_and(|line| Arc::ptr_eq(&line, &live.connection))
+    }
+}
+
+fn forward_name(run: DashboardRunId) -> String {
+    format!("board-{run}")
+}
+
+/// Opens connections through a socket, each with its proof.
+fn make_dialer(socket: PathBuf, secret: DashboardSecret) -> DialUpstream {
+    let turns = Arc::new(Semaphore::new(MAX_PARALLEL_DIALS));
+    Arc::new(move || {
+        let (socket, secret, turns) = (socket.clone(), secret.clone(), turns.clone());
+        Box::pin(async move {
+            let _turn = turns.acquire_owned().await.map_err(std::io::Error::other)?;
+            for left in (0..DIAL_ATTEMPTS).rev() {
+                let mut stream = UnixStream::connect(&socket).await?;
+                match handshake::authenticate(&mut stream, &secret, entropy::random_bytes()?).await
+                {
+                    Ok(()) => return Ok(stream),
+                    Err(error) if left == 0 || error.kind() != ErrorKind::UnexpectedEof => {
+                        return Err(error);
+                    }
+                    Err(_) => {}
+                }
+            }
+            Err(ErrorKind::UnexpectedEof.into())
+        })
+    })
+}

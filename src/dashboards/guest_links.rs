@@ -1,0 +1,156 @@
+//! Links by which guests see one dashboard: made, opened, counted, taken back.
+
+use super::actions::{DashboardError, load_existing};
+use super::service::{Dashboards, owner_of};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+pub use crate::auth::guest_links::{
+    CreateGuestLinkError, DEFAULT_LINK_DAYS, GuestLinkRequest, OpenGuestLinkError,
+};
+use crate::auth::guest_links::{GuestLinkId, MAX_OPEN_LINKS, ViewingSession};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Viewer, Visitor};
+use crate::domain::{DashboardId, DashboardLinkId};
+use crate::store::dashboards::accesses::DashboardAccessGrant;
+pub use crate::store::dashboards::guest_links::DashboardGuestLink;
+use crate::store::dashboards::guest_links::{self, NewDashboardGuestLink};
+use crate::store::{self, StoreError};
+
+impl Dashboards {
+    /// Makes a link. Its secret part is told once and never again.
+    pub async fn create_guest_link(
+        &self,
+        actor: &Actor,
+        id: DashboardId,
+        invitation: &GuestLinkRequest,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
+        let parts = &self.0.services;
+        let terms = parts.auth.prepare_guest_link(invitation).await?;
+        let label = terms.label.as_str();
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        let board = self.load_managed(&mut tx, actor, id).await.map_err(AuthError::from)?;
+        if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
+            return Err(CreateGuestLinkError::TooMany);
+        }
+        let new = NewDashboardGuestLink {
+            dashboard: id,
+            token_hash: terms.token.hash_token(),
+            label,
+            passphrase: &terms.passphrase,
+            expires_at: terms.expires_at,
+        };
+        guest_links::add(&mut tx, &new, now).await?;
+        let about =
+            ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: label };
+        record(&mut tx, actor, ActivityEvent::DashboardLinkCreated, about, now).await?;
+        store::commit(tx).await?;
+        self.notify_watchers(id);
+        Ok(terms.token)
+    }
+
+    /// The links of a dashboard, for its owner.
+    pub async fn list_guest_links(
+        &self,
+        viewer: &Viewer,
+        id: DashboardId,
+    ) -> Result<Vec<DashboardGuestLink>, DashboardError> {
+        let mut db = self.0.services.store.read().await?;
+        let board = load_existing(&mut db, id).await?;
+        viewer.may(Permission::ManageDashboard(owner_of(&board))).map_err(|_| AuthError::Denied)?;
+        Ok(guest_links::list_for_dashboard(&mut db, id, self.0.services.clock.now()).await?)
+    }
+
+    /// The links that someone oversees: those of the people in groups that they lead, or of everyone.
+    pub async fn list_overseen_links(
+        &self,
+        viewer: &Viewer,
+    ) -> Result<Vec<DashboardGuestLink>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.services.clock.now())
+            .await
+    }
+
+    /// Takes a link back: by its owner, who leads a group of theirs, or an administrator. Who came by it is shut out.
+    pub async fn revoke_guest_link(
+        &self,
+        actor: &Actor,
+        id: DashboardLinkId,
+    ) -> Result<DashboardId, DashboardError> {
+        let parts = &self.0.services;
+        let mut tx = parts.store.write().await?;
+        let share = guest_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        let board = load_existing(&mut tx, share.board_id).await?;
+        let mut allowed = Permission::ManageDashboard(owner_of(&board));
+        if actor.id != Some(board.person_id) {
+            let theirs = store::groups::list_for_person(&mut tx, board.person_id).await?;
+            for group in theirs {
+                let action = Permission::OverseeDashboardLinks(group.group_id);
+                if parts.auth.authorise(&mut tx, actor, action).await.is_ok() {
+                    allowed = action;
+                }
+            }
+            // Whoever belongs to no group is overseen by the administrators alone.
+            if allowed == Permission::ManageDashboard(owner_of(&board)) {
+                allowed = Permission::ManagePeople;
+            }
+        }
+        parts.auth.authorise(&mut tx, actor, allowed).await?;
+        let now = parts.clock.now();
+        if guest_links::revoke(&mut tx, id, now).await? {
+            let about = ActivityDetails {
+                person: Some(board.person_id),
+                subject: &board.title,
+                detail: &share.terms.label,
+            };
+            record(&mut tx, actor, ActivityEvent::DashboardLinkRevoked, about, now).await?;
+        }
+        store::commit(tx).await?;
+        self.notify_changed(board.id);
+        Ok(board.id)
+    }
+
+    /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
+    pub async fn open_guest_link(
+        &self,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<ViewingSession, OpenGuestLinkError> {
+        let parts = &self.0.services;
+        let now = parts.clock.now();
+        let hash = token::hash(token);
+        let found = guest_links::find(&mut *parts.store.read().await?, &hash).await?;
+        let Some(share) = found else {
+            parts.auth.limit_link_guess(visitor)?;
+            return Err(OpenGuestLinkError::Unknown);
+        };
+        if share.terms.revoked_at().is_some() {
+            return Err(OpenGuestLinkError::Revoked);
+        }
+        if !share.terms.is_open(now) {
+            return Err(OpenGuestLinkError::Expired(share.terms.expires_at));
+        }
+        parts.auth.limit_link_opening(GuestLinkId::Dashboard(share.id), visitor)?;
+        let is_locked = share.terms.asks_passphrase();
+        let entered = self
+            .grant_access(
+                share.board_id,
+                DashboardAccessGrant::GuestLink(share.id),
+                is_locked,
+                share.terms.expires_at,
+                visitor,
+            )
+            .await?;
+        Ok(entered)
+    }
+}
+
+impl From<DashboardError> for AuthError {
+    /// Where only rights or the database can be in the way.
+    fn from(error: DashboardError) -> Self {
+        match error {
+            DashboardError::Auth(error) => error,
+            DashboardError::Store(error) => error.into(),
+            _ => Self::Denied,
+        }
+    }
+}

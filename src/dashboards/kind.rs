@@ -1,0 +1,75 @@
+//! The kinds of boards.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a board is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DashboardKind {
+    /// Curves from folders of event files.
+    TensorBoard,
+    /// Runs, their parameters and their files, from a tracking folder or a database file.
+    Mlflow,
+}
+
+/// No kind has this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("There is no such kind of board.")]
+pub struct DashboardKindError;
+
+impl DashboardKind {
+    /// All of them, in the order in which they are offered.
+    pub const ALL: [Self; 2] = [Self::TensorBoard, Self::Mlflow];
+
+    /// As it stands in addresses, in the database and in file names.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TensorBoard => "tensorboard",
+            Self::Mlflow => "mlflow",
+        }
+    }
+
+    /// As people call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::TensorBoard => "TensorBoard",
+            Self::Mlflow => "MLflow",
+        }
+    }
+
+    /// What its jobs are called.
+    pub const fn job_name(self) -> &'static str {
+        match self {
+            Self::TensorBoard => "board-tensorboard",
+            Self::Mlflow => "board-mlflow",
+        }
+    }
+}
+
+impl FromStr for DashboardKind {
+    type Err = DashboardKindError;
+
+    fn from_str(text: &str) -> Result<Self, DashboardKindError> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(DashboardKindError)
+    }
+}
+
+impl fmt::Display for DashboardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for kind in DashboardKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            assert_eq!(kind.job_name(), format!("board-{kind}"));
+        }
+        assert_eq!("TensorBoard".parse::<DashboardKind>(), Err(DashboardKindError));
+    }
+}

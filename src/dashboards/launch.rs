@@ -1,0 +1,94 @@
+//! Handing a run over to Slurm: its script is made here and goes the way of all jobs, exactly once.
+
+use super::DashboardKind;
+use super::job::{self, LaunchPlan};
+use super::service::{Dashboards, queue_key};
+use crate::auth::activity::Actor;
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::jobs::submissions::{SubmitError, SubmitRequest};
+use crate::sites::Site;
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::{self, DashboardRun};
+use crate::store::{self, StoreError};
+
+impl Dashboards {
+    /// Hands a run over. Done again after a crash it is the same submission: the run's name is its form.
+    pub(super) async fn launch(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+    ) -> Result<(), StoreError> {
+        let request = match self.load_submit_request(board, run).await? {
+            Ok(request) => request,
+            Err(problem) => return self.end_run(board, run, "not-sent", &problem).await,
+        };
+        // It runs as its owner, who wanted it or allowed others to want it; that was decided and recorded before.
+        let parts = &self.0.services;
+        match parts.submissions.submit(&Actor::portal(), request).await {
+            Ok(id) => {
+                let mut tx = parts.store.write().await?;
+                runs::set_submission(&mut tx, run.id, id).await?;
+                store::commit(tx).await?;
+                self.notify_changed(board.id);
+                Ok(())
+            }
+            Err(SubmitError::Store(error)) => Err(error),
+            Err(problem) => self.end_run(board, run, "not-sent", &problem.to_string()).await,
+        }
+    }
+
+    async fn load_submit_request(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+    ) -> Result<Result<SubmitRequest, String>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let line = store::connections::get(&mut db, queue_key(board).connection_key()).await?;
+        let row = store::clusters::get(&mut db, board.cluster_id).await?;
+        let (Some(line), Some(row)) = (line, row) else {
+            return Ok(Err("There is no way to this cluster any more.".to_owned()));
+        };
+        let known = ClusterProfile::load(&mut db, row).await?;
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        Ok(build_submit_request(board, run, &known.site, &learnt))
+    }
+}
+
+fn build_submit_request(
+    board: &Dashboard,
+    run: &DashboardRun,
+    site: &Site,
+    learnt: &DiscoveredFacts,
+) -> Result<SubmitRequest, String> {
+    let kind: DashboardKind =
+        board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
+    let account = charged_account(board, site, learnt);
+    let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
+    let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);
+    let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at(), site);
+    let places = board.places();
+    let plan = LaunchPlan { kind, places: &places, folder: &run.folder, base, site, request };
+    let script = job::render_script(&plan).map_err(|error| error.to_string())?;
+    Ok(SubmitRequest {
+        person: board.person_id,
+        cluster: board.cluster_id,
+        form_token: format!("board-run-{}", run.name),
+        script,
+        job_name: kind.job_name().to_owned(),
+        folders: vec![run.folder.clone()],
+        recipe: format!("Dashboard: {}", kind.title()),
+        recipe_version: None,
+        recipe_id: None,
+        answers: String::new(),
+        sweep: String::new(),
+    })
+}
+
+/// Which project pays: the chosen one, or the first where one must be named.
+fn charged_account(board: &Dashboard, site: &Site, learnt: &DiscoveredFacts) -> Option<String> {
+    if !board.account.is_empty() {
+        return Some(board.account.clone());
+    }
+    let first = learnt.accounts.first().map(|account| account.name.clone());
+    first.filter(|_| site.jobs.account_required)
+}

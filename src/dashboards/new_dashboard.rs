@@ -1,0 +1,118 @@
+//! A new dashboard, as someone asks for it, and what of it cannot be.
+
+use super::DashboardKind;
+use super::actions::{DashboardError, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
+use crate::domain::{ClusterId, DisplayName, PersonId};
+
+/// So many places may one show.
+pub const MAX_FOLDERS: usize = 12;
+
+/// A new dashboard.
+#[derive(Debug, Clone)]
+pub struct NewDashboard {
+    /// Whose.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+    /// What kind.
+    pub kind: DashboardKind,
+    /// What it is called; made of its places if empty.
+    pub title: String,
+    /// What it shows: absolute paths.
+    pub places: Vec<String>,
+    /// For how long.
+    pub minutes: u32,
+    /// Which project pays; empty: the usual one.
+    pub account: String,
+    /// The form it came from.
+    pub form: String,
+}
+
+impl NewDashboard {
+    pub(super) fn check(&self) -> Result<DisplayName, DashboardError> {
+        if self.form.trim().is_empty() || self.form.len() > 100 {
+            return Err(DashboardError::InvalidForm);
+        }
+        if !(MIN_RUN_MINUTES..=MAX_RUN_MINUTES).contains(&self.minutes) {
+            return Err(DashboardError::InvalidMinutes);
+        }
+        check_folders(self.kind, &self.places).map_err(DashboardError::InvalidFolder)?;
+        let title = if self.title.trim().is_empty() {
+            title_from_folders(&self.places)
+        } else {
+            self.title.clone()
+        };
+        title.parse().map_err(DashboardError::InvalidTitle)
+    }
+}
+
+/// Whether these can be shown.
+pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'static str> {
+    let is_path = |place: &String| {
+        place.starts_with('/')
+            && place.len() <= 1000
+            && !place.chars().any(char::is_control)
+            && !place.split('/').any(|part| part == "..")
+    };
+    match (kind, places.len()) {
+        (_, 0) => Err("Choose at least one folder."),
+        (DashboardKind::Mlflow, 2..) => {
+            Err("MLflow shows one tracking folder or database at a time.")
+        }
+        (_, n) if n > MAX_FOLDERS => Err("Choose twelve folders at most, or a folder around them."),
+        _ if !places.iter().all(is_path) => Err(
+            "This is not the full path of a folder. A full path begins with a slash (/) and has no .. in it.",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A name made of what is shown: the last two parts of the first path.
+fn title_from_folders(places: &[String]) -> String {
+    let parts: Vec<&str> = places
+        .first()
+        .map_or("", String::as_str)
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    let name = parts[parts.len().saturating_sub(2)..].join("/");
+    let more = if places.len() > 1 { " and more" } else { "" };
+    let name: String = name.chars().take(60).collect();
+    if name.is_empty() { "Dashboard".to_owned() } else { format!("{name}{more}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_full_paths() {
+        let check = |kind, places: &[&str]| {
+            let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+            check_folders(kind, &places).is_ok()
+        };
+        assert!(check(
+            DashboardKind::TensorBoard,
+            &["/home/alice/runs", "/scratch/it's; a \"name\""]
+        ));
+        assert!(check(DashboardKind::Mlflow, &["/home/alice/mlruns"]));
+        for bad in ["", "runs", "~/runs", "/a/../b", "/a\nb", "/a\0"] {
+            assert!(!check(DashboardKind::TensorBoard, &[bad]), "{bad:?}");
+        }
+        assert!(!check(DashboardKind::TensorBoard, &[]));
+        assert!(!check(DashboardKind::TensorBoard, &["/a"; 13]));
+        assert!(!check(DashboardKind::Mlflow, &["/a", "/b"]));
+        assert!(!check(DashboardKind::TensorBoard, &[&format!("/{}", "x".repeat(1000))]));
+    }
+
+    #[test]
+    fn a_name_is_made_of_what_is_shown() {
+        let title = |places: &[&str]| {
+            title_from_folders(&places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(title(&["/home/alice/runs/one/"]), "runs/one");
+        assert_eq!(title(&["/runs"]), "runs");
+        assert_eq!(title(&["/"]), "Dashboard");
+        assert_eq!(title(&["/a/b", "/c"]), "a/b and more");
+    }
+}

@@ -1,0 +1,418 @@
+//! Looks after all runs: hands them over, follows them through the queue, reaches them when they are ready, lets them
+//! end. Everything it knows is written down or can be asked again, so a portal that was killed goes on where it was.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::MissedTickBehavior;
+
+use super::connect::ReachOutcome;
+use super::job_report::DashboardStage;
+use super::service::{Dashboards, lock, queue_key};
+use crate::auth::activity::Actor;
+use crate::clock::UnixTime;
+use crate::cluster::job_actions::{JobAction, JobActionTarget};
+use crate::domain::{DashboardId, DashboardRunId};
+use crate::jobs::JobRecord;
+use crate::jobs::submissions::{Submission, SubmissionState as Sent};
+use crate::slurm::job::{JobId, JobStage, JobState};
+use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
+use crate::store::dashboards::{self, Dashboard};
+use crate::store::{self, StoreError};
+
+/// How often it is looked what is due.
+const TICK: Duration = Duration::from_secs(1);
+/// A run that is about to be ready is asked this often; later less.
+const FAST_RETRY: Duration = Duration::from_secs(3);
+const SLOW_RETRY: Duration = Duration::from_secs(10);
+/// After so many tries without news, or in the queue for longer, it is asked less often.
+const FAST_RETRY_COUNT: u32 = 20;
+/// A wish to cancel a job is repeated after this long, should it not have been heard.
+const CANCEL_RETRY: Duration = Duration::from_secs(20);
+/// That someone looked is written down at most this often, in seconds.
+const USED_SAVE_INTERVAL_S: i64 = 60;
+/// A job that the queue does not know after this many seconds is gone.
+const JOB_GONE_AFTER_S: i64 = 180;
+
+/// Clocks of portal and cluster may differ by this many seconds.
+const CLOCK_SKEW_S: i64 = 300;
+
+/// When a run is tried next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DashboardRunRetry {
+    next_reach: Option<(Instant, u32)>,
+    last_cancel: Option<Instant>,
+}
+
+impl Dashboards {
+    /// Looks after runs until the portal stops.
+    pub async fn run_reconciler(self) {
+        let parts = &self.0.services;
+        let (mut queues, mut submissions, mut lines) = (
+            parts.queues.subscribe(),
+            parts.submissions.subscribe(),
+            parts.connections.subscribe(),
+        );
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = parts.stop.cancelled() => break,
+                _ = ticks.tick() => {}
+                () = self.0.wake.notified() => {}
+                // Falling behind loses nothing: all runs are looked at each time.
+                _ = queues.recv() => {}
+                _ = submissions.recv() => {}
+                _ = lines.recv() => {}
+            }
+            self.close_ended_streams().await;
+            if let Err(error) = self.reconcile().await {
+                tracing::warn!(%error, "Dashboards could not be looked after; it is tried again");
+                tokio::time::sleep(TICK).await;
+            }
+        }
+        for stream in lock(&self.0.streams).values() {
+            stream.cancel.cancel();
+        }
+    }
+
+    /// Looks at every run that is not over.
+    async fn reconcile(&self) -> Result<(), StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let open = runs::list_open(&mut db).await?;
+        let mut due = Vec::new();
+        for run in open {
+            if let Some(board) = dashboards::get(&mut db, run.board_id).await? {
+                due.push((board, run));
+            }
+        }
+        drop(db);
+        let shown: Vec<DashboardId> = lock(&self.0.live).keys().copied().collect();
+        for id in shown.into_iter().filter(|id| !due.iter().any(|(board, _)| board.id == *id)) {
+            self.set_live(id, None).await;
+        }
+        lock(&self.0.retries).retain(|id, _| due.iter().any(|(_, run)| run.id == *id));
+        for (board, run) in due {
+            if !lock(&self.0.busy).insert(run.id) {
+                continue;
+            }
+            let this = self.clone();
+            self.0.services.tasks.spawn(async move {
+                let id = run.id;
+                tokio::select! {
+                    result = this.advance_run(&board, run) => {
+                        if let Err(error) = result {
+                            tracing::warn!(%error, run = id.0, "A dashboard could not be looked after");
+                        }
+                    }
+                    () = this.0.services.stop.cancelled() => {}
+                }
+                lock(&this.0.busy).remove(&id);
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes a run as far as it goes now.
+    async fn advance_run(&self, board: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
+        let Some(submission) = run.submission() else {
+            return if run.stop.is_empty() {
+                self.launch(board, &run).await
+            } else {
+                self.end_run(board, &run, "stopped", "").await
+            };
+        };
+        if run.state == DashboardRunState::Asked {
+            let sent = self.0.services.submissions.get(board.person_id, submission).await?;
+            return match sent {
+                Some(sent) => self.follow_submission(board, &run, &sent).await,
+                None => {
+                    self.end_run(board, &run, "failed", "Its job is no longer known here.").await
+                }
+            };
+        }
+        let Some(number) = run.job.and_then(|number| u64::try_from(number).ok()) else {
+            return self.end_run(board, &run, "failed", "Its job is no longer known here.").await;
+        };
+        self.follow_job(board, &run, number).await
+    }
+
+    async fn follow_submission(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        sent: &Submission,
+    ) -> Result<(), StoreError> {
+        match sent.state {
+            Sent::Accepted => {
+                self.save_run_state(run, DashboardRunState::Waiting, "").await?;
+                self.0.services.queues.refresh_after_action(queue_key(board));
+                Ok(())
+            }
+            Sent::Refused => self.end_run(board, run, "refused", &sent.refusal).await,
+            Sent::NotSent => self.end_run(board, run, "not-sent", &sent.problem).await,
+            Sent::GivenUp => self.end_run(board, run, "stopped", "").await,
+            Sent::Ready | Sent::Sent | Sent::Checking => {
+                if !run.stop.is_empty() {
+                    // One that may have arrived cannot be given up: it is cancelled once it is found.
+                    self.0.services.submissions.give_up(board.person_id, sent.id).await?;
+                } else if run.message != sent.problem {
+                    self.save_run_state(run, DashboardRunState::Asked, &sent.problem).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn follow_job(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        let parts = &self.0.services;
+        let key = queue_key(board);
+        let picture = parts.queues.snapshot(key).await?;
+        let record = picture.records.get(&JobId::without_task(number)).cloned();
+        // A cluster that was set up anew counts its jobs from the beginning: an older job had this number.
+        let is_this = |record: &Arc<JobRecord>| {
+            record.ended_at().is_none_or(|at| at >= run.asked_at.plus(-CLOCK_SKEW_S))
+        };
+        let Some(record) = record.filter(is_this) else {
+            let is_gone =
+                picture.seen.is_some_and(|seen| seen.since(run.asked_at) > JOB_GONE_AFTER_S)
+                    && picture.trouble.is_none();
+            if is_gone {
+                return self.end_run(board, run, "gone", "").await;
+            }
+            parts.queues.refresh_soon(key).await?;
+            return Ok(());
+        };
+        if record.is_over {
+            return self.end_by_job_state(board, run, &record).await;
+        }
+        if !run.stop.is_empty() {
+            self.cancel_job(board, run, number).await;
+            return Ok(());
+        }
+        let stage = record.job.state.stage();
+        if stage == JobStage::Running
+            && let Some(start) = record.job.start
+            && run.started_at() != Some(start)
+        {
+            let mut tx = parts.store.write().await?;
+            runs::set_started(&mut tx, run.id, start).await?;
+            if run.state == DashboardRunState::Waiting {
+                runs::set_state(&mut tx, run.id, DashboardRunState::Starting, "").await?;
+            }
+            store::commit(tx).await?;
+            self.notify_watchers(board.id);
+        }
+        let live = self.live(board.id);
+        match live {
+            Some(live) if live.run == run.id && self.is_connection_current(board, &live) => {
+                self.stop_if_idle(board, run).await
+            }
+            // What shows it now is followed by this one, unless it is older.
+            Some(live) if live.run > run.id => self.stop_run(board, run, "replaced").await,
+            _ => self.try_connect(board, run, &record).await,
+        }
+    }
+
+    /// Asks the run's job how far it is, at a decent pace, and connects once it is ready.
+    async fn try_connect(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        record: &JobRecord,
+    ) -> Result<(), StoreError> {
+        let is_running = record.job.state == JobState::Running;
+        let is_early = run.begin_at().is_some_and(|at| self.0.services.clock.now() < at);
+        if (is_early && !is_running) || !self.is_retry_due(run.id) {
+            return Ok(());
+        }
+        // A dashboard has one node, and Slurm tells which.
+        let node =
+            Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
+        match self.connect_run(board, run, node).await {
+            ReachOutcome::Connected(live) => {
+                self.set_live(board.id, Some(live)).await;
+                let now = self.0.services.clock.now();
+                let mut tx = self.0.services.store.write().await?;
+                runs::mark_ready(&mut tx, run.id, now).await?;
+                store::commit(tx).await?;
+                lock(&self.0.retries).remove(&run.id);
+                self.notify_changed(board.id);
+                Ok(())
+            }
+            ReachOutcome::NotReady(report) => {
+                let Some(report) = report else { return Ok(()) };
+                if !is_running {
+                    // The job has begun, and the queue does not know it yet.
+                    self.0.services.queues.refresh_soon(queue_key(board)).await?;
+                }
+                let message = match report.stage {
+                    DashboardStage::Ready(_) => String::new(),
+                    _ => report.message,
+                };
+                if run.state != DashboardRunState::Ready && message != run.message {
+                    self.save_run_state(run, DashboardRunState::Starting, &message).await?;
+                }
+                Ok(())
+            }
+            ReachOutcome::RetryLater(problem) | ReachOutcome::Unreachable(problem) => {
+                self.set_unreachable(board, run).await;
+                if problem != run.message && run.state != DashboardRunState::Waiting {
+                    self.save_run_state(run, run.state, &problem).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What led through a connection that is gone leads nowhere.
+    async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
+        if self.live(board.id).is_some_and(|live| live.run == run.id) {
+            self.set_live(board.id, None).await;
+            self.notify_watchers(board.id);
+        }
+    }
+
+    fn is_retry_due(&self, run: DashboardRunId) -> bool {
+        let now = Instant::now();
+        let mut tries = lock(&self.0.retries);
+        let entry =
+            tries.entry(run).or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
+        let (due, count) = entry.next_reach.unwrap_or((now, 0));
+        if due > now {
+            return false;
+        }
+        let pause = if count < FAST_RETRY_COUNT { FAST_RETRY } else { SLOW_RETRY };
+        entry.next_reach = Some((now + pause, count.saturating_add(1)));
+        true
+    }
+
+    /// Someone looks at a run.
+    pub fn record_use(&self, run: DashboardRunId) {
+        lock(&self.0.last_used).insert(run, self.0.services.clock.now());
+    }
+
+    /// Writes down that it was used; one that nobody looks at for long is stopped, and its owner told.
+    async fn stop_if_idle(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
+        let parts = &self.0.services;
+        let now = parts.clock.now();
+        let seen = lock(&self.0.last_used).get(&run.id).copied();
+        let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
+        if seen.is_some_and(|at| {
+            at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S
+        }) {
+            let mut tx = parts.store.write().await?;
+            runs::mark_used(&mut tx, run.id, used).await?;
+            store::commit(tx).await?;
+        }
+        let idle = i64::try_from(parts.idle_timeout.as_secs()).unwrap_or(i64::MAX);
+        if now.since(used) < idle {
+            return Ok(());
+        }
+        let mut tx = parts.store.write().await?;
+        if runs::request_stop(&mut tx, run.id, "idle").await? {
+            store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now)
+                .await?;
+            store::commit(tx).await?;
+            parts.notifications.notify(board.person_id);
+            self.notify_changed(board.id);
+        }
+        Ok(())
+    }
+
+    async fn stop_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.services.store.write().await?;
+        runs::request_stop(&mut tx, run.id, why).await?;
+        store::commit(tx).await?;
+        self.notify_changed(board.id);
+        Ok(())
+    }
+
+    /// Asks Slurm to cancel the job of a run that is to end; again if nothing came of it.
+    async fn cancel_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
+        let now = Instant::now();
+        {
+            let mut tries = lock(&self.0.retries);
+            let entry = tries
+                .entry(run.id)
+                .or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
+            if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY)
+            {
+                return;
+            }
+            entry.last_cancel = Some(now);
+        }
+        self.set_unreachable(board, run).await;
+        let actor = Actor::portal();
+        let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
+        let queues = &self.0.services.queues;
+        let asked =
+            queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
+        if let Err(error) = asked {
+            tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
+        }
+    }
+
+    async fn save_run_state(
+        &self,
+        run: &DashboardRun,
+        state: DashboardRunState,
+        message: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.services.store.write().await?;
+        runs::set_state(&mut tx, run.id, state, message).await?;
+        store::commit(tx).await?;
+        self.notify_changed(run.board_id);
+        Ok(())
+    }
+
+    /// Its job is over: why?
+    async fn end_by_job_state(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        record: &JobRecord,
+    ) -> Result<(), StoreError> {
+        let job = record.job.state;
+        let was_ready = run.ready_at().is_some();
+        let end = match (run.stop.as_str(), job) {
+            ("idle", _) => "idle",
+            ("replaced", _) => "replaced",
+            ("person" | "removed", _) => "stopped",
+            (_, JobState::Timeout) => "time",
+            (_, JobState::Cancelled) => "cancelled",
+            (_, JobState::NodeFail | JobState::BootFail) => "node",
+            (_, JobState::OutOfMemory) => "memory",
+            (_, JobState::Completed) if was_ready => "time",
+            _ => "failed",
+        };
+        self.end_run(board, run, end, &run.message).await
+    }
+
+    /// It has ended, or never began.
+    pub(super) async fn end_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        end: &str,
+        message: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.services.store.write().await?;
+        runs::mark_over(&mut tx, run.id, end, message, self.0.services.clock.now()).await?;
+        store::commit(tx).await?;
+        self.set_unreachable(board, run).await;
+        lock(&self.0.last_used).remove(&run.id);
+        self.notify_changed(board.id);
+        Ok(())
+    }
+}

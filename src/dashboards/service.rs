@@ -1,0 +1,207 @@
+//! All dashboards: what people see of them, and what the rest of this room shares.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::access::{DashboardAccessLookup, DashboardTickets};
+use super::connect::LiveDashboard;
+use super::reconciler::DashboardRunRetry;
+use crate::auth::{AuthService, Ownership, Permission, Viewer};
+use crate::clock::{Clock, UnixTime};
+use crate::cluster::ConnectionPool;
+use crate::domain::{DashboardId, DashboardRunId};
+use crate::jobs::notifications::NotificationHub;
+use crate::jobs::{ClusterAccountId, QueueMonitor, SubmissionWorker};
+use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
+use crate::store::dashboards::{self, Dashboard};
+use crate::store::{Store, StoreCache, StoreError};
+
+/// So many accesses are kept in memory.
+const MAX_CACHED_ACCESSES: usize = 10_000;
+/// The last runs that pages look at.
+const RECENT_RUNS: i64 = 10;
+
+/// What dashboards need of the rest.
+pub struct DashboardServices {
+    /// Accounts and rights.
+    pub auth: AuthService,
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Connections.
+    pub connections: ConnectionPool,
+    /// People's jobs.
+    pub queues: QueueMonitor,
+    /// Hands jobs over.
+    pub submissions: SubmissionWorker,
+    /// Tells people.
+    pub notifications: NotificationHub,
+    /// A dashboard that nobody has looked at for this long is stopped.
+    pub idle_timeout: Duration,
+    /// Ends the background work.
+    pub stop: CancellationToken,
+    /// Background work, awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+/// All dashboards.
+#[derive(Clone)]
+pub struct Dashboards(pub(super) Arc<DashboardsInner>);
+
+pub(super) struct DashboardsInner {
+    pub(super) services: DashboardServices,
+    /// Dashboards that can be reached now.
+    pub(super) live: Mutex<HashMap<DashboardId, LiveDashboard>>,
+    /// Runs that are being looked after at this moment.
+    pub(super) busy: Mutex<HashSet<DashboardRunId>>,
+    /// When a run is tried next.
+    pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunRetry>>,
+    /// When someone last looked at a run, not written down yet.
+    pub(super) last_used: Mutex<HashMap<DashboardRunId, UnixTime>>,
+    /// One-time entries.
+    pub(super) tickets: DashboardTickets,
+    /// Who may look, until anything is written.
+    pub(super) access_cache: StoreCache<String, Option<DashboardAccessLookup>>,
+    /// Streams that must be cut when the access they belong to ends.
+    pub(super) streams: Mutex<HashMap<String, AccessStreams>>,
+    pub(super) wake: Notify,
+    changes: broadcast::Sender<DashboardId>,
+}
+
+/// The open streams of one access.
+pub(super) struct AccessStreams {
+    pub(super) cancel: CancellationToken,
+    pub(super) open_count: usize,
+    /// Requests of this browser that may be under way at a time.
+    pub(super) request_slots: Arc<Semaphore>,
+}
+
+/// A dashboard with its runs, as pages show it.
+#[derive(Debug, Clone)]
+pub struct DashboardStatus {
+    /// The dashboard.
+    pub dashboard: Dashboard,
+    /// The run that counts: the one that shows it, else the one on its way, else the last.
+    pub run: Option<DashboardRun>,
+    /// A follow-up that waits for the end of that run.
+    pub next: Option<DashboardRun>,
+    /// Whether it can be reached now.
+    pub is_live: bool,
+}
+
+impl DashboardStatus {
+    /// Whether anything of it is not over.
+    pub fn is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.state != DashboardRunState::Over)
+    }
+}
+
+impl Dashboards {
+    /// Nothing is looked after before [`Boards::keep`].
+    pub fn new(parts: DashboardServices) -> Self {
+        Self(Arc::new(DashboardsInner {
+            services: parts,
+            live: Mutex::default(),
+            busy: Mutex::default(),
+            retries: Mutex::default(),
+            last_used: Mutex::default(),
+            tickets: DashboardTickets::default(),
+            access_cache: StoreCache::new(MAX_CACHED_ACCESSES),
+            streams: Mutex::default(),
+            wake: Notify::new(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// Tells which dashboard has changed.
+    pub fn watch(&self) -> broadcast::Receiver<DashboardId> {
+        self.0.changes.subscribe()
+    }
+
+    /// A dashboard that someone may see.
+    pub async fn get(
+        &self,
+        viewer: &Viewer,
+        id: DashboardId,
+    ) -> Result<Option<DashboardStatus>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let board = dashboards::get(&mut db, id).await?.filter(|board| !board.is_removed());
+        let seen =
+            board.filter(|board| viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok());
+        let Some(board) = seen else { return Ok(None) };
+        let last = runs::list_for_dashboard(&mut db, id, RECENT_RUNS).await?;
+        Ok(Some(self.build_status(board, last)))
+    }
+
+    /// Their own, and those that their groups see.
+    pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardStatus>, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let mut found = Vec::new();
+        for board in dashboards::list(&mut db, viewer.id).await? {
+            if viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok() {
+                let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
+                found.push(self.build_status(board, last));
+            }
+        }
+        // What runs comes first.
+        found.sort_by_key(|standing| !standing.is_open());
+        Ok(found)
+    }
+
+    /// What one is like whoever asks: for guests, who were let in by a link.
+    pub(super) async fn load_status(
+        &self,
+        board: Dashboard,
+    ) -> Result<DashboardStatus, StoreError> {
+        let mut db = self.0.services.store.read().await?;
+        let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
+        Ok(self.build_status(board, last))
+    }
+
+    fn build_status(&self, board: Dashboard, last: Vec<DashboardRun>) -> DashboardStatus {
+        let live = lock(&self.0.live).get(&board.id).map(|live| live.run);
+        let mut open: Vec<DashboardRun> =
+            last.iter().filter(|run| run.state != DashboardRunState::Over).cloned().collect();
+        open.reverse();
+        let shown = open.iter().position(|run| Some(run.id) == live).unwrap_or(0);
+        let run = if open.is_empty() { None } else { Some(open.remove(shown)) };
+        let next = run.as_ref().and_then(|run| open.into_iter().find(|other| other.id > run.id));
+        let run = run.or_else(|| last.into_iter().next());
+        DashboardStatus {
+            is_live: live.is_some() && live == run.as_ref().map(|run| run.id),
+            dashboard: board,
+            run,
+            next,
+        }
+    }
+
+    pub(super) fn notify_watchers(&self, board: DashboardId) {
+        // Nobody may be looking.
+        let _ = self.0.changes.send(board);
+    }
+
+    /// Something is to be done.
+    pub(super) fn wake_reconciler(&self) {
+        self.0.wake.notify_one();
+    }
+}
+
+/// Whose a dashboard is.
+pub const fn owner_of(board: &Dashboard) -> Ownership {
+    Ownership { owner: Some(board.person_id), group: board.group() }
+}
+
+/// The queue that its jobs are in.
+pub(super) const fn queue_key(board: &Dashboard) -> ClusterAccountId {
+    ClusterAccountId { person: board.person_id, cluster: board.cluster_id }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

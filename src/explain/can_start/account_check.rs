@@ -1,0 +1,85 @@
+//! Which project pays, and whether it may.
+
+use super::ProblemCollector;
+use crate::recipes::context::{ComposeContext, SlurmAccount};
+use crate::recipes::request::{JobRequest, RequestField};
+use crate::sites::SiteFamily;
+
+/// The account that a request names, by the name people use or by Slurm's own.
+pub(super) fn find_account<'a>(
+    request: &JobRequest,
+    place: &'a ComposeContext,
+) -> Option<&'a SlurmAccount> {
+    let name = request.account.as_deref()?;
+    let fits =
+        |one: &&SlurmAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
+    place.accounts.iter().find(fits)
+}
+
+/// Looks at the account.
+pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+    let place = found.place;
+    let wants_gpus = request.gpus.is_some();
+    let fits = |one: &&SlurmAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
+    let fitting: Vec<&str> =
+        place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
+    let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
+    let choose = match fitting.as_slice() {
+        [] => String::new(),
+        some => {
+            format!(" Choose {}.", some.iter().take(8).copied().collect::<Vec<_>>().join(" or "))
+        }
+    };
+    let Some(name) = &request.account else {
+        let is_asked = place.site.family == SiteFamily::Alliance && fitting.len() > 1;
+        if place.site.jobs.account_required || is_asked {
+            found.add_by_rule(
+                "jobs.account_required",
+                RequestField::Account,
+                format!("Say which project pays: this cluster wants to know.{choose}"),
+            );
+        }
+        return;
+    };
+    // Nothing is known of anyone's projects there.
+    if place.accounts.is_empty() {
+        return;
+    }
+    let Some(account) = find_account(request, place) else {
+        found.add_refused(
+            RequestField::Account,
+            format!("You have no project called {name} on this cluster.{choose}"),
+        );
+        return;
+    };
+    if !fits(&account) {
+        found.add_refused(
+            RequestField::Account,
+            format!("The project {name} cannot pay for jobs {kind} on this cluster.{choose}"),
+        );
+    }
+    let partition = request.partition.as_deref().filter(|name| *name != "default");
+    if let Some(partition) = partition.filter(|names| {
+        !account.partitions.is_empty()
+            && names.split(',').all(|name| !account.partitions.iter().any(|own| own == name))
+    }) {
+        found.add_refused(
+            RequestField::Partition,
+            format!(
+                "The project {name} cannot be used in the partition {partition}, only in {}.",
+                account.partitions.join(", ")
+            ),
+        );
+    }
+    if let Some(qos) =
+        request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos))
+    {
+        found.add_refused(
+            RequestField::Qos,
+            format!(
+                "The project {name} does not have the kind of service (QOS) {qos}, only {}.",
+                account.qos.join(", ")
+            ),
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Whether any machine has what a request wants of one.
+
+use super::ProblemCollector;
+use crate::explain::amounts::{format_count, format_memory};
+use crate::explain::job_types::{candidate_partitions, matching_job_types};
+use crate::recipes::context::{ComposeContext, Partition};
+use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
+use crate::sites::{JobOptionRule, SiteFamily};
+
+/// What it wants of each node, as little as that can be.
+struct NodeDemand {
+    cores: u64,
+    memory_mb: u64,
+}
+
+impl NodeDemand {
+    fn from_request(request: &JobRequest) -> Self {
+        let cores_of_task = u64::from(request.cores.unwrap_or(1).max(1));
+        // Without a number of nodes, tasks may be spread over as many as it takes.
+        let tasks = match (request.tasks_per_node, request.tasks, request.nodes) {
+            (Some(tasks), _, _) => tasks,
+            (None, Some(tasks), Some(nodes)) => tasks.div_ceil(nodes.max(1)),
+            _ => 1,
+        };
+        let cores = cores_of_task.saturating_mul(u64::from(tasks.max(1)));
+        let memory_mb = match request.memory {
+            Some(MemoryRequest::PerNode(mb)) => mb,
+            Some(MemoryRequest::PerCore(mb)) => mb.saturating_mul(cores),
+            Some(MemoryRequest::PerGpu(mb)) => {
+                mb.saturating_mul(request.gpus.as_ref().map_or(0, |gpus| gpus.count).into())
+            }
+            None => 0,
+        };
+        Self { cores, memory_mb }
+    }
+}
+
+/// Looks at machines.
+pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+    let place = found.place;
+    let wanted = NodeDemand::from_request(request);
+    let candidates = candidate_partitions(request, place);
+    let before = found.problems.len();
+    if let Some(most) = max_of(&candidates, |one| one.cpus.map(|span| span.most)) {
+        if wanted.cores > most {
+            found.add_refused(
+                RequestField::Cores,
+                format!(
+                    "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
+                     for more tasks or nodes with fewer each.",
+                    format_count(wanted.cores, "core")
+                ),
+            );
+        }
+        let all = max_nodes(&candidates).saturating_mul(most);
+        if u64::from(request.all_cores()) > all && wanted.cores <= most {
+            found.add_refused(
+                RequestField::Tasks,
+                format!(
+                    "It asks for {} in all, and there are {all} at most. Ask for fewer tasks, or fewer cores for each.",
+                    format_count(request.all_cores().into(), "core")
+                ),
+            );
+        }
+    }
+    if let Some(most) = max_of(&candidates, |one| one.memory_mb.map(|span| span.most))
+        .filter(|most| wanted.memory_mb > *most)
+    {
+        let sets = match request.memory {
+            Some(MemoryRequest::PerCore(_)) => RequestField::MemoryPerCore,
+            _ => RequestField::Memory,
+        };
+        found.add_refused(
+            sets,
+            format!(
+                "It asks for {} of memory on one node, and no node there has more than {}.",
+                format_memory(wanted.memory_mb),
+                format_memory(most)
+            ),
+        );
+    }
+    check_nodes(request, &candidates, found);
+    if let Some(gpus) = &request.gpus {
+        check_gpu_models(gpus, request, found);
+        check_gpus_per_node(gpus, request, &candidates, found);
+    }
+    if found.problems.len() == before {
+        check_combination(request, &wanted, &candidates, found);
+    }
+}
+
+/// The most of something; nothing if it is not known of each.
+fn max_of(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
+    let with_nodes = of.iter().filter(|one| one.node_count() > 0);
+    let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
+    all?.into_iter().max()
+}
+
+fn max_nodes(of: &[&Partition]) -> u64 {
+    of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
+}
+
+fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut ProblemCollector<'_>) {
+    let Some(asked) = request.nodes else { return };
+    let there = max_nodes(candidates);
+    if there > 0 && u64::from(asked) > there {
+        found.add_refused(
+            RequestField::Nodes,
+            format!(
+                "It asks for {}, and there are {there} at most.",
+                format_count(asked.into(), "node")
+            ),
+        );
+        return;
+    }
+    for sort in matching_job_types(request, found.place) {
+        if let Some(most) = sort.max_nodes.filter(|most| asked > *most) {
+            found.add_by_rule(
+                "jobs.types",
+                RequestField::Nodes,
+                format!(
+                    "Jobs of the sort {} have {} at most.",
+                    sort.name,
+                    format_count(most.into(), "node")
+                ),
+            );
+        }
+        if let Some(least) = sort.min_nodes.filter(|least| asked < *least) {
+            found.add_by_rule(
+                "jobs.types",
+                RequestField::Nodes,
+                format!(
+                    "Jobs of the sort {} have {} at least.",
+                    sort.name,
+                    format_count(least.into(), "node")
+                ),
+            );
+        }
+    }
+}
+
+/// Whether there are such GPUs at all.
+fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut ProblemCollector<'_>) {
+    let place = found.place;
+    let shown: Vec<&str> = place
+        .partitions
+        .iter()
+        .flat_map(|one| &one.gpus)
+        .filter_map(|one| one.model.as_deref())
+        .collect();
+    let Some(model) = gpus.model.as_deref() else { return };
+    let known = place.gpu(model);
+    if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && place.gpus.is_empty()) {
+        let mut names: Vec<&str> =
+            place.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(8);
+        let sentence =
+            format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
+        // Parts of GPUs have short names beside those that the cluster shows.
+        if place.site.jobs.slices.is_empty() {
+            found.add_refused(RequestField::GpuModel, sentence);
+        } else {
+            found.add_warning(RequestField::GpuModel, sentence);
+        }
+    }
+    if known.is_some_and(|one| one.is_slice) && request.all_gpus() > 1 {
+        let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
+        let site = &place.site;
+        if site.family == SiteFamily::Alliance && site.jobs.gpu_model == JobOptionRule::Required {
+            found.add_by_rule("jobs.gpu_model", RequestField::Gpus, sentence);
+        } else {
+            found.add_warning(RequestField::Gpus, sentence);
+        }
+    }
+}
+
+/// The most GPUs of a kind that one node of a partition has; of no kind, of all kinds together.
+fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
+    let fits = |one: &&crate::slurm::partitions::PartitionGpu| {
+        model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
+    };
+    partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
+}
+
+/// Whether one node has so many.
+fn check_gpus_per_node(
+    gpus: &GpuRequest,
+    request: &JobRequest,
+    candidates: &[&Partition],
+    found: &mut ProblemCollector<'_>,
+) {
+    let place = found.place;
+    let model = gpus.model.as_deref();
+    let of = |partition: &&Partition| gpus_per_node(partition, model);
+    let anywhere = place.partitions.iter().map(|one| gpus_per_node(one, model)).max().unwrap_or(0);
+    let here = candidates.iter().map(of).max().unwrap_or(0);
+    let name = model.map_or_else(|| "GPU".to_owned(), |model| format!("{model} GPU"));
+    if anywhere > 0 && here == 0 && !candidates.is_empty() {
+        let with: Vec<&str> = place
+            .partitions
+            .iter()
+            .filter(|one| gpus_per_node(one, model) > 0)
+            .map(|one| one.name.as_str())
+            .take(5)
+            .collect();
+        let where_to = match request.partition.as_deref() {
+            Some(partition) => format!("The partition {partition}"),
+            None => "The partition that jobs come to by themselves".to_owned(),
+        };
+        found.add_refused(
+            RequestField::Partition,
+            format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")),
+        );
+        return;
+    }
+    let told = model.and_then(|model| place.gpu(model)).map_or(0, |one| one.per_node);
+    let most = if here > 0 { here } else { told };
+    if most > 0 && gpus.count > most {
+        found.add_refused(
+            RequestField::Gpus,
+            format!(
+                "It asks for {} on one node, and no node there has more than {most}. Ask for fewer, or for more nodes.",
+                format_count(gpus.count.into(), &name)
+            ),
+        );
+    }
+}
+
+/// Each wish alone can be had; whether one partition has them all.
+fn check_combination(
+    request: &JobRequest,
+    wanted: &NodeDemand,
+    candidates: &[&Partition],
+    found: &mut ProblemCollector<'_>,
+) {
+    let fits = |one: &&Partition| fits(request, wanted, one, found.place);
+    if candidates.len() > 1 && !candidates.iter().any(fits) {
+        found.add_refused(
+            RequestField::Partition,
+            "Each of the things it asks for is there, but nowhere all of them together: not for so long, or not with \
+             so much memory, cores or GPUs at once.",
+        );
+    }
+}
+
+fn fits(
+    request: &JobRequest,
+    wanted: &NodeDemand,
+    partition: &Partition,
+    place: &ComposeContext,
+) -> bool {
+    let enough = |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| {
+        span.is_none_or(|span| span.most >= least)
+    };
+    let gpus = request.gpus.as_ref().is_none_or(|gpus| {
+        let here = gpus_per_node(partition, gpus.model.as_deref());
+        // A short name of a part of a GPU is not among those shown.
+        let shown =
+            place.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
+        here >= gpus.count || !shown
+    });
+    gpus && enough(partition.cpus, wanted.cores)
+        && enough(partition.memory_mb, wanted.memory_mb)
+        && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
+        && partition
+            .time_limit
+            .minutes()
+            .is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
+}

@@ -1,0 +1,174 @@
+//! Fair share in words: how what a group used lately compares with what is meant for it.
+//! `LevelFS` is share divided by use: 1 means exactly one's share, more means less was used, `inf` that nothing was.
+
+/// What `sshare` tells of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FairShareFigures {
+    /// Share divided by use; may be infinite.
+    pub level_fs: Option<f64>,
+    /// The group's share of the whole, from 0 to 1.
+    pub norm_shares: Option<f64>,
+    /// What it used of all that was used, from 0 to 1; older use counts less.
+    pub effective_usage: Option<f64>,
+}
+
+/// The same in words and on a scale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FairShareExplanation {
+    /// A few words.
+    pub headline: &'static str,
+    /// What it means for waiting.
+    pub sentence: String,
+    /// Where a mark stands on a bar from 0 to 100: 50 is exactly one's share, less is more used. Each step of 25 is a
+    /// factor of ten. None if nothing is known.
+    pub position: Option<u8>,
+}
+
+/// Puts it in words.
+pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
+    let Some(level) = fair_share_level(shares) else {
+        return FairShareExplanation {
+            headline: "Not known",
+            sentence: "The cluster does not tell how much your group has used of its share."
+                .to_owned(),
+            position: None,
+        };
+    };
+    let (headline, meaning) = match level {
+        level if level == f64::INFINITY => (
+            "Nothing used lately",
+            "Your group has used nothing lately, so its jobs come early in the queue.",
+        ),
+        level if level >= 2.0 => (
+            "Much less than its share used",
+            "Your group has used much less than its share lately, so its jobs come early in the queue.",
+        ),
+        level if level >= 1.1 => (
+            "Less than its share used",
+            "Your group has used less than its share lately, so its jobs come somewhat earlier in the queue.",
+        ),
+        level if level > 0.9 => (
+            "About its share used",
+            "Your group has used about its share lately, so its jobs rank like most others.",
+        ),
+        level if level > 0.5 => (
+            "More than its share used",
+            "Your group has used more than its share lately, so its jobs wait somewhat longer. Older use counts less \
+             from day to day.",
+        ),
+        _ => (
+            "Much more than its share used",
+            "Your group has used much more than its share lately, so its jobs wait longer than others. Nothing is \
+             forbidden: they run when there is room. Older use counts less from day to day.",
+        ),
+    };
+    let figures = match (
+        shares.norm_shares.and_then(format_percent),
+        shares.effective_usage.and_then(format_percent),
+    ) {
+        (Some(share), Some(used)) => {
+            format!(" {share} of the cluster is meant for it, {used} of what was used went to it.")
+        }
+        _ => String::new(),
+    };
+    let position = Some(position(level));
+    FairShareExplanation { headline, sentence: format!("{meaning}{figures}"), position }
+}
+
+/// As told, or from share and use. An account that was never used tells a senseless number close to 0 for a while.
+fn fair_share_level(shares: &FairShareFigures) -> Option<f64> {
+    let good = |level: &f64| !level.is_nan() && *level >= 0.0;
+    let unused = shares.effective_usage.is_some_and(|used| used == 0.0);
+    if unused && shares.norm_shares.is_none_or(|share| share > 0.0) {
+        return Some(f64::INFINITY);
+    }
+    shares.level_fs.filter(good).or_else(|| {
+        let (share, used) = (shares.norm_shares?, shares.effective_usage?);
+        Some(share / used).filter(good)
+    })
+}
+
+/// On a scale of powers of ten, from a hundredth to a hundredfold.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
+fn position(level: f64) -> u8 {
+    let place = 50.0 + 25.0 * level.max(1e-9).log10();
+    place.clamp(0.0, 100.0).round() as u8
+}
+
+/// `12 %`, `0.4 %`, `less than 0.1 %`.
+fn format_percent(part: f64) -> Option<String> {
+    let percent = part * 100.0;
+    if !(0.0..=100.5).contains(&percent) {
+        return None;
+    }
+    Some(match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p < 0.1 => "less than 0.1 %".to_owned(),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(level: f64) -> FairShareExplanation {
+        explain_fair_share(&FairShareFigures {
+            level_fs: Some(level),
+            ..FairShareFigures::default()
+        })
+    }
+
+    #[test]
+    fn levels() {
+        for (level, position, part) in [
+            (f64::INFINITY, 100, "nothing"),
+            (10.0, 75, "much less"),
+            (1.5, 54, "less than its share"),
+            (1.0, 50, "about its share"),
+            (0.673_123, 46, "somewhat longer"),
+            (0.1, 25, "Nothing is forbidden"),
+            (0.0001, 0, "much more"),
+            (0.0, 0, "much more"),
+        ] {
+            let words = of(level);
+            assert_eq!(words.position, Some(position), "{level}");
+            assert!(words.sentence.contains(part), "{}", words.sentence);
+        }
+    }
+
+    #[test]
+    fn figures() {
+        let all = FairShareFigures {
+            level_fs: Some(0.673_123),
+            norm_shares: Some(0.538_554),
+            effective_usage: Some(0.800_082),
+        };
+        assert!(
+            explain_fair_share(&all).sentence.ends_with(
+                "54 % of the cluster is meant for it, 80 % of what was used went to it."
+            )
+        );
+        let computed = explain_fair_share(&FairShareFigures { level_fs: None, ..all });
+        assert_eq!(computed.position, explain_fair_share(&all).position);
+        let fresh = FairShareFigures {
+            level_fs: Some(0.0001),
+            norm_shares: Some(0.1),
+            effective_usage: Some(0.0),
+        };
+        assert_eq!(explain_fair_share(&fresh).position, Some(100));
+        assert_eq!(explain_fair_share(&FairShareFigures::default()).position, None);
+        assert_eq!(of(f64::NAN).position, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_are_survived(level in any::<f64>(), share in any::<f64>(), used in any::<f64>()) {
+            let words = explain_fair_share(&FairShareFigures { level_fs: Some(level), norm_shares: Some(share), effective_usage: Some(used) });
+            prop_assert!(words.position.is_none_or(|at| at <= 100));
+        }
+    }
+}

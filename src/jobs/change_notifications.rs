@@ -1,0 +1,52 @@
+//! What of a change its owner is told: that a job started, ended, or will never start. Once each.
+
+use super::queue_diff::{JobChange, JobTransition};
+use super::queue_snapshot::QueueSnapshot;
+use crate::clock::UnixTime;
+use crate::domain::PersonId;
+use crate::explain::waiting;
+use crate::slurm::job::{JobStage, JobState};
+use crate::store::notifications::NewJobNotification;
+use crate::store::{self, StoreError};
+
+/// Writes the notice of a change, if it is worth one.
+pub async fn save_notification(
+    tx: &mut store::DbConnection,
+    person: PersonId,
+    change: &JobChange,
+    before: &QueueSnapshot,
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    let kind = match change.transition {
+        Some(JobTransition::Started) => "started",
+        Some(JobTransition::Ended) => "ended",
+        None if can_never_start(change) && before.seen.is_some() => "never",
+        None => return Ok(()),
+    };
+    let job = &change.record.job;
+    let new = NewJobNotification {
+        person,
+        job: change.record.id,
+        kind,
+        state: job.state.slurm_name(),
+        restarts: i64::from(job.restarts),
+        is_quiet: kind == "ended" && is_cancelled_by_owner(change),
+    };
+    store::notifications::add(tx, &new, now).await
+}
+
+/// Whether there may be something to tell.
+pub fn is_notable(change: &JobChange) -> bool {
+    change.transition.is_some() || can_never_start(change)
+}
+
+/// Who cancels a job knows it. The queue does not say who it was, and it is nearly always the owner; where the
+/// accounting names the centre's own user, the owner is told.
+fn is_cancelled_by_owner(change: &JobChange) -> bool {
+    change.record.job.state == JobState::Cancelled && change.record.cancelled_by != "0"
+}
+
+fn can_never_start(change: &JobChange) -> bool {
+    let job = &change.record.job;
+    job.state.stage() == JobStage::Pending && waiting::can_never_start(&job.reason)
+}

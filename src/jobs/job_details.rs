@@ -1,0 +1,237 @@
+//! What a job's own page shows besides the queue: its script, its options, its files, what it used.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::UnixTime;
+use crate::cluster::job_details_query::JobDetailsReply;
+use crate::slurm::job::{JobStage, SlurmJob};
+use crate::slurm::job_usage::JobUsage;
+use crate::slurm::output_path;
+
+/// No more of the end of a log is kept for good.
+const MAX_LOG_BYTES: usize = 12 * 1024;
+/// How many lines of it.
+const MAX_LOG_LINES: usize = 120;
+
+/// What was read. Kept as JSON: every field may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobDetails {
+    /// The script, bounded.
+    pub script: String,
+    /// Whether it was longer.
+    pub is_script_cut: bool,
+    /// The words it was submitted with.
+    pub submit_line: String,
+    /// The script's file, with its arguments.
+    pub command: String,
+    /// Where its output goes, as Slurm tells it.
+    pub stdout: String,
+    /// Where its error messages go.
+    pub stderr: String,
+    /// Whether the two were told by Slurm; otherwise they are where its options say they must be.
+    pub paths_told: bool,
+    /// Its owner's note.
+    pub comment: String,
+    /// What its nodes must have.
+    pub features: String,
+    /// Licenses.
+    pub licenses: String,
+    /// The node that ran its script.
+    pub batch_host: String,
+    /// What it asked for, in Slurm's words.
+    pub requested: String,
+    /// What it was given.
+    pub allocated: String,
+    /// When it must be done.
+    pub deadline: Option<i64>,
+    /// What it used.
+    pub usage: Option<StoredUsage>,
+    /// The number of the person's own user on the cluster.
+    pub own_number: String,
+    /// The end of its output once it was over, as plain lines.
+    pub log_end: Vec<String>,
+    /// Slurm's word for what the job did when this was read.
+    pub state: String,
+    /// How often it had been put back then.
+    pub restarts: u32,
+    /// When it was read.
+    pub read_at: i64,
+}
+
+/// [`Usage`] as it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredUsage {
+    elapsed_s: u64,
+    cpu_s: Option<u64>,
+    max_rss_mb: Option<u64>,
+    tasks: u32,
+    gpu_percent: Option<u32>,
+    gpu_memory_mb: Option<u64>,
+}
+
+impl From<&JobUsage> for StoredUsage {
+    fn from(usage: &JobUsage) -> Self {
+        let JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
+        Self { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb }
+    }
+}
+
+impl JobDetails {
+    /// What it used.
+    pub fn usage(&self) -> Option<JobUsage> {
+        let StoredUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
+            *self.usage.as_ref()?;
+        Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
+    }
+
+    /// When it was read.
+    pub fn read_at(&self) -> Option<UnixTime> {
+        (self.read_at > 0).then_some(UnixTime(self.read_at))
+    }
+
+    /// What was told now, on top of what was known: what the cluster has forgotten stays.
+    pub(super) fn merged_with(
+        mut self,
+        told: JobDetailsReply,
+        job: &SlurmJob,
+        now: UnixTime,
+    ) -> Self {
+        let put = |place: &mut String, value: String| {
+            if !value.is_empty() {
+                *place = value;
+            }
+        };
+        if !told.script.is_empty() {
+            (self.script, self.is_script_cut) = (told.script, told.is_cut);
+        }
+        put(&mut self.submit_line, told.submit_line);
+        put(&mut self.own_number, told.uid);
+        let begun = job.state.stage() != JobStage::Pending;
+        if let Some(details) = told.details {
+            put(&mut self.submit_line, details.submit_line);
+            put(&mut self.command, details.command);
+            put(&mut self.comment, details.comment);
+            put(&mut self.features, details.features);
+            put(&mut self.licenses, details.licenses);
+            put(&mut self.batch_host, details.batch_host);
+            put(&mut self.requested, details.requested);
+            put(&mut self.allocated, details.allocated);
+            self.deadline = details.deadline.map(|at| at.0).or(self.deadline);
+            // Before it begins, the name of an array's file is no real one.
+            if begun && details.stdout.starts_with('/') {
+                (self.stdout, self.stderr) = (details.stdout, details.stderr);
+                self.paths_told = true;
+            }
+        }
+        if begun {
+            self.derive_paths(job);
+        }
+        self.usage = told.usage.as_ref().map(StoredUsage::from).or(self.usage);
+        job.state.slurm_name().clone_into(&mut self.state);
+        self.restarts = job.restarts;
+        self.read_at = now.0;
+        self
+    }
+
+    /// Where its options say that its output goes: if Slurm did not tell, or where it does not fill in widths.
+    fn derive_paths(&mut self, job: &SlurmJob) {
+        let in_script =
+            output_path::parse_output_options(&format!("sbatch {}", directives(&self.script)));
+        let in_line = output_path::parse_output_options(&self.submit_line);
+        let output = in_line.output.or(in_script.output);
+        let error = in_line.error.or(in_script.error);
+        let has_width = |pattern: &Option<String>| {
+            pattern.as_ref().is_some_and(|pattern| {
+                pattern
+                    .as_bytes()
+                    .windows(2)
+                    .any(|pair| pair[0] == b'%' && pair[1].is_ascii_digit())
+            })
+        };
+        if self.paths_told && !has_width(&output) && !has_width(&error) {
+            return;
+        }
+        if let Some(stdout) = output_path::resolve_output_path(output.as_deref(), job) {
+            let stderr =
+                error.and_then(|error| output_path::resolve_output_path(Some(&error), job));
+            self.stderr = stderr.unwrap_or_else(|| stdout.clone());
+            self.stdout = stdout;
+        }
+    }
+
+    /// Keeps the end of the log.
+    pub(super) fn with_log_end(mut self, lines: &[String]) -> Self {
+        let mut left = MAX_LOG_BYTES;
+        let mut kept: Vec<String> = Vec::new();
+        for line in lines.iter().rev().take(MAX_LOG_LINES) {
+            let line = &line[..line.floor_char_boundary(1000)];
+            let Some(rest) = left.checked_sub(line.len() + 1) else { break };
+            left = rest;
+            kept.push(line.to_owned());
+        }
+        kept.reverse();
+        self.log_end = kept;
+        self
+    }
+}
+
+/// The options in a script, as one line.
+fn directives(script: &str) -> String {
+    let options = script.lines().take(500).filter_map(|line| line.strip_prefix("#SBATCH"));
+    options
+        .map(|line| line.split(" #").next().unwrap_or_default().trim())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::job::{JobId, JobState};
+
+    fn job(state: JobState) -> SlurmJob {
+        SlurmJob {
+            id: JobId::without_task(7),
+            raw_id: 7,
+            state,
+            work_dir: "/home/a".into(),
+            ..SlurmJob::default()
+        }
+    }
+
+    #[test]
+    fn what_the_cluster_forgot_stays() {
+        let told = JobDetailsReply {
+            script: "#!/bin/sh\n#SBATCH -o logs/%j.txt # here\ntrue".into(),
+            submit_line: "sbatch x.sh".into(),
+            ..JobDetailsReply::default()
+        };
+        let paper = JobDetails::default().merged_with(told, &job(JobState::Running), UnixTime(5));
+        assert_eq!(
+            (paper.stdout.as_str(), paper.stderr.as_str()),
+            ("/home/a/logs/7.txt", "/home/a/logs/7.txt")
+        );
+        let paper =
+            paper.merged_with(JobDetailsReply::default(), &job(JobState::Completed), UnixTime(6));
+        assert!(
+            paper.script.contains("true")
+                && paper.submit_line == "sbatch x.sh"
+                && paper.read_at == 6
+        );
+        let back: JobDetails =
+            serde_json::from_str(&serde_json::to_string(&paper).unwrap()).unwrap();
+        assert_eq!(back, paper);
+        assert_eq!(serde_json::from_str::<JobDetails>("{}").unwrap(), JobDetails::default());
+    }
+
+    #[test]
+    fn only_the_end_of_a_log_is_kept() {
+        let lines: Vec<String> =
+            (0..1000).map(|line| format!("{line} {}", "ä".repeat(400))).collect();
+        let kept = JobDetails::default().with_log_end(&lines).log_end;
+        assert!(kept.len() > 5 && kept.last().unwrap().starts_with("999 "));
+        assert!(kept.iter().map(String::len).sum::<usize>() <= MAX_LOG_BYTES);
+    }
+}

@@ -1,0 +1,396 @@
+//! Notices in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". Pure.
+
+use std::collections::HashMap;
+
+use crate::clock::UnixTime;
+use crate::explain::amounts;
+use crate::slurm::job::JobState;
+use crate::store::notifications::Notification;
+
+/// Notices of the same array, or of jobs of the same name, are one line if they are not further apart than this.
+const FOLD_WITHIN: i64 = 3600;
+/// Names are cut to this many characters.
+const MAX_NAME_CHARS: usize = 60;
+/// Sentences about groups to this many.
+const MAX_SENTENCE_CHARS: usize = 400;
+
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NotificationKind {
+    /// A job can never start as it is.
+    NeverStarts,
+    /// A job is over.
+    Ended,
+    /// A job began.
+    Started,
+    /// Notices are no longer sent to the person's address.
+    WebhookOff,
+    /// A dashboard was stopped because nobody looked at it.
+    DashboardIdle,
+    /// Something about a group that the person leads.
+    Group,
+}
+
+impl NotificationKind {
+    /// Those that a person can choose from, with a label for each.
+    pub const CHOICES: &'static [(Self, &'static str)] = &[
+        (Self::Ended, "A job ended"),
+        (Self::NeverStarts, "A job can never start as it is"),
+        (Self::Started, "A job started"),
+    ];
+
+    /// Whether it is one of those; the others are always shown.
+    pub fn is_selectable(self) -> bool {
+        Self::CHOICES.iter().any(|(kind, _)| *kind == self)
+    }
+
+    /// As in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NeverStarts => "never",
+            Self::Ended => "ended",
+            Self::Started => "started",
+            Self::WebhookOff => "webhook-off",
+            Self::DashboardIdle => "board-idle",
+            Self::Group => "group",
+        }
+    }
+
+    /// The kind behind a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [
+            Self::NeverStarts,
+            Self::Ended,
+            Self::Started,
+            Self::WebhookOff,
+            Self::DashboardIdle,
+            Self::Group,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// The kinds in `started,ended,never`; what is about no job is in no list.
+    pub fn parse_list(words: &str) -> Vec<Self> {
+        let chosen: Vec<&str> = words.split(',').map(str::trim).collect();
+        Self::CHOICES
+            .iter()
+            .map(|(kind, _)| *kind)
+            .filter(|kind| chosen.contains(&kind.as_str()))
+            .collect()
+    }
+
+    /// All that a person can choose, as one list.
+    pub fn default_list() -> String {
+        Self::format_list(Self::CHOICES.iter().map(|(kind, _)| *kind))
+    }
+
+    /// Kinds as one list.
+    pub fn format_list(kinds: impl Iterator<Item = Self>) -> String {
+        kinds.map(Self::as_str).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// How jobs ended, or that they did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobEndCounts {
+    /// All.
+    pub all: u64,
+    /// Ended well.
+    pub done: u64,
+    /// Ended badly.
+    pub failed: u64,
+    /// Were cancelled.
+    pub cancelled: u64,
+}
+
+impl JobEndCounts {
+    /// Counts a job.
+    pub fn add(&mut self, state: JobState) {
+        self.all += 1;
+        match state {
+            JobState::Completed => self.done += 1,
+            JobState::Cancelled => self.cancelled += 1,
+            state if state.is_failure() => self.failed += 1,
+            _ => {}
+        }
+    }
+
+    /// Adds others.
+    pub fn add_all(&mut self, others: Self) {
+        self.all += others.all;
+        self.done += others.done;
+        self.failed += others.failed;
+        self.cancelled += others.cancelled;
+    }
+
+    /// `11 done, 1 failed`
+    pub fn summary(self) -> String {
+        let unknown = self.all - self.done - self.failed - self.cancelled;
+        let parts = [
+            (self.done, "done"),
+            (self.failed, "failed"),
+            (self.cancelled, "cancelled"),
+            (unknown, "in an unknown way"),
+        ];
+        let part = |(count, word): (u64, &str)| {
+            (count > 0).then(|| format!("{} {word}", amounts::format_number(count)))
+        };
+        parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// One or several notices as one line. What is around the name is kept apart from it: names are strangers' text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotificationDigest {
+    /// What it is about.
+    pub kind: NotificationKind,
+    /// How it looks: a kind of badge.
+    pub look: &'static str,
+    /// Before the name.
+    pub before: String,
+    /// The name of the job or array; empty if there are several.
+    pub name: String,
+    /// After the name.
+    pub after: String,
+    /// Where to read more, inside the portal.
+    pub href: String,
+    /// The cluster's name; empty if there are several.
+    pub cluster: String,
+    /// The latest of them.
+    pub at: UnixTime,
+    /// Whether all of them were seen.
+    pub is_read: bool,
+    /// How many, and how they ended.
+    pub counts: JobEndCounts,
+}
+
+impl NotificationDigest {
+    /// The line as plain text.
+    pub fn text(&self) -> String {
+        format!("{}{}{}", self.before, self.name, self.after)
+    }
+}
+
+struct DigestBuilder<'a> {
+    first: &'a Notification,
+    kind: NotificationKind,
+    counts: JobEndCounts,
+    oldest: UnixTime,
+    newest: UnixTime,
+    state: JobState,
+    unread: u64,
+    same_name: bool,
+    same_cluster: bool,
+    same_number: bool,
+}
+
+impl<'a> DigestBuilder<'a> {
+    fn new(notice: &'a Notification, kind: NotificationKind) -> Self {
+        Self {
+            first: notice,
+            kind,
+            counts: JobEndCounts::default(),
+            oldest: notice.at,
+            newest: notice.at,
+            state: JobState::parse(&notice.state),
+            unread: 0,
+            same_name: true,
+            same_cluster: true,
+            same_number: true,
+        }
+    }
+
+    fn add(&mut self, notice: &Notification) {
+        self.counts.add(JobState::parse(&notice.state));
+        self.oldest = self.oldest.min(notice.at);
+        self.newest = self.newest.max(notice.at);
+        self.unread += u64::from(!notice.is_read);
+        self.same_name &= notice.name == self.first.name;
+        self.same_cluster &= notice.slug == self.first.slug;
+        self.same_number &= self.same_cluster && notice.number == self.first.number;
+    }
+
+    fn build(self) -> NotificationDigest {
+        let first = self.first;
+        let many = self.counts.all > 1;
+        let is_array = self.same_number && first.task >= 0;
+        let things = if is_array { "task" } else { "job" };
+        let (name, before) = match (many, self.same_name || is_array) {
+            (false, _) => (display_name(&first.name), String::new()),
+            (true, true) => {
+                let link = if is_array { "of " } else { "called " };
+                (
+                    display_name(&first.name),
+                    format!("{} {link}", amounts::format_count(self.counts.all, things)),
+                )
+            }
+            (true, false) => (String::new(), amounts::format_count(self.counts.all, things)),
+        };
+        let after = match (self.kind, many) {
+            (NotificationKind::Started, _) => " started".to_owned(),
+            (NotificationKind::NeverStarts, false) => " cannot start as it is".to_owned(),
+            (NotificationKind::NeverStarts, true) => " cannot start as they are".to_owned(),
+            (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
+            (NotificationKind::Ended, true) => format!(" ended: {}", self.counts.summary()),
+            (NotificationKind::WebhookOff, _) => {
+                "Notices are no longer sent to your address: nothing arrived there for three days"
+                    .to_owned()
+            }
+            (NotificationKind::DashboardIdle, _) => {
+                " was stopped: nobody had looked at this dashboard for a while".to_owned()
+            }
+            (NotificationKind::Group, _) => display_sentence(&first.text),
+        };
+        let (name, before) =
+            if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) {
+                Default::default()
+            } else {
+                (name, before)
+            };
+        let href = match (self.kind, many) {
+            (NotificationKind::WebhookOff, _) => "/account/notices".to_owned(),
+            (NotificationKind::DashboardIdle, _) => {
+                first.board_id.map_or_else(|| "/boards".to_owned(), |id| format!("/boards/{id}"))
+            }
+            (NotificationKind::Group, _) => first
+                .group_id
+                .map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/use")),
+            (_, false) if first.task >= 0 => {
+                format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
+            }
+            (_, false) => format!("/jobs/{}/{}", first.slug, first.number),
+            (_, true) if is_array => format!("/jobs/{}/{}", first.slug, first.number),
+            (NotificationKind::Ended, true) if self.counts.failed > 0 => {
+                "/jobs?state=problem".to_owned()
+            }
+            (NotificationKind::Ended, true) => "/jobs?state=ended".to_owned(),
+            (NotificationKind::Started, true) => "/jobs?state=running".to_owned(),
+            (NotificationKind::NeverStarts, true) => "/jobs?state=problem".to_owned(),
+        };
+        NotificationDigest {
+            kind: self.kind,
+            look: self.badge(),
+            before,
+            name,
+            after,
+            href,
+            cluster: if self.same_cluster { first.cluster.clone() } else { String::new() },
+            at: self.newest,
+            is_read: self.unread == 0,
+            counts: self.counts,
+        }
+    }
+
+    fn badge(&self) -> &'static str {
+        match self.kind {
+            NotificationKind::Started => "running",
+            NotificationKind::NeverStarts => "failed",
+            NotificationKind::WebhookOff
+            | NotificationKind::DashboardIdle
+            | NotificationKind::Group => "warning",
+            NotificationKind::Ended if self.counts.failed > 0 => "failed",
+            NotificationKind::Ended if self.counts.done > 0 => "ok",
+            NotificationKind::Ended if self.counts.cancelled > 0 => "neutral",
+            NotificationKind::Ended => "unknown",
+        }
+    }
+}
+
+/// The list: the newest first, arrays and jobs of the same name folded. `notices` come the newest first.
+pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
+    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
+    let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
+    for notice in notices {
+        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+        // The tasks of an array belong together by its number, other jobs by their name.
+        let key = match (kind, notice.task >= 0) {
+            (
+                NotificationKind::WebhookOff
+                | NotificationKind::DashboardIdle
+                | NotificationKind::Group,
+                _,
+            ) => (kind, "", notice.id.0, ""),
+            (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
+            (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
+        };
+        let place = open.get(&key).copied().filter(|place| {
+            folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN)
+        });
+        let place = place.unwrap_or_else(|| {
+            folds.push(DigestBuilder::new(notice, kind));
+            folds.len() - 1
+        });
+        open.insert(key, place);
+        if let Some(fold) = folds.get_mut(place) {
+            fold.add(notice);
+        }
+    }
+    folds.into_iter().map(DigestBuilder::build).collect()
+}
+
+/// The shortest: one line for each kind, what needs a look first.
+pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
+    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
+    for notice in notices {
+        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+        // Each about a group is a sentence of its own.
+        let is_same =
+            |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
+        let place = folds.iter().position(is_same);
+        let place = place.unwrap_or_else(|| {
+            folds.push(DigestBuilder::new(notice, kind));
+            folds.len() - 1
+        });
+        if let Some(fold) = folds.get_mut(place) {
+            fold.add(notice);
+        }
+    }
+    folds.sort_by_key(|fold| fold.kind);
+    folds.into_iter().map(DigestBuilder::build).collect()
+}
+
+/// The line of one job that ended, or of an array: `first` stands for all of them.
+pub fn ended_digest(first: &Notification, sums: JobEndCounts) -> NotificationDigest {
+    DigestBuilder { counts: sums, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
+}
+
+/// A name that is fit for a line.
+fn display_name(text: &str) -> String {
+    let short: String = text
+        .chars()
+        .filter(|c| !crate::domain::is_deceptive_char(*c))
+        .take(MAX_NAME_CHARS)
+        .collect();
+    match short.trim() {
+        "" => "A job without a name".to_owned(),
+        name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
+        name => name.to_owned(),
+    }
+}
+
+/// A sentence that is fit for a line.
+fn display_sentence(text: &str) -> String {
+    text.chars()
+        .filter(|c| !crate::domain::is_deceptive_char(*c))
+        .take(MAX_SENTENCE_CHARS)
+        .collect()
+}
+
+/// How a job ended, after its name.
+const fn outcome_words(state: JobState) -> &'static str {
+    match state {
+        JobState::Completed => "is done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "was cancelled",
+        JobState::Timeout => "ran out of time",
+        JobState::OutOfMemory => "ran out of memory",
+        JobState::NodeFail => "ended because its machine failed",
+        JobState::BootFail => "ended because its machine did not start",
+        JobState::Preempted => "had to make room for another job",
+        JobState::Deadline => "missed its deadline",
+        _ => "ended; the cluster does not say how",
+    }
+}
+
+#[cfg(test)]
+mod tests;

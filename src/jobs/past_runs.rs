@@ -1,0 +1,155 @@
+//! What someone's earlier runs used: from what is kept of them, and what is missing asked of the cluster once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::job_details::JobDetails;
+use super::job_record::JobRecord;
+use super::queue_monitor::ClusterAccountId;
+use crate::cluster::{ConnectionPool, past_runs};
+use crate::explain::right_size::PastRun;
+use crate::store::{self, Store, StoreError};
+
+/// What the cluster told is not asked for again within this time.
+const FETCHED_TTL: Duration = Duration::from_mins(10);
+/// After a failure, not sooner than this.
+const RETRY_AFTER: Duration = Duration::from_mins(1);
+/// So many jobs are remembered.
+const MAX_ENTRIES: usize = 2000;
+/// Of an array, no more tasks are looked up.
+const MAX_TASKS: usize = 20;
+
+/// The past of people's jobs.
+#[derive(Clone)]
+pub struct PastRunsCache(Arc<PastRunsCacheInner>);
+
+struct PastRunsCacheInner {
+    store: Store,
+    connections: ConnectionPool,
+    fetched: Mutex<HashMap<(ClusterAccountId, u64), FetchedRuns>>,
+    /// Held while the cluster is asked: whoever wants the same meanwhile finds it told.
+    fetch_lock: tokio::sync::Mutex<()>,
+}
+
+/// What the cluster told of one job, and until when that counts.
+struct FetchedRuns {
+    until: Instant,
+    runs: Vec<PastRun>,
+}
+
+/// What is kept of one job.
+enum StoredRuns {
+    /// All that is needed.
+    Runs(Vec<PastRun>),
+    /// It is not over.
+    NotOver,
+    /// Not what it used.
+    Incomplete,
+}
+
+impl PastRunsCache {
+    /// Nothing is known yet.
+    pub fn new(store: Store, lines: ConnectionPool) -> Self {
+        let told = Mutex::default();
+        Self(Arc::new(PastRunsCacheInner {
+            store,
+            connections: lines,
+            fetched: told,
+            fetch_lock: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// The runs of these jobs, at most ten of them; those that are not over are left out. Asks the cluster at most once,
+    /// over the person's own connection, and does without if there is none.
+    pub async fn load_runs(
+        &self,
+        key: ClusterAccountId,
+        numbers: &[u64],
+    ) -> Result<Vec<PastRun>, StoreError> {
+        let mut runs = Vec::new();
+        let mut lacking = Vec::new();
+        for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
+            match self.load_stored(key, *number).await? {
+                StoredRuns::Runs(kept) => runs.extend(kept),
+                StoredRuns::Incomplete if !lacking.contains(number) => lacking.push(*number),
+                StoredRuns::Incomplete | StoredRuns::NotOver => {}
+            }
+        }
+        if !lacking.is_empty() {
+            let _asking = self.0.fetch_lock.lock().await;
+            self.fetch_missing(key, &lacking).await;
+            let told = self.fetched();
+            let of = |number: &u64| told.get(&(key, *number)).map(|told| told.runs.clone());
+            runs.extend(lacking.iter().filter_map(of).flatten());
+        }
+        runs.retain(|run| run.state.is_over());
+        Ok(runs)
+    }
+
+    /// Asks for those that were not told lately.
+    async fn fetch_missing(&self, key: ClusterAccountId, numbers: &[u64]) {
+        let now = Instant::now();
+        let unknown: Vec<u64> = {
+            let told = self.fetched();
+            let is_known =
+                |number: &u64| told.get(&(key, *number)).is_some_and(|told| told.until > now);
+            numbers.iter().copied().filter(|number| !is_known(number)).collect()
+        };
+        if unknown.is_empty() {
+            return;
+        }
+        let answer = match self.0.connections.connection(key.connection_key()) {
+            Ok(line) => past_runs::load_past_runs(&line, &unknown).await,
+            Err(error) => Err(error),
+        };
+        let kept_for = if answer.is_ok() { FETCHED_TTL } else { RETRY_AFTER };
+        let answer = answer.unwrap_or_default();
+        let mut told = self.fetched();
+        if told.len() >= MAX_ENTRIES {
+            told.retain(|_, told| told.until > now);
+        }
+        for number in unknown {
+            let runs = answer.iter().filter(|run| run.number == number).cloned().collect();
+            told.insert((key, number), FetchedRuns { until: now + kept_for, runs });
+        }
+    }
+
+    async fn load_stored(
+        &self,
+        key: ClusterAccountId,
+        number: u64,
+    ) -> Result<StoredRuns, StoreError> {
+        let mut db = self.0.store.read().await?;
+        let small = i64::try_from(number).unwrap_or(-1);
+        let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
+        let mut runs = Vec::new();
+        for record in rows.into_iter().take(MAX_TASKS).map(JobRecord::from_row) {
+            if !record.is_over {
+                return Ok(StoredRuns::NotOver);
+            }
+            let paper = store::queues::load_job_details(&mut db, record.id).await?;
+            let paper: Option<JobDetails> =
+                paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
+            let Some(usage) = paper.as_ref().and_then(JobDetails::usage) else {
+                return Ok(StoredRuns::Incomplete);
+            };
+            let job = record.job;
+            runs.push(PastRun {
+                number,
+                state: job.state,
+                minutes: job.time_limit.minutes(),
+                memory_mb: job.memory_mb,
+                cores: job.cpus,
+                nodes: job.nodes,
+                gpus: job.gpus,
+                usage,
+            });
+        }
+        Ok(if runs.is_empty() { StoredRuns::Incomplete } else { StoredRuns::Runs(runs) })
+    }
+
+    fn fetched(&self) -> MutexGuard<'_, HashMap<(ClusterAccountId, u64), FetchedRuns>> {
+        self.0.fetched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,294 @@
+//! What has changed between what we knew and what the cluster told. Pure: the caller writes it down and tells people.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::job_record::JobRecord;
+use crate::clock::UnixTime;
+use crate::slurm::accounting::AccountingExtra;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobId, JobStage, JobState, SlurmJob};
+
+/// A job that ended while nobody looked is asked about for this long; then it is over in an unknown way.
+const LOST_AFTER: i64 = 15 * 60;
+
+/// Tasks that ended together are kept one by one up to this many.
+const MAX_TASKS: usize = 5000;
+
+/// The jobs that we know, by their number.
+pub type JobRecords = HashMap<JobId, Arc<JobRecord>>;
+
+/// What people want to be told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobTransition {
+    /// It began.
+    Started,
+    /// It is over.
+    Ended,
+}
+
+/// A job that is new or different.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobChange {
+    /// As it is now.
+    pub record: JobRecord,
+    /// Whether its state is another one than before: then the story goes on.
+    pub is_new_state: bool,
+    /// Whether it was not known before.
+    pub is_new: bool,
+    /// Whether it is worth writing down: ranks and expected starts change all the time.
+    pub is_worth_saving: bool,
+    /// What to tell its owner.
+    pub transition: Option<JobTransition>,
+}
+
+/// The difference.
+#[derive(Debug, Default)]
+pub struct QueueDiff {
+    /// New or different jobs.
+    pub changes: Vec<JobChange>,
+    /// Waiting rests of arrays of which every task has begun.
+    pub gone: Vec<Arc<JobRecord>>,
+    /// Jobs that the queue no longer knows: the accounting should.
+    pub missing: Vec<Arc<JobRecord>>,
+    /// Tasks that no longer wait and did not begin as far as the queue tells, with the row that stood for them.
+    pub vanished: Vec<(JobId, Arc<JobRecord>)>,
+}
+
+/// Compares with the queue. `told_until` is when the owner was last up to date: what ended before is no news; none at
+/// the first look.
+pub fn diff_queue(
+    known: &JobRecords,
+    told: Vec<SlurmJob>,
+    told_until: Option<UnixTime>,
+    now: UnixTime,
+) -> QueueDiff {
+    let mut merged = QueueDiff::default();
+    let told: Vec<SlurmJob> = told.into_iter().flat_map(split_ended_tasks).collect();
+    let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
+    let numbers: HashSet<u64> = told.iter().map(|job| job.id.number).collect();
+    merged.vanished = vanished_tasks(known, &told, &ids, &numbers);
+    for job in told {
+        let change = match known.get(&job.id) {
+            None => Some(new_job_change(job, told_until, now)),
+            Some(record) => known_job_change(record, job, now),
+        };
+        merged.changes.extend(change);
+    }
+    for record in known.values().filter(|record| !record.is_over && !ids.contains(&record.job.id)) {
+        if record.job.tasks.is_some() && numbers.contains(&record.job.id.number) {
+            merged.gone.push(record.clone());
+        } else {
+            merged.missing.push(record.clone());
+        }
+    }
+    merged
+}
+
+fn vanished_tasks(
+    known: &JobRecords,
+    told: &[SlurmJob],
+    ids: &HashSet<JobId>,
+    numbers: &HashSet<u64>,
+) -> Vec<(JobId, Arc<JobRecord>)> {
+    let waiting: HashMap<u64, &ArrayTaskSet> =
+        told.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
+    let mut vanished = Vec::new();
+    for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number))
+    {
+        let number = record.job.id.number;
+        let left = waiting.get(&number);
+        for task in record.job.tasks.iter().flat_map(ArrayTaskSet::iter).take(MAX_TASKS) {
+            let id = JobId { number, task: Some(task) };
+            let waits = left.is_some_and(|left| left.contains(task));
+            if !waits && !ids.contains(&id) && !known.contains_key(&id) {
+                vanished.push((id, record.clone()));
+            }
+        }
+    }
+    vanished
+}
+
+/// A task that no longer waits, and of which neither queue nor accounting knows that it began: it was cancelled before.
+pub fn cancelled_before_start(id: JobId, rest: &JobRecord, now: UnixTime) -> JobChange {
+    let job = SlurmJob {
+        id,
+        tasks: None,
+        state: JobState::Cancelled,
+        reason: String::new(),
+        start: None,
+        end: Some(now),
+        ..rest.job.clone()
+    };
+    let record = JobRecord::new(job, now);
+    JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition: None }
+}
+
+/// Tasks of an array that ended together, by being cancelled before they began, are told in one row, like those that
+/// still wait. They are kept one by one: the row that stands for several is for those that wait.
+fn split_ended_tasks(job: SlurmJob) -> Vec<SlurmJob> {
+    match job.tasks.clone().filter(|_| job.state.is_over()) {
+        None => vec![job],
+        Some(tasks) => tasks
+            .iter()
+            .take(MAX_TASKS)
+            .map(|task| SlurmJob {
+                id: JobId { task: Some(task), ..job.id },
+                tasks: None,
+                ..job.clone()
+            })
+            .collect(),
+    }
+}
+
+fn new_job_change(job: SlurmJob, told_until: Option<UnixTime>, now: UnixTime) -> JobChange {
+    let record = JobRecord::new(job, now);
+    let is_news =
+        |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
+    let news = match record.job.state.stage() {
+        JobStage::Ended if is_news(record.job.end) => Some(JobTransition::Ended),
+        JobStage::Running if is_news(record.job.start) => Some(JobTransition::Started),
+        _ => None,
+    };
+    JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition: news }
+}
+
+fn known_job_change(
+    record: &Arc<JobRecord>,
+    mut job: SlurmJob,
+    now: UnixTime,
+) -> Option<JobChange> {
+    if record.is_over {
+        // Put back into the queue after its end, or a number that is used again.
+        let lives_again = !job.state.is_over() && job.submitted > record.job.end;
+        let was_lost = record.is_lost() && job.state.is_over();
+        if !lives_again && !was_lost {
+            return None;
+        }
+    }
+    if job.exit.is_none() {
+        job.exit = record.job.exit.filter(|_| job.state.is_over());
+    }
+    if record.job == job && !record.is_over {
+        return None;
+    }
+    let (before, after) = (record.job.state.stage(), job.state.stage());
+    let news = match (before, after) {
+        (JobStage::Ended, JobStage::Ended) if record.is_lost() => Some(JobTransition::Ended),
+        (JobStage::Pending | JobStage::Running, JobStage::Ended) => Some(JobTransition::Ended),
+        (JobStage::Pending, JobStage::Running) => Some(JobTransition::Started),
+        _ => None,
+    };
+    let is_new_state = record.job.state != job.state || record.job.restarts != job.restarts;
+    let passing = SlurmJob {
+        priority: job.priority,
+        start: if job.state.stage() == JobStage::Pending { job.start } else { record.job.start },
+        ..record.job.clone()
+    };
+    let is_lasting = passing != job || record.is_over;
+    let record = JobRecord {
+        is_over: job.state.is_over(),
+        is_settled: false,
+        cancelled_by: String::new(),
+        job,
+        seen: now,
+        ..JobRecord::clone(record)
+    };
+    Some(JobChange {
+        record,
+        is_new_state,
+        is_new: false,
+        is_worth_saving: is_lasting,
+        transition: news,
+    })
+}
+
+/// Compares with the accounting, which knows ends that the queue has forgotten. Jobs that are not over are the
+/// queue's matter.
+pub fn diff_accounting(
+    known: &JobRecords,
+    told: Vec<(SlurmJob, AccountingExtra)>,
+    told_until: Option<UnixTime>,
+    now: UnixTime,
+) -> Vec<JobChange> {
+    let over = told.into_iter().filter(|(job, _)| job.state.is_over());
+    let over = over.flat_map(|(job, extra)| {
+        split_ended_tasks(job).into_iter().map(move |job| (job, extra.clone()))
+    });
+    over.filter_map(|(job, extra)| match known.get(&job.id) {
+        None => {
+            let mut change = new_job_change(job, told_until, now);
+            change.record.is_settled = true;
+            change.record.submit_line = extra.submit_line;
+            change.record.cancelled_by = extra.cancelled_by.unwrap_or_default();
+            Some(change)
+        }
+        Some(record) if record.is_settled && record.is_over => None,
+        // The queue says that it lives, in a later life than this one.
+        Some(record) if !record.is_over && job.end < record.job.submitted => None,
+        Some(record) => Some(confirmed_end(record, job, extra, now)),
+    })
+    .collect()
+}
+
+fn confirmed_end(
+    record: &Arc<JobRecord>,
+    mut job: SlurmJob,
+    extra: AccountingExtra,
+    now: UnixTime,
+) -> JobChange {
+    // What only the queue tells stays.
+    job.priority = record.job.priority;
+    job.dependency.clone_from(&record.job.dependency);
+    if job.reason.is_empty() {
+        job.reason.clone_from(&record.job.reason);
+    }
+    if job.node_list.is_empty() {
+        job.node_list.clone_from(&record.job.node_list);
+    }
+    let is_new_state = record.job.state != job.state;
+    let was_open = !record.is_over || record.is_lost();
+    let record = JobRecord {
+        job,
+        submit_line: extra.submit_line,
+        cancelled_by: extra.cancelled_by.unwrap_or_default(),
+        is_over: true,
+        is_settled: true,
+        seen: now,
+        ..JobRecord::clone(record)
+    };
+    let news = was_open.then_some(JobTransition::Ended);
+    JobChange { record, is_new_state, is_new: false, is_worth_saving: true, transition: news }
+}
+
+/// Of the jobs that the queue no longer knew, those that the accounting does not know either, for too long: they are
+/// over in an unknown way. `missed` is since when each is missing.
+pub fn lost_jobs(
+    missing: &[Arc<JobRecord>],
+    answered: &[JobChange],
+    missed: &HashMap<JobId, UnixTime>,
+    now: UnixTime,
+) -> Vec<JobChange> {
+    let known: HashSet<JobId> = answered.iter().map(|change| change.record.job.id).collect();
+    let lost = |record: &Arc<JobRecord>| {
+        let since = missed.get(&record.job.id).filter(|_| !known.contains(&record.job.id))?;
+        (now.since(*since) >= LOST_AFTER).then(|| {
+            let mut record = JobRecord::clone(record);
+            record.job.state = JobState::Unknown;
+            record.job.end = Some(*since);
+            record.is_over = true;
+            let news = Some(JobTransition::Ended);
+            JobChange {
+                record,
+                is_new_state: true,
+                is_new: false,
+                is_worth_saving: true,
+                transition: news,
+            }
+        })
+    };
+    missing.iter().filter_map(lost).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! Keeping pictures fresh: one watcher for each connection that stands, whoever looks and in how many tabs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+
+use super::notifications::NotificationHub;
+use super::queue_snapshot::{QueueReadError, QueueSnapshot};
+use crate::auth::AuthService;
+use crate::clock::{Clock, UnixTime};
+use crate::cluster::ConnectionPool;
+use crate::config::QueuePace;
+use crate::domain::{ClusterId, ConnectionRole, PersonId};
+use crate::store::connections::ConnectionKey;
+use crate::store::{self, Store, StoreError};
+
+/// Jobs that ended within this time are part of the picture; older ones are history.
+const RECENT: i64 = 24 * 3600;
+/// So many jobs are kept in memory of one person's on one cluster.
+const MAX_JOBS: i64 = 60_000;
+/// Someone who has not been heard of for this long has gone.
+const VIEWER_TIMEOUT: Duration = Duration::from_secs(100);
+/// A button may ask again after this long.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Longest pause after failures.
+const MAX_PAUSE: Duration = Duration::from_mins(5);
+/// Nobody's picture is kept in memory for longer than this without being looked at, if there is no connection.
+const SNAPSHOT_TTL: Duration = Duration::from_hours(1);
+
+/// Whose queue, where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterAccountId {
+    /// Whose.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+}
+
+impl ClusterAccountId {
+    /// The connection that it is read over.
+    pub const fn connection_key(self) -> ConnectionKey {
+        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
+    }
+}
+
+/// What is done by and for one queue.
+pub(super) struct WatchedQueue {
+    pub(super) snapshot: Arc<QueueSnapshot>,
+    /// A refresh is under way.
+    is_busy: bool,
+    /// When the next one is due.
+    due_at: Instant,
+    /// When the last one began.
+    pub(super) asked_at: Option<Instant>,
+    failures: u32,
+    /// How often the cluster may be asked while someone looks.
+    pub(super) every: Duration,
+    /// When someone last looked at it.
+    pub(super) viewed_at: Option<Instant>,
+    /// When someone last looked at the group's jobs.
+    pub(super) group_viewed_at: Option<Instant>,
+    /// Since when jobs are missing that neither queue nor accounting tells of.
+    pub(super) missing_since: HashMap<crate::slurm::job::JobId, UnixTime>,
+    /// Tasks that no longer wait and did not begin: how often the accounting was asked, and what stood for them.
+    pub(super) vanished: HashMap<crate::slurm::job::JobId, (u8, Arc<super::JobRecord>)>,
+    /// When the slower things were last asked.
+    pub(super) ranks_asked: Option<Instant>,
+    pub(super) resources_asked: Option<Instant>,
+    pub(super) history_asked: Option<Instant>,
+    /// Someone wants to see older jobs.
+    pub(super) wants_history: bool,
+    /// Something ended unseen: how is asked soon.
+    pub(super) is_urgent: bool,
+}
+
+/// All queues.
+#[derive(Clone)]
+pub struct QueueMonitor(pub(super) Arc<QueueMonitorInner>);
+
+pub(super) struct QueueMonitorInner {
+    pub(super) auth: AuthService,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) connections: ConnectionPool,
+    pub(super) pace: QueuePace,
+    pub(super) notifications: NotificationHub,
+    watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
+    /// Held while a picture is read from the database.
+    load_lock: tokio::sync::Mutex<()>,
+    changes: broadcast::Sender<ClusterAccountId>,
+}
+
+impl QueueMonitor {
+    /// No pictures yet; they come from the database as they are asked for.
+    pub fn new(
+        auth: AuthService,
+        store: Store,
+        clock: Clock,
+        lines: ConnectionPool,
+        pace: QueuePace,
+        bell: NotificationHub,
+    ) -> Self {
+        Self(Arc::new(QueueMonitorInner {
+            auth,
+            store,
+            clock,
+            connections: lines,
+            pace,
+            notifications: bell,
+            watched: Mutex::default(),
+            load_lock: tokio::sync::Mutex::default(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// Tells whose picture has changed.
+    pub fn subscribe(&self) -> broadcast::Receiver<ClusterAccountId> {
+        self.0.changes.subscribe()
+    }
+
+    /// The picture, from memory or from the database.
+    pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<QueueSnapshot>, StoreError> {
+        if let Some(spot) = self.watched().get(&key) {
+            return Ok(spot.snapshot.clone());
+        }
+        // After a start many pages ask at once: one of them reads, the others find it in memory.
+        let _turn = self.0.load_lock.lock().await;
+        if let Some(spot) = self.watched().get(&key) {
+            return Ok(spot.snapshot.clone());
+        }
+        let picture = Arc::new(self.load_snapshot(key).await?);
+        let mut spots = self.watched();
+        Ok(spots.entry(key).or_insert_with(|| WatchedQueue::new(picture)).snapshot.clone())
+    }
+
+    async fn load_snapshot(&self, key: ClusterAccountId) -> Result<QueueSnapshot, StoreError> {
+        let mut db = self.0.store.read().await?;
+        let since = self.0.clock.now().plus(-RECENT);
+        let rows =
+            store::jobs::list_current(&mut db, key.person, key.cluster, since, MAX_JOBS).await?;
+        let queue = store::queues::get(&mut db, key.person, key.cluster).await?;
+        let records = rows.into_iter().map(|row| Arc::new(super::JobRecord::from_row(row)));
+        Ok(QueueSnapshot {
+            records: records.map(|record| (record.job.id, record)).collect(),
+            seen: queue.seen_at(),
+            history_from: queue.history().map(|(from, _)| from),
+            resources: Arc::new(serde_json::from_str(&queue.standing).unwrap_or_default()),
+            ..QueueSnapshot::default()
+        })
+    }
+
+    /// Someone looks at a queue now: it is kept fresh, and refreshed at once if it is old.
+    pub async fn view(
+        &self,
+        key: ClusterAccountId,
+        at_group: bool,
+    ) -> Result<Arc<QueueSnapshot>, StoreError> {
+        let picture = self.snapshot(key).await?;
+        let mut spots = self.watched();
+        if let Some(spot) = spots.get_mut(&key) {
+            let now = Instant::now();
+            let was_looked_at = spot.is_viewed(now);
+            spot.viewed_at = Some(now);
+            if at_group {
+                let wants_group = picture.group.is_none()
+                    || !is_recent(spot.group_viewed_at, now, VIEWER_TIMEOUT);
+                spot.group_viewed_at = Some(now);
+                if wants_group && spot.failures == 0 {
+                    spot.due_at = spot.due_at.min(now);
+                }
+            }
+            if !was_looked_at && spot.failures == 0 {
+                spot.due_at =
+                    spot.due_at.min(spot.asked_at.map_or(now, |asked| asked + spot.every));
+            }
+        }
+        Ok(picture)
+    }
+
+    /// Someone wants it fresh: soon, but not again and again. False if it was asked a moment ago.
+    pub async fn refresh_soon(&self, key: ClusterAccountId) -> Result<bool, StoreError> {
+        self.view(key, false).await?;
+        let now = Instant::now();
+        let mut spots = self.watched();
+        let Some(spot) = spots.get_mut(&key) else { return Ok(false) };
+        let again_at = spot.asked_at.map_or(now, |asked| asked + ASK_AGAIN_AFTER);
+        spot.due_at = spot.due_at.min(again_at);
+        Ok(again_at <= now)
+    }
+
+    /// Something was done that changes the queue: looks again after a moment.
+    pub fn refresh_after_action(&self, key: ClusterAccountId) {
+        if let Some(spot) = self.watched().get_mut(&key) {
+            spot.due_at = spot.due_at.min(Instant::now() + self.0.pace.after_action);
+            spot.failures = 0;
+        }
+    }
+
+    /// Someone wants to see older jobs: the next look asks for a month more.
+    pub fn request_history(&self, key: ClusterAccountId) {
+        if let Some(spot) = self.watched().get_mut(&key) {
+            spot.wants_history = true;
+            spot.due_at = spot.due_at.min(Instant::now());
+        }
+    }
+
+    /// Keeps pictures fresh until the portal stops.
+    pub async fn run(
+        self,
+        stop: tokio_util::sync::CancellationToken,
+        tasks: tokio_util::task::TaskTracker,
+    ) {
+        if !self.0.pace.is_on {
+            return;
+        }
+        let mut lines = self.0.connections.subscribe();
+        let mut ticks = tokio::time::interval(self.0.pace.tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+                changed = lines.recv() => {
+                    if let Ok(line) = changed && line.role == ConnectionRole::Login {
+                        self.connection_changed(ClusterAccountId { person: line.person, cluster: line.cluster }).await;
+                    }
+                }
+            }
+            for key in self.take_due() {
+                let this = self.clone();
+                let stop = stop.clone();
+                tasks.spawn(async move {
+                    tokio::select! {
+                        () = this.refresh(key) => {}
+                        () = stop.cancelled() => {}
+                    }
+                });
+            }
+        }
+    }
+
+    /// A connection came or went: a new one is looked at soon, and pages say so at once.
+    async fn connection_changed(&self, key: ClusterAccountId) {
+        let is_up = self.0.connections.connection(key.connection_key()).is_ok();
+        if self.snapshot(key).await.is_err() {
+            return;
+        }
+        let mut spots = self.watched();
+        let Some(spot) = spots.get_mut(&key) else { return };
+        let was_down = matches!(
+            spot.snapshot.trouble,
+            Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt)
+        ) || spot.asked_at.is_none();
+        if is_up && was_down {
+            spot.due_at = Instant::now();
+            spot.failures = 0;
+        }
+        if !is_up {
+            let mut picture = QueueSnapshot::clone(&spot.snapshot);
+            picture.trouble = Some(QueueReadError::NotConnected);
+            picture.version += 1;
+            spot.snapshot = Arc::new(picture);
+        }
+        drop(spots);
+        self.notify(key);
+    }
+
+    /// Queues whose time has come, marked as busy; those that nobody needs are forgotten.
+    fn take_due(&self) -> Vec<ClusterAccountId> {
+        let now = Instant::now();
+        let standing = self.0.connections.connected_keys();
+        let mut spots = self.watched();
+        spots.retain(|key, spot| {
+            spot.is_busy
+                || standing.contains(&key.connection_key())
+                || is_recent(spot.viewed_at, now, SNAPSHOT_TTL)
+        });
+        let mut due = Vec::new();
+        for line in standing.into_iter().filter(|line| line.role == ConnectionRole::Login) {
+            let key = ClusterAccountId { person: line.person, cluster: line.cluster };
+            match spots.get_mut(&key) {
+                Some(spot) if !spot.is_busy && spot.due_at <= now => {
+                    spot.is_busy = true;
+                    due.push(key);
+                }
+                Some(_) => {}
+                // Not known yet: read from the database by the refresh.
+                None => due.push(key),
+            }
+        }
+        due
+    }
+
+    async fn refresh(&self, key: ClusterAccountId) {
+        if self.snapshot(key).await.is_err() {
+            return;
+        }
+        if let Some(spot) = self.watched().get_mut(&key) {
+            spot.is_busy = true;
+            spot.asked_at = Some(Instant::now());
+        }
+        let worked = self.refresh_once(key).await;
+        let mut spots = self.watched();
+        if let Some(spot) = spots.get_mut(&key) {
+            let now = Instant::now();
+            spot.is_busy = false;
+            spot.failures = if worked { 0 } else { spot.failures.saturating_add(1) };
+            let pause = if worked {
+                self.0.pace.next_pause(
+                    spot.every,
+                    spot.is_viewed(now),
+                    spot.snapshot.has_unfinished(),
+                )
+            } else {
+                (spot.every * 2_u32.saturating_pow(spot.failures.min(6))).min(MAX_PAUSE)
+            };
+            spot.due_at = spot.asked_at.unwrap_or(now) + pause;
+            if std::mem::take(&mut spot.is_urgent) {
+                spot.due_at = spot.due_at.min(now + self.0.pace.after_action);
+            }
+        }
+    }
+
+    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, WatchedQueue>> {
+        self.0.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notify(&self, key: ClusterAccountId) {
+        // Nobody may be looking.
+        let _ = self.0.changes.send(key);
+    }
+}
+
+impl WatchedQueue {
+    fn new(picture: Arc<QueueSnapshot>) -> Self {
+        Self {
+            snapshot: picture,
+            is_busy: false,
+            due_at: Instant::now(),
+            asked_at: None,
+            failures: 0,
+            every: Duration::from_secs(30),
+            viewed_at: None,
+            group_viewed_at: None,
+            missing_since: HashMap::new(),
+            vanished: HashMap::new(),
+            ranks_asked: None,
+            resources_asked: None,
+            history_asked: None,
+            wants_history: false,
+            is_urgent: false,
+        }
+    }
+
+    pub(super) fn is_viewed(&self, now: Instant) -> bool {
+        is_recent(self.viewed_at, now, VIEWER_TIMEOUT)
+    }
+
+    pub(super) fn is_group_viewed(&self, now: Instant) -> bool {
+        is_recent(self.group_viewed_at, now, VIEWER_TIMEOUT)
+    }
+}
+
+pub(super) fn is_recent(at: Option<Instant>, now: Instant, within: Duration) -> bool {
+    at.is_some_and(|at| now.saturating_duration_since(at) < within)
+}

@@ -1,0 +1,152 @@
+//! Writing down what a refresh brought: changes, their story and the notices of them in one transaction.
+
+use std::sync::Arc;
+
+use super::queue_diff::{JobChange, JobTransition};
+use super::queue_monitor::{ClusterAccountId, QueueMonitor};
+use super::queue_snapshot::{QueueSnapshot, ResourceSnapshot};
+use super::{JobRecord, change_notifications};
+use crate::clock::UnixTime;
+use crate::cluster::queue::QueueReply;
+use crate::domain::JobRowId;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::JobStage;
+use crate::store::fair_share_history::FairSharePoint;
+use crate::store::jobs::JobEvent;
+use crate::store::{self, StoreError};
+
+/// The time of the last look is written down at least this often, even if nothing else changed.
+const SAVE_SEEN_EVERY: i64 = 300;
+
+/// What is to be written down.
+pub(super) struct QueueUpdate {
+    /// New or different jobs.
+    pub changes: Vec<JobChange>,
+    /// Rows that stand for nothing any more.
+    pub gone: Vec<Arc<JobRecord>>,
+    /// The stretch of the accounting that was read.
+    pub history: Option<(UnixTime, UnixTime)>,
+    /// When the owner was last up to date.
+    pub notified_until: Option<UnixTime>,
+}
+
+impl QueueMonitor {
+    /// Writes changes, their story and the notices in one transaction. Gives the changes with their numbers.
+    pub(super) async fn save_update(
+        &self,
+        key: ClusterAccountId,
+        before: &QueueSnapshot,
+        keeping: QueueUpdate,
+        now: UnixTime,
+    ) -> Result<(Vec<JobChange>, Vec<Arc<JobRecord>>), StoreError> {
+        let QueueUpdate { mut changes, gone, history, notified_until: told_until } = keeping;
+        let lasting = changes.iter().any(|change| change.is_worth_saving) || !gone.is_empty();
+        let is_due = told_until.is_none_or(|seen| now.since(seen) >= SAVE_SEEN_EVERY);
+        if !lasting && history.is_none() && !is_due {
+            return Ok((changes, gone));
+        }
+        let mut tx = self.0.store.write().await?;
+        for change in changes.iter_mut().filter(|change| change.is_worth_saving) {
+            let row = change.record.to_row(key.person, key.cluster);
+            let id = store::jobs::save(&mut tx, &row).await?;
+            change.record.id = id;
+            save_event(&mut tx, id, change, now).await?;
+            change_notifications::save_notification(&mut tx, key.person, change, before, now)
+                .await?;
+        }
+        for record in &gone {
+            store::jobs::remove(&mut tx, record.id).await?;
+        }
+        store::queues::mark_seen(&mut tx, key.person, key.cluster, now).await?;
+        if let Some((from, until)) = history {
+            let known = store::queues::get(&mut tx, key.person, key.cluster).await?.history();
+            let from = known.map_or(from, |(first, _)| first.min(from));
+            let until = known.map_or(until, |(_, last)| last.max(until));
+            store::queues::set_history(&mut tx, key.person, key.cluster, (from, until)).await?;
+        }
+        store::commit(tx).await?;
+        Ok((changes, gone))
+    }
+
+    /// Takes over and keeps what was told of fair-share, storage and quota; nothing if nothing was told.
+    pub(super) async fn save_resources(
+        &self,
+        key: ClusterAccountId,
+        before: &ResourceSnapshot,
+        told: &mut QueueReply,
+        now: UnixTime,
+    ) -> Option<ResourceSnapshot> {
+        let mut standing = before.clone();
+        if let Some(shares) = told.fair_share.take() {
+            (standing.shares, standing.shares_at) = (shares, Some(now.0));
+        }
+        if let Some(places) = told.storage_quotas.take() {
+            (standing.places, standing.places_at) = (places, Some(now.0));
+        }
+        if let Some(per_user) = told.storage_per_user.take() {
+            (standing.per_user, standing.per_user_at) = (per_user, Some(now.0));
+        }
+        if let Some(cost) = told.cost.take() {
+            (standing.cost, standing.cost_at) = (Some(cost), Some(now.0));
+        }
+        if standing == *before {
+            return None;
+        }
+        let written = async {
+            let json = serde_json::to_string(&standing).unwrap_or_default();
+            let mut tx = self.0.store.write().await?;
+            store::queues::set_standing(&mut tx, key.person, key.cluster, &json).await?;
+            if standing.shares_at != before.shares_at {
+                for (account, point) in fair_share_points(&standing.shares, now) {
+                    let (person, cluster) = (key.person, key.cluster);
+                    store::fair_share_history::add(&mut tx, person, cluster, account, point)
+                        .await?;
+                }
+            }
+            store::commit(tx).await
+        };
+        if let Err(error) = written.await {
+            tracing::warn!(%error, "Fair-share and storage could not be written down");
+        }
+        Some(standing)
+    }
+}
+
+/// What is kept of fair share, for each account that tells both its share and its use.
+fn fair_share_points(
+    shares: &[SshareRow],
+    now: UnixTime,
+) -> impl Iterator<Item = (&str, FairSharePoint)> {
+    shares.iter().filter(|share| share.user.is_none()).filter_map(move |share| {
+        let part = |part: Option<f64>| part.filter(|part| part.is_finite());
+        let (share_of, used) = (part(share.norm_shares)?, part(share.effective_usage)?);
+        Some((share.account.as_str(), FairSharePoint { at: now, share: share_of, used }))
+    })
+}
+
+/// The story of a job, as far as it was seen.
+async fn save_event(
+    tx: &mut store::DbConnection,
+    id: JobRowId,
+    change: &JobChange,
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    // Where a job came from before we knew it, its own times tell.
+    if !change.is_new_state || change.is_new {
+        return Ok(());
+    }
+    let job = &change.record.job;
+    let (at, detail) = match job.state.stage() {
+        JobStage::Pending => (job.submitted, &job.reason),
+        JobStage::Running => (job.start, &job.node_list),
+        JobStage::Ended => (job.end, &job.reason),
+    };
+    // A job that was put back, or suspended and resumed, changes now; its old times are told already.
+    let at = if job.state.is_over() || change.transition == Some(JobTransition::Started) {
+        at.unwrap_or(now)
+    } else {
+        now
+    };
+    let moment = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
+    store::jobs::add_event(tx, id, &moment).await
+}

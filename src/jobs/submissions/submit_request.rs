@@ -1,0 +1,143 @@
+//! What a person hands over, and what of it cannot be submitted anywhere.
+
+use super::super::queue_monitor::ClusterAccountId;
+use crate::domain::{ClusterId, PersonId};
+
+/// A longer script is no script.
+pub const MAX_SCRIPT_BYTES: usize = 512 * 1024;
+const MAX_NAME_LEN: usize = 200;
+const MAX_FORM_TOKEN_LEN: usize = 100;
+const MAX_FOLDERS: usize = 20;
+const MAX_FOLDER_LEN: usize = 1000;
+
+/// A job to be submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmitRequest {
+    /// Whose.
+    pub person: PersonId,
+    /// Where to.
+    pub cluster: ClusterId,
+    /// A random word that the form had from the beginning: the same form is one order, however often it is sent.
+    pub form_token: String,
+    /// The whole script, with its options.
+    pub script: String,
+    /// The job's name, as the script has it.
+    pub job_name: String,
+    /// Folders to make first; the job is submitted from the first of them.
+    pub folders: Vec<String>,
+    /// What made the script, in words.
+    pub recipe: String,
+    /// Which version of it.
+    pub recipe_version: Option<i64>,
+    /// Its number, if it is kept in the database.
+    pub recipe_id: Option<i64>,
+    /// What was filled in, as JSON.
+    pub answers: String,
+    /// The table of points, as JSON; empty for one job.
+    pub sweep: String,
+}
+
+/// Why an order cannot be carried out anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitRequestError {
+    /// It has no mark of its form.
+    #[error("The form did not arrive as expected. Load the page again and try once more.")]
+    Form,
+    /// It does not begin as scripts do.
+    #[error("The script must begin with a line such as #!/bin/bash.")]
+    NoShebang,
+    /// It is longer than anything that a person writes.
+    #[error("The script is longer than 512 kB. Put what it needs into a file on the cluster.")]
+    TooLong,
+    /// Slurm refuses it.
+    #[error(
+        "The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends."
+    )]
+    WindowsLineEnds,
+    /// No text has it.
+    #[error("The script holds a zero byte, which no text has. Copy it again as plain text.")]
+    ZeroByte,
+    /// Slurm or the shell would read something else.
+    #[error("The job's name must be one line of at most 200 characters.")]
+    Name,
+    /// They are made one by one.
+    #[error("Folders must be whole paths that begin with a slash, in one line each.")]
+    Folder,
+}
+
+impl SubmitRequest {
+    /// Which queue it goes to.
+    pub const fn account_id(&self) -> ClusterAccountId {
+        ClusterAccountId { person: self.person, cluster: self.cluster }
+    }
+
+    /// Whether it can be carried out.
+    pub fn validate(&self) -> Result<(), SubmitRequestError> {
+        let is_line = |text: &str, most: usize| {
+            !text.trim().is_empty() && text.len() <= most && !text.chars().any(char::is_control)
+        };
+        let is_folder =
+            |folder: &String| folder.starts_with('/') && is_line(folder, MAX_FOLDER_LEN);
+        let first_wrong = [
+            (is_line(&self.form_token, MAX_FORM_TOKEN_LEN), SubmitRequestError::Form),
+            (self.script.len() <= MAX_SCRIPT_BYTES, SubmitRequestError::TooLong),
+            (self.script.starts_with("#!"), SubmitRequestError::NoShebang),
+            (!self.script.contains('\r'), SubmitRequestError::WindowsLineEnds),
+            (!self.script.contains('\0'), SubmitRequestError::ZeroByte),
+            (is_line(&self.job_name, MAX_NAME_LEN), SubmitRequestError::Name),
+            (
+                self.folders.len() <= MAX_FOLDERS && self.folders.iter().all(is_folder),
+                SubmitRequestError::Folder,
+            ),
+        ]
+        .into_iter()
+        .find(|(is_good, _)| !is_good);
+        first_wrong.map_or(Ok(()), |(_, unfit)| Err(unfit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> SubmitRequest {
+        SubmitRequest {
+            person: PersonId(1),
+            cluster: ClusterId(1),
+            form_token: "f".into(),
+            script: "#!/bin/bash\ntrue\n".into(),
+            job_name: "it's <b>".into(),
+            folders: vec!["/scratch/a b".into()],
+            recipe: String::new(),
+            recipe_version: None,
+            recipe_id: None,
+            answers: String::new(),
+            sweep: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_submitted_is_said_at_once() {
+        assert_eq!(order().validate(), Ok(()));
+        let script = |script: &str| SubmitRequest { script: script.into(), ..order() }.validate();
+        assert_eq!(script("true\n"), Err(SubmitRequestError::NoShebang));
+        assert_eq!(script("#!/bin/bash\r\ntrue\r\n"), Err(SubmitRequestError::WindowsLineEnds));
+        assert_eq!(script("#!/bin/bash\n\0"), Err(SubmitRequestError::ZeroByte));
+        assert_eq!(
+            script(&format!("#!{}", "x".repeat(MAX_SCRIPT_BYTES))),
+            Err(SubmitRequestError::TooLong)
+        );
+        let name = |name: &str| SubmitRequest { job_name: name.into(), ..order() }.validate();
+        for bad in ["", " ", "a\nb", &"x".repeat(201)] {
+            assert_eq!(name(bad), Err(SubmitRequestError::Name), "{bad}");
+        }
+        for bad in ["", "relative", "/a\nb"] {
+            let order = SubmitRequest { folders: vec![bad.into()], ..order() };
+            assert_eq!(order.validate(), Err(SubmitRequestError::Folder), "{bad}");
+        }
+        assert_eq!(
+            SubmitRequest { form_token: String::new(), ..order() }.validate(),
+            Err(SubmitRequestError::Form)
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Sending: what is new for a person goes out in one message, is tried again with growing pauses if it does not
+//! arrive, and is given up after three days. What is still to be sent is in the database, so a restart loses nothing.
+
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker,
+    WebhookWorkerInner,
+};
+use crate::clock::UnixTime;
+use crate::http_client;
+use crate::jobs::notification_digest::NotificationKind;
+use crate::store::webhooks::Webhook;
+use crate::store::{self, StoreError};
+
+/// The receiver must have answered within this time.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often it is checked what is due, besides whenever the bell rings.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
+/// A person's address gets at most one message in this many seconds.
+const BETWEEN_MESSAGES: i64 = 30;
+/// The first pause after a failure, in seconds; each further one is twice as long.
+const FIRST_PAUSE: i64 = 60;
+/// The longest.
+const MAX_PAUSE: i64 = 6 * 3600;
+/// Nothing has arrived for this long: it is given up.
+const GIVE_UP_AFTER: i64 = 3 * 86_400;
+/// Notices in one message; more follow with the next.
+const MAX_NOTIFICATIONS: i64 = 500;
+/// Addresses that are sent to at the same time.
+const MAX_PARALLEL: i64 = 16;
+
+/// Why a message did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WebhookDeliveryError {
+    /// Where it leads is not allowed, or not known.
+    #[error("{0}")]
+    Address(WebhookAddressError),
+    /// Nobody answers there.
+    #[error("{0} cannot be reached.")]
+    Unreachable(String),
+    /// No answer in time.
+    #[error("{0} did not answer within 10 seconds.")]
+    Timeout(String),
+    /// It answered something else than "fine".
+    #[error("{0} answered with an error (status {1}). Is the address still valid?")]
+    Refused(String, u16),
+    /// It wants us to go elsewhere.
+    #[error(
+        "{0} sent the portal on to another address, which the portal does not follow. Enter the final address."
+    )]
+    Redirect(String),
+    /// Our own.
+    #[error("The address could not be opened. Enter it again.")]
+    Sealed,
+    /// A moment ago.
+    #[error("A test message was sent a moment ago. Wait a few seconds.")]
+    TooSoon,
+}
+
+impl WebhookWorker {
+    /// Sends until the portal stops.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut bell = self.0.notifications.subscribe();
+        let mut ticks = tokio::time::interval(CHECK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+                heard = bell.recv() => if heard == Err(RecvError::Closed) { return },
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                result = self.send_due() => if let Err(error) = result {
+                    tracing::warn!(%error, "Notices could not be sent to people's addresses; it is tried again");
+                }
+            }
+        }
+    }
+
+    /// Sends everything that is due now.
+    pub async fn send_due(&self) -> Result<(), StoreError> {
+        let _round = self.0.send_lock.lock().await;
+        loop {
+            let now = self.0.clock.now();
+            let mut db = self.0.store.read().await?;
+            let due = store::webhooks::list_due(&mut db, now, MAX_PARALLEL).await?;
+            drop(db);
+            let is_all = i64::try_from(due.len()).unwrap_or(0) < MAX_PARALLEL;
+            let mut sending = JoinSet::new();
+            for webhook in due {
+                let this = self.clone();
+                sending.spawn(async move { this.0.send_pending(webhook).await });
+            }
+            while let Some(sent) = sending.join_next().await {
+                if let Ok(sent) = sent {
+                    sent?;
+                }
+            }
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl WebhookWorkerInner {
+    /// Sends what waits for one person, in one message.
+    async fn send_pending(&self, webhook: Webhook) -> Result<(), StoreError> {
+        let person = webhook.person_id;
+        let mut db = self.store.read().await?;
+        let mut notices =
+            store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
+        drop(db);
+        let Some(last) = notices.last().map(|notice| notice.id) else { return Ok(()) };
+        let kinds = NotificationKind::parse_list(&webhook.kinds);
+        notices.retain(|notice| {
+            NotificationKind::parse(&notice.kind).is_some_and(|kind| kinds.contains(&kind))
+        });
+        // The newest first, as everywhere.
+        notices.reverse();
+        let outcome =
+            if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        match &outcome {
+            None => store::notifications::mark_sent(&mut tx, person, last, now).await?,
+            Some(Ok(())) => {
+                store::notifications::mark_sent(&mut tx, person, last, now).await?;
+                let next = now.plus(BETWEEN_MESSAGES);
+                store::webhooks::mark_sent(&mut tx, person, next, now).await?;
+            }
+            Some(Err(failure)) => {
+                let next = now.plus(retry_pause(webhook.failures));
+                store::webhooks::record_failure(&mut tx, person, &failure.to_string(), next, now)
+                    .await?;
+                if has_failed_too_long(&webhook, now) {
+                    store::webhooks::stop(&mut tx, person, now).await?;
+                    store::notifications::mark_sent(&mut tx, person, last, now).await?;
+                    store::notifications::add_webhook_off(&mut tx, person, now).await?;
+                }
+            }
+        }
+        store::commit(tx).await?;
+        if outcome.is_some_and(|outcome| outcome.is_err()) && has_failed_too_long(&webhook, now) {
+            self.notifications.notify(person);
+        }
+        Ok(())
+    }
+
+    async fn try_send(
+        &self,
+        webhook: &Webhook,
+        notices: &[store::notifications::Notification],
+    ) -> Result<(), WebhookDeliveryError> {
+        let opened =
+            || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
+        let (address, secret) = opened().map_err(|_| WebhookDeliveryError::Sealed)?;
+        let message = WebhookMessage::from_notifications(
+            notices,
+            &self.portal_url,
+            &secret,
+            self.clock.now(),
+        );
+        self.deliver(&address, message).await
+    }
+
+    /// Sends one message. Nothing of the address but its host is told or logged.
+    pub(super) async fn deliver(
+        &self,
+        address: &WebhookAddress,
+        message: WebhookMessage,
+    ) -> Result<(), WebhookDeliveryError> {
+        let found =
+            address.resolve(self.allow_private).await.map_err(WebhookDeliveryError::Address)?;
+        let host = address.host().to_owned();
+        // The connection goes to what was checked: a name that answers otherwise a moment later changes nothing.
+        let client =
+            http_client::client_builder(ANSWER_TIMEOUT).resolve_to_addrs(&host, &found).build();
+        let client = client.map_err(|_| WebhookDeliveryError::Unreachable(host.clone()))?;
+        let request = client
+            .post(address.url())
+            .header("content-type", "application/json")
+            .header("user-agent", concat!("Portolan/", env!("CARGO_PKG_VERSION")))
+            .header("x-portolan-timestamp", message.timestamp)
+            .header("x-portolan-signature", message.signature)
+            .body(message.body);
+        // The answer's body is not read.
+        let status = match request.send().await {
+            Ok(answer) => answer.status(),
+            Err(error) if error.is_timeout() => return Err(WebhookDeliveryError::Timeout(host)),
+            Err(_) => return Err(WebhookDeliveryError::Unreachable(host)),
+        };
+        match status {
+            status if status.is_success() => Ok(()),
+            status if status.is_redirection() => Err(WebhookDeliveryError::Redirect(host)),
+            status => Err(WebhookDeliveryError::Refused(host, status.as_u16())),
+        }
+    }
+}
+
+fn has_failed_too_long(webhook: &Webhook, now: UnixTime) -> bool {
+    webhook.failing_since().is_some_and(|since| now.since(since) >= GIVE_UP_AFTER)
+}
+
+/// The pause after a failure, by how many there were before it.
+fn retry_pause(failures: i64) -> i64 {
+    let doubled = u32::try_from(failures.clamp(0, 20)).unwrap_or(20);
+    FIRST_PAUSE.saturating_mul(2_i64.saturating_pow(doubled)).min(MAX_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_three_days_are_some_twenty_tries() {
+        assert_eq!(
+            [retry_pause(0), retry_pause(1), retry_pause(5), retry_pause(9), retry_pause(1000)],
+            [60, 120, 1920, 21_600, 21_600]
+        );
+        let mut passed = 0;
+        let tries = (0..1000)
+            .take_while(|failures| {
+                passed += retry_pause(*failures);
+                passed < GIVE_UP_AFTER
+            })
+            .count();
+        assert!((15..25).contains(&tries), "{tries}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What stands in a script for each key.
+
+use std::collections::BTreeMap;
+
+use super::super::context::ComposeContext;
+use super::super::form::RecipeForm;
+use super::super::question::QuestionKind;
+use super::super::quoting::{ShellWord, quote_word as quoted};
+use super::super::template::TemplateValue;
+use super::super::value::AnswerValue;
+use super::{AnswersByKey, ComposedJob};
+use crate::sites::InternetAccess;
+
+/// Stands where an answer is still missing, so that the script can be shown.
+const MISSING_PLACEHOLDER: &str = "'…'";
+
+/// The slots of all questions and of what the site is like.
+pub fn collect_template_values<'a>(
+    form: &'a RecipeForm,
+    values: &AnswersByKey<'a>,
+    job: &ComposedJob,
+    place: &ComposeContext,
+) -> BTreeMap<&'a str, TemplateValue> {
+    let mut slots: BTreeMap<&str, TemplateValue> = BTreeMap::new();
+    for question in form.questions() {
+        let is_wrong = job.problems.iter().any(|problem| problem.key == question.key);
+        let slot = match values.get(question.key.as_str()) {
+            Some(value) => template_value(value, question.kind),
+            None if is_wrong => TemplateValue::Shell(MISSING_PLACEHOLDER.to_owned()),
+            None if question.kind == QuestionKind::Switch => TemplateValue::Bool(false),
+            // No words are words as well: a script may name them without a condition.
+            None if is_list(question.kind) => TemplateValue::Words(Vec::new()),
+            None => TemplateValue::Empty,
+        };
+        slots.insert(&question.key, slot);
+    }
+    let jobs = &place.site.jobs;
+    let request = &job.request;
+    let folder = request.folder.as_deref().map_or_else(|| MISSING_PLACEHOLDER.to_owned(), quoted);
+    let model = request.gpus.as_ref().and_then(|gpus| gpus.model.clone());
+    let arm = jobs.gpus.iter().any(|gpu| {
+        Some(&gpu.name) == model.as_ref()
+            && gpu.processor.as_deref().is_some_and(|kind| kind.contains("arm"))
+    });
+    let internet = match jobs.internet {
+        InternetAccess::Unknown => "unknown",
+        InternetAccess::Yes => "yes",
+        InternetAccess::No => "no",
+        InternetAccess::Proxy => "proxy",
+    };
+    slots.insert("tmpdir", TemplateValue::Shell(tmpdir_expression(jobs.tmpdir.as_deref())));
+    slots.insert("own_tmpdir", TemplateValue::Bool(jobs.tmpdir.is_none()));
+    slots.insert("wheelhouse", TemplateValue::Bool(jobs.wheelhouse));
+    slots.insert("internet", TemplateValue::Text(internet.to_owned()));
+    slots.insert("proxy", jobs.proxy.clone().map_or(TemplateValue::Empty, TemplateValue::Text));
+    slots.insert("many_nodes", TemplateValue::Bool(request.nodes_or_one() > 1));
+    slots.insert("is_array", TemplateValue::Bool(request.array.is_some()));
+    slots.insert("job_folder", TemplateValue::Shell(folder));
+    slots.insert("arm", TemplateValue::Bool(arm));
+    slots
+}
+
+const fn is_list(kind: QuestionKind) -> bool {
+    matches!(
+        kind,
+        QuestionKind::Arguments
+            | QuestionKind::List
+            | QuestionKind::Modules
+            | QuestionKind::Paths
+            | QuestionKind::Variables
+    )
+}
+
+fn template_value(value: &AnswerValue, kind: QuestionKind) -> TemplateValue {
+    match value {
+        AnswerValue::Text(text) => TemplateValue::Text(text.clone()),
+        AnswerValue::Number(number) => TemplateValue::Number(*number),
+        AnswerValue::Switch(yes) => TemplateValue::Bool(*yes),
+        AnswerValue::Minutes(minutes) => TemplateValue::Number((*minutes).into()),
+        AnswerValue::Memory(mb) => TemplateValue::Number(i64::try_from(*mb).unwrap_or(i64::MAX)),
+        AnswerValue::Words(words) if kind == QuestionKind::Path => {
+            words.first().map_or(TemplateValue::Empty, |word| TemplateValue::Shell(word.to_shell()))
+        }
+        AnswerValue::Words(words) => {
+            TemplateValue::Words(words.iter().map(ShellWord::to_shell).collect())
+        }
+        AnswerValue::Variables(all) => TemplateValue::Words(
+            all.iter().map(|(name, value)| format!("{name}={}", value.to_shell())).collect(),
+        ),
+        AnswerValue::Code(code) => TemplateValue::Shell(code.clone()),
+        AnswerValue::Swept(name) => TemplateValue::Shell(format!("\"${name}\"")),
+    }
+}
+
+/// A value as one word of bash, for the list of a sweep.
+pub fn to_shell_word(value: &AnswerValue) -> String {
+    match template_value(value, QuestionKind::Path) {
+        TemplateValue::Text(text) => quoted(&text),
+        TemplateValue::Number(number) => number.to_string(),
+        TemplateValue::Bool(yes) => yes.to_string(),
+        TemplateValue::Shell(text) => text,
+        TemplateValue::Empty | TemplateValue::Words(_) => "''".to_owned(),
+    }
+}
+
+/// The whole script that someone brought along, where the recipe is about that.
+pub fn pasted_script(form: &RecipeForm, values: &AnswersByKey<'_>) -> Option<String> {
+    let question = form.questions().find(|question| question.kind == QuestionKind::Script)?;
+    match values.get(question.key.as_str()) {
+        Some(AnswerValue::Code(code)) => Some(code.clone()),
+        _ => None,
+    }
+}
+
+/// The job's own folder on fast disk.
+fn tmpdir_expression(site: Option<&str>) -> String {
+    let name = site.and_then(|text| text.strip_prefix('$')).filter(|name| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    match (name, site) {
+        (Some(name), _) => format!("\"${name}\""),
+        (None, Some(path)) => quoted(path),
+        (None, None) => "\"${TMPDIR:-/tmp}\"".to_owned(),
+    }
+}

@@ -1,0 +1,284 @@
+//! A recipe made of a form as someone has it: what it begins with, which answers are fixed, limits and help texts. What
+//! comes of it is a complete file of its own.
+
+use std::collections::BTreeMap;
+
+use super::compose::ComposeProblem;
+use super::form::RecipeForm;
+use super::question::{QuestionKind, RecipeQuestion, RecipeValue};
+use super::recipe::{AnswerLimits, Recipe, RecipeBlock};
+use super::value;
+
+/// What someone wants a recipe to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecipeOverrides {
+    /// What it does, in a few words.
+    pub title: String,
+    /// What it is for.
+    pub summary: String,
+    /// What is said of questions, by their keys. The others stay as they are.
+    pub questions: BTreeMap<String, QuestionOverride>,
+}
+
+/// What is said of a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QuestionOverride {
+    /// The answer that stands there at first.
+    pub default_answer: String,
+    /// Whether it is fixed.
+    pub is_locked: bool,
+    /// The least; empty: as it is.
+    pub min: String,
+    /// The most; empty: as it is.
+    pub max: String,
+    /// What the question means.
+    pub help: String,
+}
+
+impl QuestionOverride {
+    /// A question as it is now, with an answer.
+    pub fn from_question(
+        question: &RecipeQuestion,
+        form: &RecipeForm,
+        answer: Option<&String>,
+    ) -> Self {
+        let begins = match (question.kind, answer) {
+            // Browsers send nothing for a switch that is off.
+            (QuestionKind::Switch, answer) => {
+                (answer.is_some_and(|text| text == "true")).to_string()
+            }
+            (_, Some(answer)) => answer.clone(),
+            (_, None) => question.default.0.clone(),
+        };
+        Self {
+            default_answer: begins,
+            is_locked: form.locked.contains(&question.key),
+            min: question.min.0.clone(),
+            max: question.max.0.clone(),
+            help: question.help.clone(),
+        }
+    }
+}
+
+/// Whether a question has a least and a most.
+pub const fn has_limits(kind: QuestionKind) -> bool {
+    matches!(kind, QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory)
+}
+
+/// The recipe that comes of it, or what must be mended, by the keys of questions.
+pub fn build_recipe(
+    base: &Recipe,
+    blocks: &[RecipeBlock],
+    wish: &RecipeOverrides,
+) -> Result<Recipe, Vec<ComposeProblem>> {
+    let form = RecipeForm::new(base, blocks);
+    let mut recipe = base.clone();
+    let mut problems = Vec::new();
+    wish.title.trim().clone_into(&mut recipe.title);
+    wish.summary.trim().clone_into(&mut recipe.summary);
+    recipe.name = slug_from_title(&wish.title);
+    recipe.locked.retain(|key| !wish.questions.contains_key(key));
+    for question in form.questions() {
+        let Some(said) = wish.questions.get(&question.key) else { continue };
+        apply_override(&mut recipe, question, said);
+        if said.is_locked {
+            recipe.locked.push(question.key.clone());
+        }
+        let sentence = find_problem(&recipe, question, said);
+        problems.extend(
+            sentence.map(|sentence| ComposeProblem { key: question.key.clone(), sentence }),
+        );
+    }
+    if problems.is_empty() { Ok(recipe) } else { Err(problems) }
+}
+
+/// Writes down what differs from how the question is already.
+fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &QuestionOverride) {
+    let key = &question.key;
+    let was = question.default.0.as_str();
+    let is_off =
+        question.kind == QuestionKind::Switch && was.is_empty() && said.default_answer == "false";
+    if said.default_answer != was && !is_off {
+        recipe.defaults.insert(key.clone(), RecipeValue(said.default_answer.clone()));
+    }
+    if has_limits(question.kind) {
+        let mut limit = recipe.limits.get(key).cloned().unwrap_or_default();
+        for (own, text, was) in [
+            (&mut limit.min, said.min.trim(), &question.min.0),
+            (&mut limit.max, said.max.trim(), &question.max.0),
+        ] {
+            if !text.is_empty() && text != was {
+                *own = RecipeValue(text.to_owned());
+            }
+        }
+        if limit != AnswerLimits::default() {
+            recipe.limits.insert(key.clone(), limit);
+        }
+    }
+    if said.help.trim() != question.help.trim() {
+        recipe.help.insert(key.clone(), said.help.trim().to_owned());
+    }
+}
+
+/// What is wrong with what was said, as far as it can be judged without a cluster.
+fn find_problem(
+    recipe: &Recipe,
+    question: &RecipeQuestion,
+    said: &QuestionOverride,
+) -> Option<String> {
+    let mut now = question.clone();
+    if has_limits(question.kind) {
+        (now.min, now.max) = (RecipeValue::default(), RecipeValue::default());
+        for (what, text) in [("least", said.min.trim()), ("most", said.max.trim())] {
+            let read = if text.is_empty() {
+                Ok(())
+            } else {
+                value::parse_answer(&now, text, &[]).map(drop)
+            };
+            if let Err(problem) = read {
+                return Some(format!("The {what} that it may be: {problem}"));
+            }
+        }
+        let limit = recipe.limits.get(&question.key).cloned().unwrap_or_default();
+        let or =
+            |said: RecipeValue, was: &RecipeValue| if said.is_empty() { was.clone() } else { said };
+        (now.min, now.max) = (or(limit.min, &question.min), or(limit.max, &question.max));
+        if !now.min.is_empty() && value::parse_answer(&now, &now.min.0.clone(), &[]).is_err() {
+            return Some("The least is more than the most.".to_owned());
+        }
+    }
+    let from_place = matches!(question.kind, QuestionKind::Account | QuestionKind::Gpu);
+    if said.default_answer.trim().is_empty() {
+        let is_stuck = said.is_locked && question.required && !from_place;
+        return is_stuck
+            .then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
+    }
+    let judged = has_limits(question.kind)
+        || matches!(question.kind, QuestionKind::Choice | QuestionKind::Switch);
+    if judged { value::parse_answer(&now, &said.default_answer, &[]).err() } else { None }
+}
+
+/// A name for addresses and files, made of a title.
+pub fn slug_from_title(title: &str) -> String {
+    let mut name = String::new();
+    for c in title.chars().flat_map(char::to_lowercase) {
+        if c.is_ascii_lowercase() || c.is_ascii_digit() {
+            name.push(c);
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+        if name.len() >= 60 {
+            break;
+        }
+    }
+    let name = name.trim_end_matches('-');
+    if name.is_empty() { "recipe".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalog::RecipeCatalog;
+    use super::*;
+
+    fn wish(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
+        let book = RecipeCatalog::shipped();
+        let base = book.find("python-script").unwrap();
+        let form = RecipeForm::new(base, &book.blocks);
+        let says = form
+            .questions()
+            .map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
+        let mut wish = RecipeOverrides {
+            title: "My Größe!".into(),
+            summary: "S".into(),
+            questions: says.collect(),
+        };
+        change(&mut wish);
+        let recipe = build_recipe(base, &book.blocks, &wish)?;
+        assert_eq!(Recipe::parse(&recipe.to_toml(), &book.blocks).unwrap(), recipe);
+        Ok(recipe)
+    }
+
+    #[test]
+    fn what_is_not_changed_is_not_written() {
+        let book = RecipeCatalog::shipped();
+        let base = book.find("python-script").unwrap();
+        let recipe = wish(|_| ()).unwrap();
+        assert_eq!((recipe.name.as_str(), recipe.title.as_str()), ("my-gr-e", "My Größe!"));
+        assert_eq!((&recipe.defaults, &recipe.limits), (&base.defaults, &base.limits));
+        assert_eq!((&recipe.help, &recipe.locked), (&base.help, &base.locked));
+    }
+
+    /// Kept without a change, every recipe that comes with the portal asks the same and reads the same.
+    #[test]
+    fn every_recipe_can_be_kept() {
+        let book = RecipeCatalog::shipped();
+        for base in &book.recipes {
+            let form = RecipeForm::new(base, &book.blocks);
+            let says = form.questions().map(|one| {
+                let begins = one.default.0.clone();
+                (one.key.clone(), QuestionOverride::from_question(one, &form, Some(&begins)))
+            });
+            let title = base.title.clone();
+            let wish =
+                RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
+            let kept = build_recipe(base, &book.blocks, &wish).unwrap_or_else(|problems| {
+                panic!("{}: {problems:?}", base.name);
+            });
+            let read = Recipe::parse(&kept.to_toml(), &book.blocks).unwrap();
+            assert_eq!(read, kept, "{}", base.name);
+            assert_eq!(RecipeForm::new(&read, &book.blocks), form, "{}", base.name);
+        }
+    }
+
+    #[test]
+    fn answers_locks_limits_and_help_are_written() {
+        let recipe = wish(|wish| {
+            let time = wish.questions.get_mut("time").unwrap();
+            (time.default_answer, time.max) = ("2:00:00".into(), "3:00:00".into());
+            time.help = "<b>Short</b>".into();
+            wish.questions.get_mut("cores").unwrap().is_locked = true;
+        })
+        .unwrap();
+        assert_eq!(recipe.defaults["time"].0, "2:00:00");
+        assert_eq!(
+            (recipe.limits["time"].max.0.as_str(), recipe.locked),
+            ("3:00:00", vec!["cores".to_owned()])
+        );
+        assert_eq!(recipe.help["time"], "<b>Short</b>");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_at_its_question() {
+        for (key, begins, least, most) in [
+            ("cores", "x", "", ""),
+            ("cores", "8", "", "4"),
+            ("cores", "3", "4", "2"),
+            ("time", "1:00:00", "soon", ""),
+            ("memory", "2 GB", "4 GB", ""),
+        ] {
+            let said = QuestionOverride {
+                default_answer: begins.into(),
+                min: least.into(),
+                max: most.into(),
+                ..QuestionOverride::default()
+            };
+            let problems = wish(|wish| *wish.questions.get_mut(key).unwrap() = said).unwrap_err();
+            assert_eq!(problems[0].key, key, "{problems:?}");
+        }
+        let problems = wish(|wish| wish.questions.get_mut("script").unwrap().is_locked = true);
+        assert_eq!(problems.unwrap_err()[0].key, "script");
+    }
+
+    #[test]
+    fn names_of_titles() {
+        for (title, name) in [
+            ("Train it", "train-it"),
+            ("  --  ", "recipe"),
+            ("名前", "recipe"),
+            ("A/B: c", "a-b-c"),
+        ] {
+            assert_eq!(slug_from_title(title), name);
+        }
+        assert!(slug_from_title(&"ab ".repeat(50)).len() <= 60);
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether a recipe can be used at a site, and if not, why.
+
+use super::context::ComposeContext;
+use super::question::SiteFeature;
+use super::recipe::Recipe;
+use crate::sites::InternetAccess;
+
+/// Whether a site has something. What is not known is taken to be there: the cluster says so itself if it is not.
+pub fn site_has(need: SiteFeature, place: &ComposeContext) -> bool {
+    let jobs = &place.site.jobs;
+    match need {
+        SiteFeature::Pip => !jobs.containers_only,
+        SiteFeature::Internet => jobs.internet != InternetAccess::No,
+        SiteFeature::Gpus => !place.gpus.is_empty(),
+    }
+}
+
+/// Why a recipe cannot be used at a site, as a sentence; none if it can.
+pub fn unmet_requirement(recipe: &Recipe, place: &ComposeContext) -> Option<String> {
+    let fits = &recipe.fits;
+    let title = &place.site.title;
+    let problem = if fits.gpus && !site_has(SiteFeature::Gpus, place) {
+        format!("It needs a GPU, and {title} has none.")
+    } else if fits.pip && !site_has(SiteFeature::Pip, place) {
+        format!(
+            "{title} does not let people install Python packages with pip. Use a container instead."
+        )
+    } else if fits.internet && !site_has(SiteFeature::Internet, place) {
+        format!(
+            "It fetches something from the internet, which jobs at {title} do not reach. Do this on a sign-in host."
+        )
+    } else if fits.nodes && !has_multiple_nodes(place) {
+        format!("It needs several nodes, and jobs at {title} get one at most.")
+    } else {
+        return None;
+    };
+    Some(problem)
+}
+
+/// Every cluster has several nodes, unless each of its sorts of jobs says that it takes one only.
+fn has_multiple_nodes(place: &ComposeContext) -> bool {
+    let types = &place.site.jobs.types;
+    types.is_empty() || types.iter().any(|kind| kind.max_nodes != Some(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::recipes::catalog::RecipeCatalog;
+    use crate::recipes::context::AvailableGpu;
+    use crate::sites;
+
+    /// A site as someone finds it who has heard of nothing but its preset.
+    fn place(name: &str) -> ComposeContext {
+        let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
+        let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
+            model: Some(gpu.name.clone()),
+            ..AvailableGpu::default()
+        };
+        ComposeContext {
+            gpus: preset.jobs.gpus.iter().map(gpu).collect(),
+            site: Arc::new(preset.clone()),
+            user: "alice".into(),
+            accounts: Vec::new(),
+            partitions: Vec::new(),
+            folders: BTreeMap::new(),
+            max_array: None,
+            keeps_comments: true,
+        }
+    }
+
+    /// The recipes that do not fit, with a word of the reason.
+    fn refused(site: &str) -> Vec<(String, String)> {
+        let place = place(site);
+        let book = RecipeCatalog::shipped();
+        let all = book.recipes.iter();
+        all.filter_map(|recipe| Some((recipe.name.clone(), unmet_requirement(recipe, &place)?)))
+            .collect()
+    }
+
+    fn names(site: &str) -> Vec<String> {
+        let mut names: Vec<String> = refused(site).into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn every_preset_refuses_just_what_it_lacks() {
+        let gpus = ["pytorch", "pytorch-many", "tensorflow"];
+        let internet = ["collect-wheels", "fetch-data", "get-code"];
+        for site in sites::presets() {
+            let mut expected: Vec<&str> = Vec::new();
+            if site.jobs.gpus.is_empty() {
+                expected.extend(gpus);
+            }
+            if site.jobs.internet == InternetAccess::No {
+                expected.extend(internet);
+            }
+            if site.jobs.containers_only {
+                expected.extend(["collect-wheels", "prepare-environment"]);
+            }
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(names(site.name.as_str()), expected, "{}", site.name.as_str());
+        }
+    }
+
+    #[test]
+    fn the_sites_that_people_know() {
+        assert_eq!(names("demo"), [""; 0]);
+        assert_eq!(names("narval"), ["collect-wheels", "fetch-data", "get-code"]);
+        assert_eq!(names("olivia"), ["collect-wheels", "prepare-environment"]);
+        assert!(names("trillium").contains(&"pytorch".to_owned()));
+        for site in sites::presets() {
+            for (name, sentence) in refused(site.name.as_str()) {
+                assert!(
+                    sentence.ends_with('.') && sentence.contains(&site.title),
+                    "{name}: {sentence}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn several_nodes() {
+        let book = RecipeCatalog::shipped();
+        let mut recipe = (**book.find("pytorch-many").unwrap()).clone();
+        recipe.fits.nodes = true;
+        let mut place = place("demo");
+        assert_eq!(unmet_requirement(&recipe, &place), None);
+        let mut site = (*place.site).clone();
+        for kind in &mut site.jobs.types {
+            kind.max_nodes = Some(1);
+        }
+        place.site = Arc::new(site);
+        assert!(unmet_requirement(&recipe, &place).unwrap().contains("one at most"));
+    }
+}

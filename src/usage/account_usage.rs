@@ -1,0 +1,227 @@
+//! What is known of one account's use, in memory: sums by day, person and sort of job.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::daily_totals::DailyTotals;
+use super::totals::UsageTotals;
+use super::wait_histogram::WaitHistogram;
+use crate::clock::{Day, UnixTime};
+use crate::store::usage::UsageDayRow;
+use crate::store::usage::daily::UsageDailyRow;
+
+/// What one person of one sort of job came to on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// Their name on the cluster; empty for others without a name.
+    pub user: Arc<str>,
+    /// The sort of job.
+    pub kind: Arc<str>,
+    /// The sums.
+    pub totals: UsageTotals,
+}
+
+/// A day that was read.
+#[derive(Debug, Clone)]
+pub struct AccountUsageDay {
+    /// When.
+    pub read_at: UnixTime,
+    /// Whether it is never asked again.
+    pub is_final: bool,
+    /// Whether there was more than could be read.
+    pub is_cut: bool,
+    /// What was on it.
+    pub rows: Arc<[UsageRow]>,
+    /// All of that together: many pages need no more.
+    pub total: Arc<UsageTotals>,
+}
+
+impl AccountUsageDay {
+    fn new(read: UsageDayRow, rolls: Vec<UsageRow>) -> Self {
+        let mut total = UsageTotals::default();
+        for roll in &rolls {
+            total.add(&roll.totals);
+        }
+        let (read_at, is_final, is_cut) = (read.read_at, read.is_final, read.is_cut);
+        Self { read_at, is_final, is_cut, rows: rolls.into(), total: Arc::new(total) }
+    }
+}
+
+/// All days that were read of an account.
+#[derive(Debug, Clone, Default)]
+pub struct AccountUsage {
+    /// By day.
+    pub days: BTreeMap<Day, AccountUsageDay>,
+}
+
+impl AccountUsage {
+    /// Puts together what the database has.
+    pub fn from_rows(
+        days: &[UsageDayRow],
+        rows: Vec<UsageDailyRow>,
+        names: &HashMap<i64, String>,
+    ) -> Self {
+        let names: HashMap<i64, Arc<str>> =
+            names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
+        let nobody: Arc<str> = Arc::from("");
+        let name = |id: i64| names.get(&id).unwrap_or(&nobody).clone();
+        let mut rolls: BTreeMap<Day, Vec<UsageRow>> = BTreeMap::new();
+        for row in rows {
+            let (user, kind) = (name(row.user_id), name(row.kind_id));
+            rolls.entry(Day(row.day)).or_default().push(UsageRow {
+                user,
+                kind,
+                totals: totals_from_row(&row),
+            });
+        }
+        let page = |read: &UsageDayRow| {
+            (read.day, AccountUsageDay::new(*read, rolls.remove(&read.day).unwrap_or_default()))
+        };
+        Self { days: days.iter().map(page).collect() }
+    }
+
+    /// The same with one day read anew.
+    #[must_use]
+    pub fn with_day(&self, read: UsageDayRow, sheet: &DailyTotals) -> Self {
+        let mut pages = self.days.clone();
+        let roll = |(user, kind, sums): &(String, String, UsageTotals)| UsageRow {
+            user: Arc::from(user.as_str()),
+            kind: Arc::from(kind.as_str()),
+            totals: sums.clone(),
+        };
+        pages.insert(read.day, AccountUsageDay::new(read, sheet.rows.iter().map(roll).collect()));
+        Self { days: pages }
+    }
+
+    /// The days from one to another that were read, both included.
+    pub fn days_between(
+        &self,
+        from: Day,
+        until: Day,
+    ) -> impl Iterator<Item = (Day, &AccountUsageDay)> {
+        let days = if from <= until { Some(self.days.range(from..=until)) } else { None };
+        days.into_iter().flatten().map(|(day, page)| (*day, page))
+    }
+
+    /// What was on these days.
+    pub fn rows_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &UsageRow)> {
+        self.days_between(from, until)
+            .flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
+    }
+}
+
+fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
+    let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+    UsageTotals {
+        core_s: whole(row.core_s),
+        site_ms: whole(row.site_ms),
+        gpu_s: whole(row.gpu_s),
+        gpus: parse_gpus(&row.gpus),
+        jobs: whole(row.jobs),
+        done: whole(row.done),
+        failed: whole(row.failed),
+        timed_out: whole(row.timed_out),
+        memory_out: whole(row.memory_out),
+        cancelled: whole(row.cancelled),
+        held_core_s: whole(row.held_core_s),
+        used_core_s: whole(row.used_core_s),
+        held_mb_s: whole(row.held_mb_s),
+        used_mb_s: whole(row.used_mb_s),
+        held_gpu_s: whole(row.held_gpu_s),
+        used_gpu_s: whole(row.used_gpu_s),
+        lost_core_s: whole(row.lost_core_s),
+        lost_gpu_s: whole(row.lost_gpu_s),
+        spare_core_s: whole(row.spare_core_s),
+        spare_mb_s: whole(row.spare_mb_s),
+        waits: WaitHistogram::parse(&row.waits),
+    }
+}
+
+/// Sums as a row of the database.
+pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, sums: &UsageTotals) -> UsageDailyRow {
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    UsageDailyRow {
+        day: day.0,
+        user_id,
+        kind_id,
+        core_s: whole(sums.core_s),
+        site_ms: whole(sums.site_ms),
+        gpu_s: whole(sums.gpu_s),
+        gpus: format_gpus(&sums.gpus),
+        jobs: whole(sums.jobs),
+        done: whole(sums.done),
+        failed: whole(sums.failed),
+        timed_out: whole(sums.timed_out),
+        memory_out: whole(sums.memory_out),
+        cancelled: whole(sums.cancelled),
+        held_core_s: whole(sums.held_core_s),
+        used_core_s: whole(sums.used_core_s),
+        held_mb_s: whole(sums.held_mb_s),
+        used_mb_s: whole(sums.used_mb_s),
+        held_gpu_s: whole(sums.held_gpu_s),
+        used_gpu_s: whole(sums.used_gpu_s),
+        lost_core_s: whole(sums.lost_core_s),
+        lost_gpu_s: whole(sums.lost_gpu_s),
+        spare_core_s: whole(sums.spare_core_s),
+        spare_mb_s: whole(sums.spare_mb_s),
+        waits: sums.waits.to_string(),
+    }
+}
+
+/// `v100:3600,t4:20`; names of models hold neither colons at their end nor commas.
+fn format_gpus(gpus: &[(String, u64)]) -> String {
+    gpus.iter().map(|(model, seconds)| format!("{model}:{seconds}")).collect::<Vec<_>>().join(",")
+}
+
+fn parse_gpus(text: &str) -> Vec<(String, u64)> {
+    let one = |piece: &str| {
+        let (model, seconds) = piece.rsplit_once(':')?;
+        Some((model.to_owned(), seconds.parse().ok()?))
+    };
+    text.split(',').filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_come_back_from_the_database() {
+        let mut sums = UsageTotals {
+            core_s: 1,
+            site_ms: 2,
+            gpu_s: 30,
+            jobs: 4,
+            done: 1,
+            failed: 1,
+            timed_out: 1,
+            memory_out: 1,
+            cancelled: 5,
+            held_core_s: 6,
+            used_core_s: 7,
+            held_mb_s: 8,
+            used_mb_s: 9,
+            held_gpu_s: 10,
+            used_gpu_s: 11,
+            lost_core_s: 12,
+            lost_gpu_s: 13,
+            spare_core_s: 14,
+            spare_mb_s: 15,
+            ..UsageTotals::default()
+        };
+        sums.add_gpus("", 10);
+        sums.add_gpus("a100_1g.5gb", 20);
+        sums.waits.record(500);
+        assert_eq!(totals_from_row(&row_from_totals(Day(3), 1, 2, &sums)), sums);
+        let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
+        let day = UsageDayRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
+        let ledger =
+            AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &sums)], &names);
+        let all: Vec<_> = ledger.rows_between(Day(0), Day(9)).collect();
+        assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
+        assert_eq!(ledger.rows_between(Day(4), Day(9)).count(), 0);
+        assert_eq!(ledger.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
+        let again = ledger.with_day(day, &DailyTotals::default());
+        assert_eq!(again.rows_between(Day(0), Day(9)).count(), 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! Telling leaders what they want to know of their groups, after something was read for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::super::group_usage::{GroupAccountUsage, GroupUsage};
+use super::super::service::{UsageReader, UsageService, lock};
+use super::{
+    UsageAlert, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert,
+    storage_alert,
+};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
+use crate::clock::UnixTime;
+use crate::domain::{GroupId, PersonId};
+use crate::jobs::queue_snapshot::ResourceSnapshot;
+use crate::store::{self, StoreError};
+
+/// It is looked at most this often for each reader.
+const CHECK_EVERY: Duration = Duration::from_mins(2);
+/// What was told of places longer ago than this, in seconds, is not believed.
+const STORAGE_MAX_AGE: i64 = 2 * 86_400;
+
+impl UsageService {
+    /// What someone wants to be told about a group.
+    pub async fn alerts(
+        &self,
+        person: PersonId,
+        group: GroupId,
+    ) -> Result<Vec<UsageAlert>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
+        Ok(words.iter().filter_map(|word| UsageAlert::parse(word)).collect())
+    }
+
+    /// Sets what someone wants to be told about a group that they lead.
+    pub async fn set_alerts(
+        &self,
+        actor: &Actor,
+        person: PersonId,
+        group: GroupId,
+        alerts: &[UsageAlert],
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let words: Vec<&'static str> = alerts.iter().map(|alert| alert.as_str()).collect();
+        store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
+        let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        let about = ActivityDetails { person: Some(person), subject: &named.name, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, now).await?;
+        store::commit(tx).await?;
+        // What is so already is told soon.
+        lock(&self.0.alerts_checked_at).retain(|reader, _| reader.person != person);
+        Ok(())
+    }
+
+    /// After something was read for someone: whether they are to be told something, looked at now and then.
+    pub(in crate::usage) async fn check_alerts(&self, reader: UsageReader) {
+        let is_early = lock(&self.0.alerts_checked_at)
+            .get(&reader)
+            .is_some_and(|at| at.elapsed() < CHECK_EVERY);
+        if is_early {
+            return;
+        }
+        lock(&self.0.alerts_checked_at).insert(reader, Instant::now());
+        if let Err(error) = self.notify_leader(reader).await {
+            tracing::warn!(%error, "It could not be seen whether a group's leader is to be told something");
+        }
+    }
+
+    /// Tells someone what they want to know of their groups on one cluster, each thing once.
+    pub async fn notify_leader(&self, reader: UsageReader) -> Result<(), StoreError> {
+        let parts = &self.0.parts;
+        let UsageReader { person, cluster } = reader;
+        let mut db = parts.store.read().await?;
+        let wanted = store::usage_alerts::list_for_cluster(&mut db, person, cluster).await?;
+        let viewer = parts.auth.viewer(&mut db, person).await?;
+        drop(db);
+        let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
+        let mut groups: BTreeMap<GroupId, Vec<UsageAlert>> = BTreeMap::new();
+        for (group, word) in &wanted {
+            groups.entry(*group).or_default().extend(UsageAlert::parse(word));
+        }
+        for (group, alerts) in groups {
+            // Whoever no longer leads the group is told nothing of it.
+            if viewer.may(Permission::ManageUsage(group)).is_err() {
+                continue;
+            }
+            let ground = self.load_context(&viewer, group).await?;
+            let view = self.build_group_usage(&viewer, group, &ground).await?;
+            let news = self.collect_alerts(&view, reader, &alerts).await?;
+            self.send_alerts(person, group, &news).await?;
+        }
+        Ok(())
+    }
+
+    async fn collect_alerts(
+        &self,
+        view: &GroupUsage,
+        reader: UsageReader,
+        alerts: &[UsageAlert],
+    ) -> Result<Vec<UsageAlertMessage>, StoreError> {
+        let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;
+        let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
+        let Some(first) = here.first() else { return Ok(Vec::new()) };
+        let mut news = Vec::new();
+        let mut db = self.0.parts.store.read().await?;
+        if alerts.contains(&UsageAlert::Quota) {
+            for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
+                let is_its = |account: &&&GroupAccountUsage| {
+                    account.details.account == allocation.account
+                        && allocation.cluster_id == reader.cluster
+                };
+                let account = here.iter().find(is_its);
+                news.extend(account.and_then(|account| quota_alert(account, &allocation)));
+            }
+        }
+        if alerts.contains(&UsageAlert::Storage) {
+            let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
+            let standing: ResourceSnapshot =
+                serde_json::from_str(&queue.standing).unwrap_or_default();
+            let now = self.0.parts.clock.now();
+            let at = standing.places_at.map(UnixTime);
+            if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {
+                let accounts: BTreeSet<&str> =
+                    here.iter().map(|account| account.details.account.as_str()).collect();
+                let theirs =
+                    standing.places.iter().filter(|place| belongs_to_group(place, &accounts));
+                let (title, slug) = (&first.details.title, &first.details.slug);
+                news.extend(
+                    theirs.filter_map(|place| storage_alert(place, title, slug, first.today)),
+                );
+            }
+        }
+        if alerts.contains(&UsageAlert::Failing) {
+            news.extend(list_failing_jobs_alerts(view, &first.details.slug));
+        }
+        Ok(news)
+    }
+
+    async fn send_alerts(
+        &self,
+        person: PersonId,
+        group: GroupId,
+        news: &[UsageAlertMessage],
+    ) -> Result<(), StoreError> {
+        let parts = &self.0.parts;
+        let mut new: Vec<&UsageAlertMessage> = Vec::new();
+        let mut db = parts.store.read().await?;
+        for one in news {
+            if !store::usage_alerts::was_notified(&mut db, person, group, &one.dedup_key).await? {
+                new.push(one);
+            }
+        }
+        drop(db);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        for one in new {
+            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now)
+                .await?
+            {
+                store::notifications::add_group(&mut tx, person, group, &one.text, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        parts.notifications.notify(person);
+        Ok(())
+    }
+}

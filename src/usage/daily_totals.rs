@@ -1,0 +1,311 @@
+//! A day's jobs, counted. Hours fall on the day on which they were spent; how a job ended, what it used and how long it
+//! had waited are counted once, on the day on which it ended. Pure.
+
+use std::collections::HashMap;
+
+use super::totals::{UsageOutcome, UsageTotals};
+use super::units::SiteUnit;
+use crate::clock::UnixTime;
+use crate::sites::Site;
+use crate::slurm::accounting::account_runs::AccountedRun;
+use crate::slurm::job_usage::JobUsage;
+
+/// Shorter runs are measured too rarely to be judged.
+const MIN_JUDGED_SECONDS: u64 = 60;
+/// Cores are spared down to what was busy, and a fifth more.
+const CORE_HEADROOM: (u64, u64) = (6, 5);
+/// Memory is spared down to the most that was held, and a fifth more; never below this, in mebibytes.
+const MIN_MEMORY_MB: u64 = 1024;
+/// A day of one person has no more sorts of jobs than this; what is beyond counts as one.
+const MAX_KINDS_PER_USER: usize = 300;
+/// Letters of the name of a sort.
+const MAX_KIND_LEN: usize = 48;
+/// What jobs without a name, and those beyond the most, are called.
+const UNNAMED_KIND: &str = "without a name";
+const OTHER_KINDS: &str = "other names";
+
+/// Of whom names are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserNamePolicy {
+    /// Of everybody.
+    All,
+    /// Of one person; everybody else is one sum without a name.
+    Only(String),
+}
+
+/// A stretch of time: a day of the cluster's own calendar, or as much of it as is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayWindow {
+    /// Its first moment.
+    pub from: UnixTime,
+    /// The first moment after it.
+    pub until: UnixTime,
+}
+
+/// A day, counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DailyTotals {
+    /// Sums by person and sort of job; both empty for others without a name.
+    pub rows: Vec<(String, String, UsageTotals)>,
+    /// The jobs behind them, as far as names are kept.
+    pub jobs: Vec<UsageJobRun>,
+}
+
+/// A run of a job on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageJobRun {
+    /// Slurm's own number.
+    pub raw: u64,
+    /// When this run began.
+    pub start: UnixTime,
+    /// Its number.
+    pub number: u64,
+    /// Which task of an array.
+    pub task: Option<u32>,
+    /// Whose.
+    pub user: String,
+    /// Of what sort.
+    pub kind: String,
+    /// How it ended, if it did so on this day: then the jobs of a time are just those that are counted in it.
+    pub outcome: UsageOutcome,
+    /// Seconds on this day.
+    pub seconds: u64,
+    /// Seconds in all, so far.
+    pub elapsed_s: u64,
+    /// Seconds it had waited.
+    pub wait_s: u64,
+    /// Cores.
+    pub cores: u64,
+    /// Memory.
+    pub memory_mb: u64,
+    /// GPUs by model: `v100:2`.
+    pub gpus: String,
+    /// Processor time used, if it was measured.
+    pub cpu_s: Option<u64>,
+    /// The most memory held, if it was measured.
+    pub rss_mb: Option<u64>,
+}
+
+/// Counts the runs of one account in a window.
+pub fn count_day(
+    runs: &[&AccountedRun],
+    window: DayWindow,
+    names: &UserNamePolicy,
+    site: &Site,
+) -> DailyTotals {
+    let unit = SiteUnit::from_site(site);
+    let mut rolls: HashMap<(String, String), UsageTotals> = HashMap::new();
+    let mut kinds_of: HashMap<String, usize> = HashMap::new();
+    let mut jobs = Vec::new();
+    for run in runs {
+        let seconds = seconds_in(run, window);
+        let ended = ends_in(run, window);
+        if seconds == 0 && !ended {
+            continue;
+        }
+        let is_told = match names {
+            UserNamePolicy::All => true,
+            UserNamePolicy::Only(user) => *user == run.user,
+        };
+        let user = if is_told { run.user.clone() } else { String::new() };
+        let mut kind = if is_told { job_kind(&run.name) } else { String::new() };
+        if !rolls.contains_key(&(user.clone(), kind.clone())) {
+            let known = kinds_of.entry(user.clone()).or_default();
+            if *known >= MAX_KINDS_PER_USER {
+                OTHER_KINDS.clone_into(&mut kind);
+            } else {
+                *known += 1;
+            }
+        }
+        let rate = unit.map_or(0, |unit| unit.rate(site, run));
+        let sums = rolls.entry((user.clone(), kind.clone())).or_default();
+        add_time(sums, run, seconds, rate);
+        if ended {
+            add_end(sums, run, is_whole_node(run, site));
+        }
+        if is_told {
+            jobs.push(job_run(run, user, kind, seconds, window));
+        }
+    }
+    let mut rolls: Vec<_> =
+        rolls.into_iter().map(|((user, kind), sums)| (user, kind, sums)).collect();
+    rolls.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    jobs.sort_by_key(|job| (job.raw, job.start));
+    jobs.dedup_by_key(|job| (job.raw, job.start));
+    DailyTotals { rows: rolls, jobs }
+}
+
+/// Whether a run ended within a window.
+fn ends_in(run: &AccountedRun, window: DayWindow) -> bool {
+    run.state.is_over() && run.end.is_some_and(|end| end >= window.from && end < window.until)
+}
+
+/// Seconds of a run within a window. One that runs still is counted to the window's end, which is not in the future.
+fn seconds_in(run: &AccountedRun, window: DayWindow) -> u64 {
+    let Some(start) = run.start else { return 0 };
+    let end = match run.end {
+        Some(end) => end,
+        None if run.state.is_over() => return 0,
+        None => window.until,
+    };
+    let overlap = end.min(window.until).since(start.max(window.from));
+    let overlap = u64::try_from(overlap).unwrap_or(0);
+    // Where it stood still is not told: that time is taken evenly from all of it.
+    match u64::try_from(end.since(start)) {
+        Ok(whole) if run.suspended_s > 0 && whole > 0 => {
+            let ran = whole.saturating_sub(run.suspended_s);
+            u64::try_from(u128::from(overlap) * u128::from(ran) / u128::from(whole)).unwrap_or(0)
+        }
+        _ => overlap,
+    }
+}
+
+fn add_time(sums: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64) {
+    sums.core_s += seconds * u64::from(run.cores);
+    sums.site_ms += seconds.saturating_mul(rate);
+    for gpus in &run.gpus {
+        let held = seconds * u64::from(gpus.count);
+        sums.gpu_s += held;
+        sums.add_gpus(gpus.model.as_deref().unwrap_or_default(), held);
+    }
+}
+
+/// Its end: how, after what wait, and what it used of what it held.
+fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
+    let outcome = UsageOutcome::from_state(run.state);
+    sums.jobs += 1;
+    match outcome {
+        UsageOutcome::Done => sums.done += 1,
+        UsageOutcome::Failed | UsageOutcome::Interrupted => sums.failed += 1,
+        UsageOutcome::TimedOut => sums.timed_out += 1,
+        UsageOutcome::OutOfMemory => sums.memory_out += 1,
+        UsageOutcome::Cancelled => sums.cancelled += 1,
+        UsageOutcome::Running => {}
+    }
+    let elapsed = elapsed_seconds(run);
+    if elapsed > 0 {
+        sums.waits.record(wait_seconds(run));
+    }
+    let cores = u64::from(run.cores);
+    let gpus: u64 = run.gpus.iter().map(|one| u64::from(one.count)).sum();
+    if outcome.is_lost() {
+        sums.lost_core_s += elapsed * cores;
+        sums.lost_gpu_s += elapsed * gpus;
+    }
+    if elapsed < MIN_JUDGED_SECONDS {
+        return;
+    }
+    let judged = outcome == UsageOutcome::Done && !whole_node;
+    if let Some(used) = run.usage.cpu_s {
+        let held = elapsed * cores;
+        sums.held_core_s += held;
+        sums.used_core_s += used.min(held);
+        // With a GPU, cores come along with it: asking for fewer would seldom save anything.
+        if judged && gpus == 0 {
+            sums.spare_core_s += spare_core_s(cores, elapsed, used);
+        }
+    }
+    if let Some(most) = held_mb(&run.usage).filter(|_| run.memory_mb > 0) {
+        sums.held_mb_s += elapsed * run.memory_mb;
+        sums.used_mb_s += elapsed * most.min(run.memory_mb);
+        if judged {
+            let enough = (most + most / 5).max(MIN_MEMORY_MB);
+            sums.spare_mb_s += run.memory_mb.saturating_sub(enough) * elapsed;
+        }
+    }
+    if let Some(percent) = run.usage.gpu_percent.filter(|_| gpus > 0) {
+        let held = elapsed * gpus;
+        sums.held_gpu_s += held;
+        sums.used_gpu_s += (elapsed * u64::from(percent) / 100).min(held);
+    }
+}
+
+/// What asking for fewer cores would have saved a job that ended well, without a GPU, and not on a whole node.
+pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
+    if elapsed < MIN_JUDGED_SECONDS {
+        return 0;
+    }
+    let busy = (used * CORE_HEADROOM.0).div_ceil(CORE_HEADROOM.1 * elapsed).max(1);
+    cores.saturating_sub(busy) * elapsed
+}
+
+/// The most memory that all its tasks together can have held.
+fn held_mb(usage: &JobUsage) -> Option<u64> {
+    usage.max_rss_mb.filter(|mb| *mb > 0).map(|mb| mb * u64::from(usage.tasks.max(1)))
+}
+
+fn elapsed_seconds(run: &AccountedRun) -> u64 {
+    let whole =
+        run.start.zip(run.end).and_then(|(start, end)| u64::try_from(end.since(start)).ok());
+    whole.unwrap_or(run.usage.elapsed_s).saturating_sub(run.suspended_s)
+}
+
+fn wait_seconds(run: &AccountedRun) -> u64 {
+    let wait = run.start.zip(run.eligible).map(|(start, eligible)| start.since(eligible));
+    wait.and_then(|wait| u64::try_from(wait).ok()).unwrap_or(0)
+}
+
+/// Where jobs get whole nodes, asking for less would free nothing.
+fn is_whole_node(run: &AccountedRun, site: &Site) -> bool {
+    let of_type =
+        |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
+    site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
+}
+
+fn job_run(
+    run: &AccountedRun,
+    user: String,
+    kind: String,
+    seconds: u64,
+    window: DayWindow,
+) -> UsageJobRun {
+    // A run that has begun is over, or was until the window's end.
+    let start = run.start.or(run.end).unwrap_or(window.from);
+    let so_far = |start: UnixTime| u64::try_from(window.until.since(start)).unwrap_or(0);
+    let elapsed_s = match (run.start, run.end) {
+        (Some(start), None) if !run.state.is_over() => so_far(start),
+        _ => elapsed_seconds(run),
+    };
+    let gpus = run.gpus.iter();
+    let gpus =
+        gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
+    UsageJobRun {
+        raw: run.raw_id,
+        start,
+        number: run.number,
+        task: run.task,
+        user,
+        kind,
+        outcome: if ends_in(run, window) {
+            UsageOutcome::from_state(run.state)
+        } else {
+            UsageOutcome::Running
+        },
+        seconds,
+        elapsed_s,
+        wait_s: wait_seconds(run),
+        cores: run.cores.into(),
+        memory_mb: run.memory_mb,
+        gpus: gpus.collect::<Vec<_>>().join(","),
+        cpu_s: run.usage.cpu_s.filter(|_| run.state.is_over()),
+        rss_mb: held_mb(&run.usage).filter(|_| run.state.is_over()),
+    }
+}
+
+/// The sort of a job: its name, with every number in it made the same, so that `fold-1` and `fold-12` are one.
+pub fn job_kind(name: &str) -> String {
+    let mut kind = String::new();
+    let mut in_number = false;
+    for letter in name.trim().chars() {
+        let is_digit = letter.is_ascii_digit();
+        if !(is_digit && in_number) {
+            kind.push(if is_digit { '#' } else { letter });
+        }
+        in_number = is_digit;
+    }
+    let kind: String = kind.chars().take(MAX_KIND_LEN).collect();
+    if kind.is_empty() { UNNAMED_KIND.to_owned() } else { kind }
+}
+
+#[cfg(test)]
+mod tests;

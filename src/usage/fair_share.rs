@@ -1,0 +1,208 @@
+//! Fair share of a group: what it used against what is meant for it, where that leads, and how it came about. Pure.
+
+use crate::clock::{Day, UnixTime};
+use crate::explain::fair_share::{self as words, FairShareFigures};
+use crate::slurm::fair_share::SshareRow;
+use crate::store::fair_share_history::FairSharePoint;
+
+/// Beyond this many times its share nothing more is told apart.
+const MAX_RATIO: f64 = 1000.0;
+/// Further ahead than this, no day is foretold.
+const MAX_FORECAST_DAYS: f64 = 365.0;
+/// From here on more than its share was used; up to `1 / NEAR` less.
+const NEAR_SHARE_RATIO: f64 = 1.1;
+
+/// What an account used, as a multiple of its share: 1 is exactly that. None if the cluster does not tell.
+pub fn usage_ratio(share: &SshareRow) -> Option<f64> {
+    let good = |ratio: &f64| ratio.is_finite() && *ratio >= 0.0;
+    // An account that was never used tells a senseless level close to 0 for a while.
+    if share.effective_usage.is_some_and(|used| used <= 0.0) {
+        return Some(0.0);
+    }
+    let of_parts = || Some(share.effective_usage? / share.norm_shares?).filter(good);
+    let of_level = || {
+        let level = share.level_fs?;
+        if level == f64::INFINITY { Some(0.0) } else { Some(level.recip()).filter(good) }
+    };
+    of_parts().or_else(of_level).map(|ratio| ratio.min(MAX_RATIO))
+}
+
+/// How an account stands, in words and on a scale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupFairShareText {
+    /// A few words.
+    pub headline: &'static str,
+    /// What it means for waiting, and until when.
+    pub sentence: String,
+    /// Where a mark stands on a scale from 0 (waits longer) to 100 (comes earlier); 50 is exactly its share.
+    pub position: Option<u8>,
+}
+
+/// Puts it in words. `half_life`: hours after which what was used counts half.
+pub fn describe_fair_share(
+    ratio: Option<f64>,
+    half_life: Option<u32>,
+    now: UnixTime,
+) -> GroupFairShareText {
+    let level = ratio.map(|ratio| if ratio > 0.0 { ratio.recip() } else { f64::INFINITY });
+    let plain = words::explain_fair_share(&FairShareFigures {
+        level_fs: level,
+        ..FairShareFigures::default()
+    });
+    let sentence = match ratio {
+        None => "The cluster does not tell how much the group used of its share.".to_owned(),
+        Some(ratio) if ratio <= 0.0 => {
+            "The group used nothing lately; its jobs come early in the queue.".to_owned()
+        }
+        Some(ratio) if ratio > NEAR_SHARE_RATIO => describe_overuse(ratio, half_life, now),
+        Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => format!(
+            "The group used {} of its share lately; its jobs come earlier than those of groups that used more.",
+            format_percent(ratio)
+        ),
+        Some(_) => {
+            "The group used about its share lately; its jobs rank like most others'.".to_owned()
+        }
+    };
+    GroupFairShareText { headline: plain.headline, sentence, position: plain.position }
+}
+
+fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
+    let used = format!(
+        "The group used {} its share lately; new jobs wait longer than others'",
+        format_times(ratio)
+    );
+    let Some(until) = recovery_day(ratio, half_life, now) else {
+        return match half_life {
+            Some(_) => format!("{used} for a long time to come."),
+            None => format!("{used}."),
+        };
+    };
+    format!("{used} until about {} if nothing more is run.", until.short())
+}
+
+/// The day on which a group is back at its share if it runs nothing and others go on as they did: use fades by half in
+/// each half-life. Rough, since it depends on what others run. None without a half-life, or if it is there already.
+pub fn recovery_day(ratio: f64, half_life: Option<u32>, now: UnixTime) -> Option<Day> {
+    let days = f64::from(half_life?) / 24.0 * ratio.log2();
+    if !(days > 0.0 && days <= MAX_FORECAST_DAYS) {
+        return None;
+    }
+    Some(Day::from_time(now).plus(whole_days(days.ceil())))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounded before")]
+fn whole_days(days: f64) -> i64 {
+    days.clamp(0.0, 100_000.0) as i64
+}
+
+/// `2.1 times`, `37 times`, `more than 1,000 times`.
+pub fn format_times(ratio: f64) -> String {
+    match ratio {
+        r if r >= MAX_RATIO => "more than 1,000 times".to_owned(),
+        r if r >= 10.0 => format!("{r:.0} times"),
+        r => format!("{r:.1} times"),
+    }
+}
+
+/// `37 %`, `0.4 %`, `less than 0.1 %`.
+pub fn format_percent(part: f64) -> String {
+    match part * 100.0 {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p < 0.1 => "less than 0.1 %".to_owned(),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// The ratio of a point; none if no share is meant for the account.
+pub fn ratio_of_point(point: &FairSharePoint) -> Option<f64> {
+    let ratio = point.used / point.share;
+    (ratio.is_finite() && ratio >= 0.0).then(|| ratio.min(MAX_RATIO))
+}
+
+/// The last point of each day, the newest first: for a table.
+pub fn last_point_per_day(points: &[FairSharePoint]) -> Vec<(Day, FairSharePoint)> {
+    let mut days: Vec<(Day, FairSharePoint)> = Vec::new();
+    for point in points.iter().rev() {
+        let day = Day::from_time(point.at);
+        if days.last().is_none_or(|(known, _)| *known != day) {
+            days.push((day, *point));
+        }
+    }
+    days
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_794_820_320);
+
+    fn share(norm: Option<f64>, used: Option<f64>, level: Option<f64>) -> SshareRow {
+        SshareRow {
+            norm_shares: norm,
+            effective_usage: used,
+            level_fs: level,
+            ..SshareRow::default()
+        }
+    }
+
+    #[test]
+    fn ratios_of_told_shares() {
+        let of = |norm, used, level| usage_ratio(&share(norm, used, level));
+        assert_eq!(of(Some(0.2), Some(0.1), Some(2.0)), Some(0.5));
+        assert_eq!(of(None, None, Some(0.5)), Some(2.0));
+        assert_eq!(of(Some(0.2), Some(0.0), Some(0.0001)), Some(0.0), "never used");
+        assert_eq!(of(None, None, Some(f64::INFINITY)), Some(0.0));
+        assert_eq!(of(Some(0.0), Some(0.1), None), None);
+        assert_eq!(of(None, None, None), None);
+    }
+
+    #[test]
+    fn words_say_until_when() {
+        let said = |ratio, half| describe_fair_share(Some(ratio), half, NOW).sentence;
+        assert_eq!(
+            said(4.0, Some(168)),
+            "The group used 4.0 times its share lately; new jobs wait longer than others' until about 30 Nov if nothing \
+             more is run.",
+            "two half-lives of a week"
+        );
+        assert!(said(2.1, None).ends_with("than others'."), "nothing is foretold");
+        assert!(said(1000.0, Some(9000)).contains("a long time"));
+        assert!(said(1.0, Some(168)).contains("about its share"));
+        assert!(said(0.37, Some(168)).contains("37 % of its share"));
+        assert!(said(0.0, Some(168)).contains("nothing"));
+        assert_eq!(describe_fair_share(None, Some(168), NOW).position, None);
+        assert_eq!(describe_fair_share(Some(10.0), None, NOW).position, Some(25));
+        assert_eq!(recovery_day(0.5, Some(168), NOW), None);
+        assert_eq!(recovery_day(1.0, Some(168), NOW), None);
+    }
+
+    #[test]
+    fn one_row_a_day() {
+        let at = |hours: i64| FairSharePoint { at: NOW.plus(hours * 3600), share: 0.5, used: 0.25 };
+        let rows = last_point_per_day(&[at(-30), at(-24), at(-6), at(0)]);
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert_eq!(rows[1].1.at, NOW.plus(-24 * 3600), "the last of its day");
+        assert_eq!(rows[0].1.at, NOW);
+        assert_eq!(ratio_of_point(&at(0)), Some(0.5));
+        assert_eq!(ratio_of_point(&FairSharePoint { share: 0.0, ..at(0) }), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_are_survived(
+            norm in proptest::option::of(proptest::num::f64::ANY),
+            used in proptest::option::of(proptest::num::f64::ANY),
+            level in proptest::option::of(proptest::num::f64::ANY),
+            half in proptest::option::of(proptest::num::u32::ANY),
+        ) {
+            let ratio = usage_ratio(&share(norm, used, level));
+            prop_assert!(ratio.is_none_or(|ratio| (0.0..=MAX_RATIO).contains(&ratio)));
+            let words = describe_fair_share(ratio, half, NOW);
+            prop_assert!(!words.sentence.is_empty() && words.sentence.len() < 300);
+        }
+    }
+}

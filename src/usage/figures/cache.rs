@@ -1,0 +1,132 @@
+//! Figures that were added up, for as long as all that they were made of stays the same. A year of a busy group is tens of
+//! thousands of sums, and a page is looked at far more often than anything is read.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use super::{FiguresQuery, UsageFigures, compute_figures};
+use crate::clock::Day;
+use crate::domain::{ClusterId, GroupId, PersonId};
+use crate::usage::account_usage::AccountUsage;
+use crate::usage::group_usage::{GroupAccountUsage, GroupPerson, GroupUsage};
+use crate::usage::service::{UsageService, lock};
+
+/// So many are kept at most.
+const MAX_ENTRIES: usize = 64;
+
+/// Who looked at what, of which group.
+type FiguresCacheKey = (PersonId, GroupId, FiguresQuery);
+
+/// What was added up.
+#[derive(Default)]
+pub struct FiguresCache(Mutex<HashMap<FiguresCacheKey, CachedFigures>>);
+
+struct CachedFigures {
+    inputs: FiguresInputs,
+    figures: Arc<UsageFigures>,
+}
+
+/// All that figures are made of, besides what was chosen.
+struct FiguresInputs {
+    is_leader: bool,
+    people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
+    accounts: Vec<AccountFiguresInputs>,
+}
+
+struct AccountFiguresInputs {
+    cluster: ClusterId,
+    slug: String,
+    title: String,
+    account: String,
+    own_user: Option<String>,
+    today: Day,
+    /// Not held: what is no longer looked at may leave the memory. What was read is never changed, only replaced, so the
+    /// same place is the same content, and a place is not given to others while this points to it.
+    usage: Vec<Weak<AccountUsage>>,
+}
+
+impl FiguresInputs {
+    fn new(view: &GroupUsage) -> Self {
+        let (leads, people) = (view.is_leader, view.people.clone());
+        Self {
+            is_leader: leads,
+            people,
+            accounts: view.accounts.iter().map(AccountFiguresInputs::new).collect(),
+        }
+    }
+
+    fn matches(&self, view: &GroupUsage) -> bool {
+        let same =
+            |(one, account): (&AccountFiguresInputs, &GroupAccountUsage)| one.matches(account);
+        self.is_leader == view.is_leader
+            && self.accounts.len() == view.accounts.len()
+            && self.accounts.iter().zip(&view.accounts).all(same)
+            && self.people == view.people
+    }
+}
+
+impl AccountFiguresInputs {
+    fn new(account: &GroupAccountUsage) -> Self {
+        let facts = &account.details;
+        Self {
+            cluster: facts.cluster,
+            slug: facts.slug.clone(),
+            title: facts.title.clone(),
+            account: facts.account.clone(),
+            own_user: facts.own_user.clone(),
+            today: account.today,
+            usage: account.usage.iter().map(Arc::downgrade).collect(),
+        }
+    }
+
+    fn matches(&self, account: &GroupAccountUsage) -> bool {
+        let facts = &account.details;
+        let same = |(one, ledger): (&Weak<AccountUsage>, &Arc<AccountUsage>)| {
+            one.as_ptr() == Arc::as_ptr(ledger)
+        };
+        self.cluster == facts.cluster
+            && self.slug == facts.slug
+            && self.title == facts.title
+            && self.account == facts.account
+            && self.own_user == facts.own_user
+            && self.today == account.today
+            && self.usage.len() == account.usage.len()
+            && self.usage.iter().zip(&account.usage).all(same)
+    }
+}
+
+impl FiguresCache {
+    pub(super) fn get_or_compute(
+        &self,
+        view: &GroupUsage,
+        choice: &FiguresQuery,
+    ) -> Arc<UsageFigures> {
+        let key = (view.viewer, view.group, choice.clone());
+        if let Some(made) = lock(&self.0).get(&key).filter(|made| made.inputs.matches(view)) {
+            return made.figures.clone();
+        }
+        let made = CachedFigures {
+            inputs: FiguresInputs::new(view),
+            figures: Arc::new(compute_figures(view, choice)),
+        };
+        let found = made.figures.clone();
+        let mut all = lock(&self.0);
+        if all.len() >= MAX_ENTRIES {
+            all.clear();
+        }
+        all.insert(key, made);
+        found
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+}
+
+impl UsageService {
+    /// The figures of a choice.
+    pub fn figures(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
+        self.0.figures.get_or_compute(view, choice)
+    }
+}

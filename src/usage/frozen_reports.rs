@@ -1,0 +1,101 @@
+//! Reports: made of what someone sees, frozen, read again, deleted. Rights are decided inside each transaction.
+
+use super::report::{ReportSubject, UsageReport};
+use super::service::UsageService;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission, Viewer};
+use crate::clock::Month;
+use crate::domain::{GroupId, PersonId, ReportId};
+use crate::store;
+pub use crate::store::reports::FrozenReport;
+
+/// A group keeps no more reports than this.
+pub const MAX_REPORTS: i64 = 240;
+
+impl UsageService {
+    /// A month of a group as someone sees it now.
+    pub async fn build_report(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        month: Month,
+    ) -> Result<UsageReport, AuthError> {
+        let view = self.load_group_usage(viewer, group).await?;
+        let mut db = self.0.parts.store.read().await?;
+        let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
+        let allocations = store::allocations::list_for_group(&mut db, group).await?;
+        drop(db);
+        let now = self.0.parts.clock.now();
+        let subject = ReportSubject { group: &named.name, month, allocations: &allocations, now };
+        Ok(UsageReport::build(&view, subject))
+    }
+
+    /// Keeps a month as it is now. None if the group has enough reports.
+    pub async fn freeze_report(
+        &self,
+        actor: &Actor,
+        viewer: &Viewer,
+        group: GroupId,
+        month: Month,
+    ) -> Result<Option<ReportId>, AuthError> {
+        let report = self.build_report(viewer, group, month).await?;
+        let body = serde_json::to_string(&report)
+            .map_err(|error| AuthError::from(std::io::Error::other(error)))?;
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        if store::reports::count(&mut tx, group).await? >= MAX_REPORTS {
+            return Ok(None);
+        }
+        let by: PersonId = viewer.id;
+        let id = store::reports::add(&mut tx, group, by, &report.title, &body, now).await?;
+        let about = ActivityDetails { subject: &report.title, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::ReportFrozen, about, now).await?;
+        store::commit(tx).await?;
+        Ok(Some(id))
+    }
+
+    /// The frozen reports of a group, the newest first.
+    pub async fn list_reports(&self, group: GroupId) -> Result<Vec<FrozenReport>, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        Ok(store::reports::list_for_group(&mut db, group, self.0.parts.clock.now()).await?)
+    }
+
+    /// One of them, and what is in it.
+    pub async fn load_frozen_report(
+        &self,
+        group: GroupId,
+        id: ReportId,
+    ) -> Result<(FrozenReport, UsageReport), AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.parts.clock.now();
+        let found = store::reports::get(&mut db, group, id, now).await?;
+        let found = found.ok_or(AuthError::NotFound)?;
+        let report = parse_report(&found)?;
+        Ok((found, report))
+    }
+
+    /// Deletes one. Whoever looks by a link is shut out.
+    pub async fn remove_report(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: ReportId,
+    ) -> Result<(), AuthError> {
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let found = store::reports::get(&mut tx, group, id, now).await?;
+        let found = found.ok_or(AuthError::NotFound)?;
+        store::reports::remove(&mut tx, group, id, now).await?;
+        let about = ActivityDetails { subject: &found.title, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::ReportRemoved, about, now).await?;
+        store::commit(tx).await?;
+        Ok(())
+    }
+}
+
+pub(super) fn parse_report(frozen: &FrozenReport) -> Result<UsageReport, AuthError> {
+    serde_json::from_str(&frozen.body)
+        .map_err(|error| AuthError::from(std::io::Error::other(error)))
+}

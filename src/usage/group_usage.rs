@@ -1,0 +1,352 @@
+//! What one person may see of one group's use: its accounts, and what they themselves have read of each.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::account_usage::AccountUsage;
+use super::forecast::{AllocationForecast, LOOKBACK_WEEKS, forecast_allocation};
+use super::schedule;
+use super::service::{UsageReader, UsageService, lock};
+use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
+use crate::auth::{Permission, Viewer};
+use crate::clock::{Day, UnixTime};
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::{ClusterId, ConnectionRole, GroupId, PersonId};
+use crate::sites::Site;
+use crate::slurm::accounting::account_runs::is_account_name;
+use crate::store::allocations::Allocation;
+use crate::store::connections::ConnectionKey;
+use crate::store::usage::UsageSource;
+use crate::store::{self, DbConnection, StoreError};
+
+/// That someone looks is written down at most this often.
+const RECORD_VIEW_EVERY: Duration = Duration::from_mins(5);
+
+/// A group's use, as one person sees it.
+#[derive(Debug, Clone)]
+pub struct GroupUsage {
+    /// Whose.
+    pub group: GroupId,
+    /// Whether names of others may be shown.
+    pub is_leader: bool,
+    /// Who looks.
+    pub viewer: PersonId,
+    /// Its accounts, by cluster and name.
+    pub accounts: Vec<GroupAccountUsage>,
+    /// Who is who: people of the group by their names on clusters, as those clusters told them.
+    pub people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
+}
+
+impl GroupUsage {
+    /// The account that something was granted to; none if it is no longer the group's.
+    pub fn account_of(&self, allocation: &Allocation) -> Option<&GroupAccountUsage> {
+        self.accounts.iter().find(|one| {
+            one.details.cluster == allocation.cluster_id
+                && one.details.account == allocation.account
+        })
+    }
+}
+
+/// Someone of the group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupPerson {
+    /// Who.
+    pub id: PersonId,
+    /// As others read it.
+    pub name: String,
+}
+
+/// One account of the group.
+#[derive(Debug, Clone)]
+pub struct GroupAccountUsage {
+    /// What does not change from day to day.
+    pub details: Arc<GroupAccountDetails>,
+    /// What was read, for each name that Slurm has behind the account.
+    pub usage: Vec<Arc<AccountUsage>>,
+    /// Whether there is a connection now.
+    pub is_connected: bool,
+    /// Which day it is there.
+    pub today: Day,
+    /// Days that were read, of those that are wanted.
+    pub progress: (i64, i64),
+    /// Why the last try to read gave nothing, in words; empty if it went well.
+    pub problem: String,
+    /// When something was last read.
+    pub read_at: Option<UnixTime>,
+}
+
+impl GroupAccountUsage {
+    /// What it used on each day from one to another, in hours, as far as that was read.
+    pub fn usage_by_day(&self, measure: UsageMeasure, from: Day, until: Day) -> Vec<(Day, f64)> {
+        let mut days: BTreeMap<Day, f64> = BTreeMap::new();
+        for (day, page) in self.usage.iter().flat_map(|ledger| ledger.days_between(from, until)) {
+            *days.entry(day).or_default() += measure.hours(&page.total);
+        }
+        days.into_iter().collect()
+    }
+
+    /// How many days from one to another were not read yet, up to today.
+    pub fn unread_days(&self, from: Day, until: Day) -> usize {
+        let is_missing = |day: &Day| {
+            self.usage.is_empty() || self.usage.iter().any(|ledger| !ledger.days.contains_key(day))
+        };
+        (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
+    }
+
+    /// Where an allocation of the account is heading, as of a day. Nothing is foretold from weeks that were not read.
+    pub fn forecast(
+        &self,
+        allocation: &Allocation,
+        unit: AllocationUnit,
+        today: Day,
+    ) -> AllocationForecast {
+        let (begins, ends) = (allocation.begins(), allocation.ends());
+        let hours =
+            self.usage_by_day(unit.measure, begins.min(today.plus(-LOOKBACK_WEEKS * 7)), today);
+        let mut found =
+            forecast_allocation(&hours, unit.to_hours(allocation.amount), begins, ends, today);
+        if self.unread_days(today.plus(-LOOKBACK_WEEKS * 7), today.plus(-1)) > 0 {
+            found.at_end = None;
+            found.runs_out = (None, None);
+        }
+        found
+    }
+}
+
+/// What is known of an account.
+#[derive(Debug, Clone)]
+pub struct GroupAccountDetails {
+    /// Where.
+    pub cluster: ClusterId,
+    /// The cluster's short name.
+    pub slug: String,
+    /// The cluster's name.
+    pub title: String,
+    /// The name that people submit with.
+    pub account: String,
+    /// What Slurm has behind it.
+    pub slurm_names: Vec<String>,
+    /// What the cluster is like.
+    pub site: Arc<Site>,
+    /// What the viewer's connection learnt there.
+    pub discovered: Arc<DiscoveredFacts>,
+    /// The name under which the viewer connected there; none if they never did.
+    pub own_user: Option<String>,
+    /// Whether the viewer leads any of the groups that share the account: then names are kept for them.
+    pub wants_names: bool,
+    /// The books, by Slurm's names.
+    pub sources: Vec<UsageSource>,
+}
+
+impl GroupAccountDetails {
+    /// The site's own unit.
+    pub fn site_unit(&self) -> Option<SiteUnit> {
+        SiteUnit::from_site(&self.site)
+    }
+}
+
+/// What is read from the database for a view.
+pub struct GroupUsageContext {
+    accounts: Vec<Arc<GroupAccountDetails>>,
+    people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
+}
+
+impl UsageService {
+    /// A group's use, for someone who looks at it now: it is kept fresh from here on. Nothing is asked of a cluster
+    /// for it.
+    pub async fn load_group_usage(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+    ) -> Result<GroupUsage, StoreError> {
+        let ground = self.load_context(viewer, group).await?;
+        let ground = if self.record_view(viewer, group, &ground).await? {
+            // Books may have been opened.
+            self.load_context(viewer, group).await?
+        } else {
+            ground
+        };
+        self.build_group_usage(viewer, group, &ground).await
+    }
+
+    pub(super) async fn load_context(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+    ) -> Result<Arc<GroupUsageContext>, StoreError> {
+        let store = &self.0.parts.store;
+        let key = (viewer.id, group);
+        self.0
+            .contexts
+            .get_or_load(store, &key, async || {
+                let mut db = store.read().await?;
+                read_context(&mut db, viewer.id, group).await
+            })
+            .await
+    }
+
+    pub(super) async fn build_group_usage(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        ground: &GroupUsageContext,
+    ) -> Result<GroupUsage, StoreError> {
+        let (now, depth) = (self.0.parts.clock.now(), self.0.parts.pace.history_days);
+        let mut accounts = Vec::new();
+        for facts in &ground.accounts {
+            let mut ledgers = Vec::new();
+            for book in &facts.sources {
+                ledgers.push(self.account_usage(book.id).await?);
+            }
+            let today = self.today(facts.cluster, now);
+            let reader = UsageReader { person: viewer.id, cluster: facts.cluster };
+            let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
+            let read_at =
+                |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
+            accounts.push(GroupAccountUsage {
+                is_connected: self.0.parts.connections.connection(reader.connection_key()).is_ok(),
+                today,
+                progress: least.unwrap_or((0, depth)),
+                problem: facts
+                    .sources
+                    .iter()
+                    .map(|book| book.problem.clone())
+                    .max()
+                    .unwrap_or_default(),
+                read_at: ledgers.iter().filter_map(read_at).max(),
+                details: facts.clone(),
+                usage: ledgers,
+            });
+        }
+        Ok(GroupUsage {
+            group,
+            is_leader: viewer.may(Permission::SeePeoplesUsage(group)).is_ok(),
+            viewer: viewer.id,
+            accounts,
+            people: ground.people.clone(),
+        })
+    }
+
+    /// Notes that someone looks. True if that was written down.
+    async fn record_view(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        ground: &GroupUsageContext,
+    ) -> Result<bool, StoreError> {
+        let key = (viewer.id, group);
+        let is_open = |facts: &Arc<GroupAccountDetails>| {
+            facts.own_user.is_none()
+                || (facts.sources.len() == facts.slurm_names.len()
+                    && facts.sources.iter().all(|book| book.has_names == facts.wants_names))
+        };
+        let all_open = ground.accounts.iter().all(is_open);
+        let noted = lock(&self.0.views_recorded_at)
+            .get(&key)
+            .is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
+        if noted && all_open {
+            return Ok(false);
+        }
+        lock(&self.0.views_recorded_at).insert(key, Instant::now());
+        let now = self.0.parts.clock.now();
+        let mut tx = self.0.parts.store.write().await?;
+        for facts in ground.accounts.iter().filter(|facts| facts.own_user.is_some()) {
+            let (cluster, names) = (facts.cluster, facts.wants_names);
+            for account in &facts.slurm_names {
+                store::usage::open_source(&mut tx, viewer.id, cluster, account, names, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        for facts in &ground.accounts {
+            self.request_read(UsageReader { person: viewer.id, cluster: facts.cluster });
+        }
+        Ok(true)
+    }
+}
+
+/// The accounts of groups that someone leads.
+async fn list_led_accounts(
+    db: &mut DbConnection,
+    person: PersonId,
+) -> Result<Vec<(ClusterId, String)>, StoreError> {
+    let all = store::allocations::list_accounts_for_person(db, person).await?;
+    let led = all.into_iter().filter(|(_, leads)| *leads);
+    Ok(led.map(|(one, _)| (one.cluster_id, one.account)).collect())
+}
+
+async fn read_context(
+    db: &mut DbConnection,
+    viewer: PersonId,
+    group: GroupId,
+) -> Result<GroupUsageContext, StoreError> {
+    let led = list_led_accounts(db, viewer).await?;
+    let mut facts = Vec::new();
+    let mut sites: HashMap<ClusterId, (ClusterProfile, Arc<Site>)> = HashMap::new();
+    for one in store::allocations::list_accounts(db, group).await? {
+        let cluster = one.cluster_id;
+        if let std::collections::hash_map::Entry::Vacant(place) = sites.entry(cluster) {
+            let Some(row) = store::clusters::get(db, cluster).await? else { continue };
+            let known = ClusterProfile::load(db, row).await?;
+            let site = Arc::new(known.site.clone());
+            place.insert((known, site));
+        }
+        let Some((known, site)) = sites.get(&cluster) else { continue };
+        let key = ConnectionKey { person: viewer, cluster, role: ConnectionRole::Login };
+        let line = store::connections::get(db, key).await?;
+        let learnt: DiscoveredFacts = line
+            .as_ref()
+            .and_then(|line| serde_json::from_str(&line.learnt).ok())
+            .unwrap_or_default();
+        let slurm_names = slurm_names(&learnt, &one.account);
+        let books = store::usage::list_sources(db, viewer, cluster).await?;
+        facts.push(Arc::new(GroupAccountDetails {
+            cluster,
+            slug: known.row.slug.clone(),
+            title: known.row.title.clone(),
+            sources: books.into_iter().filter(|book| slurm_names.contains(&book.account)).collect(),
+            wants_names: led.contains(&(cluster, one.account.clone())),
+            account: one.account,
+            slurm_names,
+            site: site.clone(),
+            own_user: line.filter(|_| learnt.user.is_some()).map(|line| line.remote_user),
+            discovered: Arc::new(learnt),
+        }));
+    }
+    facts.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
+    let people = Arc::new(list_people(db, group, &sites).await?);
+    Ok(GroupUsageContext { accounts: facts, people })
+}
+
+/// What Slurm has behind an account. One that the viewer cannot use themselves goes by its own name.
+fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
+    let known = learnt.accounts.iter().find(|one| one.name == account);
+    let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
+    let names = names.unwrap_or_else(|| vec![account.to_owned()]);
+    names.into_iter().filter(|name| is_account_name(name)).collect()
+}
+
+/// Who is who on the clusters. A name counts once its owner has connected under it: anyone can type any name, and what a
+/// shell over there says of itself is its owner's to change.
+async fn list_people(
+    db: &mut DbConnection,
+    group: GroupId,
+    clusters: &HashMap<ClusterId, (ClusterProfile, Arc<Site>)>,
+) -> Result<HashMap<(ClusterId, String), GroupPerson>, StoreError> {
+    let mut people = HashMap::new();
+    for member in store::groups::list_members(db, group).await? {
+        for line in store::connections::list_for_person(db, member.person_id).await? {
+            if !clusters.contains_key(&line.cluster_id) {
+                continue;
+            }
+            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            if learnt.user.is_none() {
+                continue;
+            }
+            let user = line.remote_user;
+            let person = GroupPerson { id: member.person_id, name: member.display_name.clone() };
+            people.insert((line.cluster_id, user), person);
+        }
+    }
+    Ok(people)
+}

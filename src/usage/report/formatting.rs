@@ -1,0 +1,133 @@
+//! Words and numbers of a report.
+
+use super::super::figures::UsageFigures;
+use super::super::forecast::AllocationForecast;
+use super::super::group_usage::GroupUsage;
+use super::super::units::{AllocationUnit, SiteUnit, UsageMeasure};
+use crate::clock::{Day, Month};
+use crate::explain::amounts;
+
+/// Names are cut to this many characters.
+const MAX_NAME_LEN: usize = 60;
+
+/// A name of others that is fit for a report.
+pub fn clean_name(name: &str) -> String {
+    let mut letters = name.chars().filter(|c| !crate::domain::is_deceptive_char(*c));
+    let short: String = letters.by_ref().take(MAX_NAME_LEN).collect();
+    let more = if letters.next().is_some() { "…" } else { "" };
+    format!("{}{more}", short.trim())
+}
+
+/// An amount that people can read: `12,345`, `12.3`, `0.04`.
+pub fn format_amount(amount: f64) -> String {
+    if !amount.is_finite() {
+        return "unknown".to_owned();
+    }
+    let (size, sign) = (amount.abs(), if amount < 0.0 { "−" } else { "" });
+    if size < 0.005 {
+        "0".to_owned()
+    } else if size < 0.995 {
+        format!("{sign}{size:.2}")
+    } else if size < 99.95 {
+        let text = format!("{size:.1}");
+        format!("{sign}{}", text.strip_suffix(".0").unwrap_or(&text))
+    } else {
+        format!("{sign}{}", amounts::format_number(round_to_whole(size)))
+    }
+}
+
+/// A part of the whole: `83 %`.
+pub fn format_percent(part: f64) -> String {
+    format!("{} %", amounts::format_number(round_to_whole(part.max(0.0) * 100.0)))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+fn round_to_whole(size: f64) -> u64 {
+    size.clamp(0.0, 1e15).round() as u64
+}
+
+/// What an allocation is given in.
+pub fn format_unit(unit: AllocationUnit, site: Option<SiteUnit>) -> String {
+    let what = match unit.measure {
+        UsageMeasure::Cores => "core",
+        UsageMeasure::Gpus => "GPU",
+        UsageMeasure::Site => site.map_or("site unit", SiteUnit::title),
+    };
+    format!("{what} {}", if unit.in_years { "years" } else { "hours" })
+}
+
+/// Where an allocation is heading.
+pub fn forecast_sentence(
+    forecast: &AllocationForecast,
+    unread: usize,
+    ends: Day,
+    today: Day,
+) -> String {
+    if unread > 0 {
+        let days = amounts::format_count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
+        return format!("Not final: {days} of its period were not read when this was made.");
+    }
+    if forecast.used > forecast.granted {
+        return "More was used than granted.".to_owned();
+    }
+    if today >= ends {
+        return "The period is over.".to_owned();
+    }
+    let part = |hours: f64| if forecast.granted > 0.0 { hours / forecast.granted } else { 0.0 };
+    let Some((low, high)) = forecast.at_end else {
+        return "Too few weeks are known to say where it is heading.".to_owned();
+    };
+    let (low, high) = (format_percent(part(low)), format_percent(part(high)));
+    let range = if low == high { low } else { format!("{low} to {high}") };
+    let end = ends.words();
+    let at_end = format!("At the pace of the last weeks, {range} will be used by {end}.");
+    match forecast.runs_out {
+        (Some(first), Some(last)) if first != last => {
+            format!("{at_end} It would be used up between {} and {}.", first.words(), last.words())
+        }
+        (Some(day), Some(_)) => format!("{at_end} It would be used up about {}.", day.words()),
+        (Some(day), None) => {
+            format!("{at_end} It could be used up as early as {}.", day.words())
+        }
+        _ => at_end,
+    }
+}
+
+/// What is missing.
+pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day) -> Vec<String> {
+    let mut notes = Vec::new();
+    if view.accounts.is_empty() {
+        notes.push("No account is known to be this group's.".to_owned());
+    }
+    if until < month.first() {
+        notes.push("This month has not begun.".to_owned());
+    } else if until < month.last() {
+        notes.push(format!("The month was not over: it is counted up to {}.", until.words()));
+    }
+    let unread: Vec<String> = view
+        .accounts
+        .iter()
+        .filter(|account| account.usage.is_empty())
+        .map(|account| {
+            format!(
+                "{} on {}",
+                clean_name(&account.details.account),
+                clean_name(&account.details.title)
+            )
+        })
+        .collect();
+    if !unread.is_empty() {
+        notes.push(format!("Nothing was read yet of {}.", unread.join(", ")));
+    }
+    if all.missing > 0 {
+        let days = amounts::format_count(all.missing, "day");
+        notes.push(format!("Not all was read when this was made: {days} of accounts are missing."));
+    }
+    if all.is_cut {
+        notes.push(
+            "On some days there were more jobs than could be read. Figures of these days are too low."
+                .to_owned(),
+        );
+    }
+    notes
+}

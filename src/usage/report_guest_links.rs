@@ -1,0 +1,223 @@
+//! Links by which guests see one frozen report: made, opened, counted, taken back; and who may look by one. The terms
+//! and limits are those of all links for guests (`auth/shares.rs`).
+
+use secrecy::SecretString;
+
+use super::frozen_reports;
+use super::report::UsageReport;
+use super::service::UsageService;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::guest_links::{
+    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, MAX_OPEN_LINKS, OpenGuestLinkError,
+    ViewingSession,
+};
+use crate::auth::token::{self, SecretToken};
+use crate::auth::{AuthError, Permission, Visitor};
+use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
+pub use crate::store::reports::guest_links::ReportGuestLink;
+use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportAccess};
+use crate::store::{self, DbConnection, StoreError};
+
+/// A browser that may look at a report now.
+#[derive(Debug, Clone)]
+pub struct ReportPass {
+    /// By which link.
+    pub link: ReportGuestLink,
+    /// The word in its address.
+    pub access_key: String,
+}
+
+/// Why a browser may not look.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportAccessError {
+    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    #[error("no entry")]
+    Closed,
+    /// The passphrase is still to come.
+    #[error("a passphrase is asked")]
+    Locked(Box<ReportPass>),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl UsageService {
+    /// Makes a link to a report of a group. Its secret part is told once and never again.
+    pub async fn create_report_link(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: ReportId,
+        invitation: &GuestLinkRequest,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
+        let parts = &self.0.parts;
+        let terms = parts.auth.prepare_guest_link(invitation).await?;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let report = store::reports::get(&mut tx, group, id, now).await?;
+        let report = report.ok_or(AuthError::NotFound)?;
+        if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
+            return Err(CreateGuestLinkError::TooMany);
+        }
+        let new = NewReportGuestLink {
+            report: id,
+            maker: actor.id.ok_or(AuthError::Denied)?,
+            token_hash: terms.token.hash_token(),
+            label: terms.label.as_str(),
+            passphrase: &terms.passphrase,
+            expires_at: terms.expires_at,
+        };
+        guest_links::add(&mut tx, &new, now).await?;
+        let about =
+            ActivityDetails { person: None, subject: &report.title, detail: terms.label.as_str() };
+        record(&mut tx, actor, ActivityEvent::ReportLinkCreated, about, now).await?;
+        store::commit(tx).await?;
+        Ok(terms.token)
+    }
+
+    /// The links of a report, the newest first.
+    pub async fn list_report_links(&self, id: ReportId) -> Result<Vec<ReportGuestLink>, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        Ok(guest_links::list_for_report(&mut db, id, self.0.parts.clock.now()).await?)
+    }
+
+    /// Takes a link back. Who came by it is shut out.
+    pub async fn revoke_report_link(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        report: ReportId,
+        id: ReportLinkId,
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let link = guest_links::get(&mut tx, id).await?;
+        let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
+        let link = link.ok_or(AuthError::NotFound)?;
+        if guest_links::revoke(&mut tx, id, now).await? {
+            let about = ActivityDetails {
+                person: None,
+                subject: &link.report_title,
+                detail: &link.terms.label,
+            };
+            record(&mut tx, actor, ActivityEvent::ReportLinkRevoked, about, now).await?;
+        }
+        store::commit(tx).await?;
+        Ok(())
+    }
+
+    /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
+    pub async fn open_report_link(
+        &self,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<ViewingSession, OpenGuestLinkError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let found = guest_links::find(&mut *parts.store.read().await?, &token::hash(token)).await?;
+        let Some(link) = found.filter(|link| !link.is_owner_off) else {
+            parts.auth.limit_link_guess(visitor)?;
+            return Err(OpenGuestLinkError::Unknown);
+        };
+        if link.terms.revoked_at().is_some() {
+            return Err(OpenGuestLinkError::Revoked);
+        }
+        if !link.terms.is_open(now) {
+            return Err(OpenGuestLinkError::Expired(link.terms.expires_at));
+        }
+        parts.auth.limit_link_opening(GuestLinkId::Report(link.id), visitor)?;
+        let make = || SecretToken::generate().map_err(AuthError::from);
+        let (word, cookie) = (make()?, make()?);
+        let access = ReportAccess {
+            cookie_hash: cookie.hash_token().to_vec(),
+            link_id: link.id,
+            is_locked: link.terms.asks_passphrase(),
+            expires_at: link.terms.expires_at,
+        };
+        let mut tx = parts.store.write().await?;
+        guest_links::add_access(&mut tx, word.as_str(), &access, now).await?;
+        if !access.is_locked {
+            self.record_report_visit(&mut tx, &link, visitor).await?;
+        }
+        store::commit(tx).await?;
+        let word = word.as_str().to_owned();
+        Ok(ViewingSession {
+            path_token: word,
+            cookie,
+            lifetime_secs: link.terms.expires_at.since(now),
+        })
+    }
+
+    /// A guest is counted, and their coming is recorded.
+    async fn record_report_visit(
+        &self,
+        tx: &mut DbConnection,
+        link: &ReportGuestLink,
+        visitor: &Visitor,
+    ) -> Result<(), StoreError> {
+        let now = self.0.parts.clock.now();
+        guest_links::count_opening(tx, link.id, now).await?;
+        let about = ActivityDetails {
+            person: link.person_id.map(PersonId),
+            subject: &link.report_title,
+            detail: &link.terms.label,
+        };
+        record(tx, &Actor::anonymous("guest", visitor), ActivityEvent::ReportLinkOpened, about, now)
+            .await
+    }
+
+    /// Whether a browser with this word and cookie may look, now: decided anew for every request.
+    pub async fn check_report_access(
+        &self,
+        word: &str,
+        cookie: Option<&str>,
+    ) -> Result<ReportPass, ReportAccessError> {
+        let cookie = cookie.ok_or(ReportAccessError::Closed)?;
+        let hash = token::hash(cookie);
+        let now = self.0.parts.clock.now();
+        let mut db = self.0.parts.store.read().await?;
+        let access = guest_links::find_access(&mut db, word).await?;
+        // Hashes of random words: how long it takes to compare them tells nothing.
+        let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
+        let access = access.ok_or(ReportAccessError::Closed)?;
+        let link = guest_links::get(&mut db, access.link_id).await?;
+        let link = link.filter(|link| link.is_usable(now));
+        let pass = ReportPass {
+            link: link.ok_or(ReportAccessError::Closed)?,
+            access_key: word.to_owned(),
+        };
+        if access.is_locked { Err(ReportAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
+    }
+
+    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    pub async fn unlock_report(
+        &self,
+        pass: &ReportPass,
+        passphrase: &SecretString,
+        visitor: &Visitor,
+    ) -> Result<bool, AuthError> {
+        let parts = &self.0.parts;
+        let link = GuestLinkId::Report(pass.link.id);
+        let hash = &pass.link.terms.passphrase;
+        let is_right = parts.auth.verify_passphrase(link, hash, passphrase, visitor).await?;
+        if is_right {
+            let mut tx = parts.store.write().await?;
+            guest_links::unlock(&mut tx, &pass.access_key).await?;
+            self.record_report_visit(&mut tx, &pass.link, visitor).await?;
+            store::commit(tx).await?;
+        }
+        Ok(is_right)
+    }
+
+    /// What a guest who was let in sees.
+    pub async fn load_shared_report(&self, pass: &ReportPass) -> Result<UsageReport, AuthError> {
+        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.parts.clock.now();
+        let (group, id) = (pass.link.group_id, pass.link.report_id);
+        let found = store::reports::get(&mut db, group, id, now).await?;
+        frozen_reports::parse_report(&found.ok_or(AuthError::NotFound)?)
+    }
+}

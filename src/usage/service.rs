@@ -1,0 +1,181 @@
+//! What is known of groups' use, for those who look at it: opened, kept in memory while wanted, told when it changes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::account_usage::AccountUsage;
+use crate::auth::AuthService;
+use crate::clock::{Clock, Day};
+use crate::cluster::ConnectionPool;
+use crate::config::UsagePace;
+use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
+use crate::jobs::notifications::NotificationHub;
+use crate::store::{self, Store, StoreCache, StoreError};
+
+/// A ledger that nobody looked at for this long leaves the memory.
+const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// Searches among jobs at once: fewer than the database has readers.
+const MAX_CONCURRENT_SEARCHES: usize = 2;
+
+/// Who reads where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UsageReader {
+    /// Who.
+    pub person: PersonId,
+    /// Where.
+    pub cluster: ClusterId,
+}
+
+/// When a reader was served, and is next.
+pub(super) struct UsageReadTurn {
+    pub(super) last_read: Instant,
+    pub(super) next_read: Instant,
+    pub(super) failures: u32,
+}
+
+/// What it is made of.
+pub struct UsageServiceParts {
+    /// Rights.
+    pub auth: AuthService,
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Connections.
+    pub connections: ConnectionPool,
+    /// Rings when someone is to be told something.
+    pub notifications: NotificationHub,
+    /// How gently is read.
+    pub pace: UsagePace,
+    /// The end.
+    pub stop: CancellationToken,
+    /// Background work.
+    pub tasks: TaskTracker,
+}
+
+/// What groups used.
+#[derive(Clone)]
+pub struct UsageService(pub(super) Arc<UsageServiceInner>);
+
+pub(super) struct UsageServiceInner {
+    pub(super) parts: UsageServiceParts,
+    pub(super) account_usage: Mutex<HashMap<UsageSourceId, CachedAccountUsage>>,
+    /// Clusters on which something is being read.
+    pub(super) busy_clusters: Mutex<HashSet<ClusterId>>,
+    pub(super) turns: Mutex<HashMap<UsageReader, UsageReadTurn>>,
+    /// How far east clusters' clocks are, in seconds.
+    pub(super) utc_offsets: Mutex<HashMap<ClusterId, i64>>,
+    /// What views are made of, until anything is written.
+    pub(super) contexts: StoreCache<(PersonId, GroupId), super::group_usage::GroupUsageContext>,
+    /// Figures that were added up, until anything is read.
+    pub(super) figures: super::figures::FiguresCache,
+    /// When it was last written down that someone looks.
+    pub(super) views_recorded_at: Mutex<HashMap<(PersonId, GroupId), Instant>>,
+    /// When it was last looked whether a leader is to be told something.
+    pub(super) alerts_checked_at: Mutex<HashMap<UsageReader, Instant>>,
+    /// Of which looks at people's figures it is known that they were written down, and on which day.
+    pub(super) recorded_views: Mutex<HashMap<super::settings::UsageViewKey, Day>>,
+    /// Searches among jobs that may go on at once: of a million it takes a second, and other pages must not wait.
+    searches: tokio::sync::Semaphore,
+    /// Held while a ledger is read from the database.
+    load_lock: tokio::sync::Mutex<()>,
+    pub(super) wake: Notify,
+    changes: broadcast::Sender<UsageReader>,
+}
+
+pub(super) struct CachedAccountUsage {
+    pub(super) usage: Arc<AccountUsage>,
+    last_used: Instant,
+}
+
+impl UsageService {
+    /// Nothing is in memory yet.
+    pub fn new(parts: UsageServiceParts) -> Self {
+        Self(Arc::new(UsageServiceInner {
+            parts,
+            account_usage: Mutex::default(),
+            busy_clusters: Mutex::default(),
+            turns: Mutex::default(),
+            utc_offsets: Mutex::default(),
+            contexts: StoreCache::new(200),
+            figures: super::figures::FiguresCache::default(),
+            views_recorded_at: Mutex::default(),
+            alerts_checked_at: Mutex::default(),
+            recorded_views: Mutex::default(),
+            searches: tokio::sync::Semaphore::new(MAX_CONCURRENT_SEARCHES),
+            load_lock: tokio::sync::Mutex::default(),
+            wake: Notify::new(),
+            changes: broadcast::channel(256).0,
+        }))
+    }
+
+    /// Tells for whom something was read.
+    pub fn watch(&self) -> broadcast::Receiver<UsageReader> {
+        self.0.changes.subscribe()
+    }
+
+    /// Waits for one's turn to search among jobs; held until the search is over.
+    pub async fn acquire_search_permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.searches.acquire().await.ok()
+    }
+
+    pub(super) fn publish_change(&self, reader: UsageReader) {
+        // Nobody may be looking.
+        let _ = self.0.changes.send(reader);
+    }
+
+    /// Reads on at once, if anything is to be read.
+    pub fn request_read(&self, reader: UsageReader) {
+        if let Some(turn) = lock(&self.0.turns).get_mut(&reader).filter(|turn| turn.failures == 0) {
+            turn.next_read = Instant::now();
+        }
+        self.0.wake.notify_one();
+    }
+
+    /// What is known of an account, from memory or from the database.
+    pub async fn account_usage(
+        &self,
+        book: UsageSourceId,
+    ) -> Result<Arc<AccountUsage>, StoreError> {
+        if let Some(known) = self.cached_account_usage(book) {
+            return Ok(known);
+        }
+        // After a start many pages ask at once: one of them reads.
+        let _turn = self.0.load_lock.lock().await;
+        if let Some(known) = self.cached_account_usage(book) {
+            return Ok(known);
+        }
+        let today = Day::from_time(self.0.parts.clock.now());
+        // A year, and some days more: allocations begin at the first of a month.
+        let from = today.plus(-self.0.parts.pace.history_days - 35);
+        let mut db = self.0.parts.store.read().await?;
+        let days = store::usage::list_days(&mut db, book, from).await?;
+        let names = store::usage::list_names(&mut db, book).await?;
+        let rows = store::usage::daily::list_between(&mut db, book, from, today.plus(2)).await?;
+        drop(db);
+        let ledger = Arc::new(AccountUsage::from_rows(&days, rows, &names));
+        let mut ledgers = lock(&self.0.account_usage);
+        ledgers.retain(|_, known| known.last_used.elapsed() < CACHE_IDLE_TIMEOUT);
+        ledgers
+            .insert(book, CachedAccountUsage { usage: ledger.clone(), last_used: Instant::now() });
+        Ok(ledger)
+    }
+
+    fn cached_account_usage(&self, book: UsageSourceId) -> Option<Arc<AccountUsage>> {
+        let mut ledgers = lock(&self.0.account_usage);
+        let known = ledgers.get_mut(&book)?;
+        known.last_used = Instant::now();
+        Some(known.usage.clone())
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,339 @@
+//! What those who lead a group decide: which accounts are the group's, and what was granted to them. Each deed is
+//! allowed, done and recorded in one transaction. Also: that someone looked at people's figures.
+
+use std::collections::BTreeMap;
+
+use super::alerts::quota_alert_key;
+use super::service::{UsageService, lock};
+use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
+use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::{AuthError, Permission};
+use crate::clock::Day;
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::domain::{AllocationId, ClusterId, ConnectionRole, GroupId, PersonId};
+use crate::sites::Site;
+use crate::slurm::text::is_name;
+use crate::store::allocations::{self, Allocation, NewAllocation};
+use crate::store::{self, DbConnection, StoreError};
+
+/// More allocations than this are not kept of a group.
+const MAX_ALLOCATIONS: usize = 100;
+/// More is no amount of anything.
+const MAX_AMOUNT: f64 = 1e12;
+/// The smallest amount.
+const MIN_AMOUNT: f64 = 0.001;
+/// No period is longer than this, in days.
+const MAX_PERIOD_DAYS: i64 = 5 * 366;
+
+/// Who looked, at which group, and at whose figures.
+pub(super) type UsageViewKey = (PersonId, GroupId, String);
+
+/// A cluster, and the accounts on it that may be a group's.
+#[derive(Debug, Clone)]
+pub struct GroupAccountOption {
+    /// Where.
+    pub cluster: ClusterId,
+    /// The cluster's short name.
+    pub slug: String,
+    /// The cluster's name.
+    pub title: String,
+    /// What it is like.
+    pub site: Site,
+    /// Names of accounts, and whether each is the group's.
+    pub accounts: Vec<(String, bool)>,
+}
+
+/// What is to be granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationInput {
+    /// Where.
+    pub cluster: ClusterId,
+    /// To which account of the group.
+    pub account: String,
+    /// In what.
+    pub unit: AllocationUnit,
+    /// How much in the whole period.
+    pub amount: f64,
+    /// The first day.
+    pub begins: Day,
+    /// The last day.
+    pub ends: Day,
+}
+
+/// Why nothing was set.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageSettingsError {
+    /// The account is not the group's, or not one that the person may use.
+    #[error("Choose one of the accounts that are listed.")]
+    NoSuchAccount,
+    /// The site does not count in this.
+    #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
+    NoSuchUnit,
+    /// Not an amount.
+    #[error("Enter an amount from 0.001 to 1,000,000,000,000.")]
+    InvalidAmount,
+    /// Not a period.
+    #[error("The last day must not be before the first, and the period no longer than five years.")]
+    InvalidPeriod,
+    /// Both would be charged with the same use.
+    #[error(
+        "There is an allocation of this account for just these days in this unit. Change its amount instead: one that is added beside it would be charged with the same use."
+    )]
+    Duplicate,
+    /// There are enough.
+    #[error("The group has as many allocations as can be kept. Remove old ones first.")]
+    TooMany,
+    /// Not allowed, gone, or a fault.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+}
+
+impl From<StoreError> for UsageSettingsError {
+    fn from(error: StoreError) -> Self {
+        Self::Auth(error.into())
+    }
+}
+
+impl UsageService {
+    /// The accounts that someone may choose for a group: their own, and those that are chosen already.
+    pub async fn list_account_options(
+        &self,
+        person: PersonId,
+        group: GroupId,
+    ) -> Result<Vec<GroupAccountOption>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        read_account_options(&mut db, person, group).await
+    }
+
+    /// Adds accounts to those of a group, and takes others away. What another leader chose meanwhile stays.
+    pub async fn change_accounts(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        added: &[(ClusterId, String)],
+        removed: &[(ClusterId, String)],
+    ) -> Result<(), UsageSettingsError> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let person = actor.id.ok_or(AuthError::Denied)?;
+        let offers = read_account_options(&mut tx, person, group).await?;
+        let is_offered = |(cluster, account): &(ClusterId, String)| {
+            let of = |offer: &&GroupAccountOption| offer.cluster == *cluster;
+            let has =
+                |offer: &GroupAccountOption| offer.accounts.iter().any(|(name, _)| name == account);
+            is_name(account) && offers.iter().find(of).is_some_and(has)
+        };
+        if !added.iter().all(is_offered) {
+            return Err(UsageSettingsError::NoSuchAccount);
+        }
+        let was = |(cluster, account): &(ClusterId, String), is_chosen: bool| {
+            let here = offers.iter().filter(|offer| offer.cluster == *cluster);
+            here.flat_map(|offer| &offer.accounts).any(|one| *one == (account.clone(), is_chosen))
+        };
+        if !added.iter().any(|one| was(one, false)) && !removed.iter().any(|one| was(one, true)) {
+            return Ok(());
+        }
+        let mut words = Vec::new();
+        for offer in &offers {
+            let is_theirs = |(name, was_chosen): &&(String, bool)| {
+                let is_in = |list: &[(ClusterId, String)]| {
+                    list.iter()
+                        .any(|(cluster, account)| *cluster == offer.cluster && account == name)
+                };
+                is_in(added) || (*was_chosen && !is_in(removed))
+            };
+            let theirs = offer.accounts.iter().filter(is_theirs);
+            let names: Vec<String> = theirs.map(|(name, _)| name.clone()).collect();
+            allocations::set_accounts(&mut tx, group, offer.cluster, &names).await?;
+            words.extend(names.iter().map(|name| format!("{name} on {}", offer.slug)));
+        }
+        let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, parts.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Says what was granted to one of the group's accounts: one more, or in place of what was said before.
+    pub async fn set_allocation(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        old: Option<AllocationId>,
+        grant: &AllocationInput,
+    ) -> Result<(), UsageSettingsError> {
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        validate_allocation(grant)?;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let accounts = allocations::list_accounts(&mut tx, group).await?;
+        let is_theirs = |one: &allocations::GroupAccount| {
+            one.cluster_id == grant.cluster && one.account == grant.account
+        };
+        if !accounts.iter().any(is_theirs) {
+            return Err(UsageSettingsError::NoSuchAccount);
+        }
+        let row = store::clusters::get(&mut tx, grant.cluster).await?;
+        let site = ClusterProfile::load(&mut tx, row.ok_or(UsageSettingsError::NoSuchAccount)?)
+            .await?
+            .site;
+        if grant.unit.measure == UsageMeasure::Site && SiteUnit::from_site(&site).is_none() {
+            return Err(UsageSettingsError::NoSuchUnit);
+        }
+        let all = allocations::list_for_group(&mut tx, group).await?;
+        let before = match old {
+            Some(id) => Some(all.iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?),
+            None if all.len() >= MAX_ALLOCATIONS => return Err(UsageSettingsError::TooMany),
+            None => None,
+        };
+        let new = NewAllocation {
+            group,
+            cluster: grant.cluster,
+            account: grant.account.clone(),
+            unit: grant.unit.as_str(),
+            amount: grant.amount,
+            begins: grant.begins,
+            ends: grant.ends,
+        };
+        if all
+            .iter()
+            .any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one))
+        {
+            return Err(UsageSettingsError::Duplicate);
+        }
+        let granted = format_allocation(&new.account, new.amount, new.unit, new.begins, new.ends);
+        let (event, detail) = if let Some(before) = before {
+            if new.is_same(before) {
+                return Ok(());
+            }
+            allocations::update(&mut tx, before.id, &new, now).await?;
+            // Of the new amount, little may be used: when most of it is, that is news.
+            store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id))
+                .await?;
+            (
+                ActivityEvent::AllocationChanged,
+                format!("{} became {granted}", describe_allocation(before)),
+            )
+        } else {
+            allocations::add(&mut tx, &new, now).await?;
+            (ActivityEvent::AllocationSet, granted)
+        };
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, event, about, now).await?;
+        store::commit(tx).await?;
+        Ok(())
+    }
+
+    /// Takes an allocation of a group away. What was used stays.
+    pub async fn remove_allocation(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        id: AllocationId,
+    ) -> Result<(), AuthError> {
+        let parts = &self.0.parts;
+        let mut tx = parts.store.write().await?;
+        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let all = allocations::list_for_group(&mut tx, group).await?;
+        let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
+        allocations::remove(&mut tx, group, id).await?;
+        let detail = describe_allocation(&old);
+        let about =
+            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, parts.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
+    /// Records that someone looked at figures that bear names: of all people of a group, or of one. Once a day.
+    pub async fn record_named_view(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        whose: Option<(Option<PersonId>, &str)>,
+    ) -> Result<(), StoreError> {
+        let Some(viewer) = actor.id else { return Ok(()) };
+        let parts = &self.0.parts;
+        let now = parts.clock.now();
+        let today = Day::from_time(now);
+        let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
+        let key = (viewer, group, detail.clone());
+        if lock(&self.0.recorded_views).get(&key) == Some(&today) {
+            return Ok(());
+        }
+        let mut tx = parts.store.write().await?;
+        if let Some(place) = store::groups::get(&mut tx, group).await? {
+            let what = (place.name.as_str(), detail.as_str());
+            let word = ActivityEvent::UsageViewed.as_str();
+            if !store::activity::was_recorded(&mut tx, viewer, word, what, today.start()).await? {
+                let person = whose.and_then(|(person, _)| person);
+                let about = ActivityDetails { person, subject: &place.name, detail: &detail };
+                record(&mut tx, actor, ActivityEvent::UsageViewed, about, now).await?;
+            }
+        }
+        store::commit(tx).await?;
+        let mut seen = lock(&self.0.recorded_views);
+        seen.retain(|_, day| *day == today);
+        seen.insert(key, today);
+        Ok(())
+    }
+}
+
+fn validate_allocation(grant: &AllocationInput) -> Result<(), UsageSettingsError> {
+    if !(MIN_AMOUNT..=MAX_AMOUNT).contains(&grant.amount) {
+        return Err(UsageSettingsError::InvalidAmount);
+    }
+    let length = grant.ends.0.saturating_sub(grant.begins.0);
+    if (0..MAX_PERIOD_DAYS).contains(&length) {
+        Ok(())
+    } else {
+        Err(UsageSettingsError::InvalidPeriod)
+    }
+}
+
+fn describe_allocation(one: &Allocation) -> String {
+    format_allocation(&one.account, one.amount, &one.unit, one.begins(), one.ends())
+}
+
+fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
+    format!("{account}: {amount} {unit}, {begins} to {ends}")
+}
+
+async fn read_account_options(
+    db: &mut DbConnection,
+    person: PersonId,
+    group: GroupId,
+) -> Result<Vec<GroupAccountOption>, StoreError> {
+    let mut found: BTreeMap<ClusterId, BTreeMap<String, bool>> = BTreeMap::new();
+    for line in store::connections::list_for_person(db, person).await? {
+        if line.key().role != ConnectionRole::Login {
+            continue;
+        }
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let names = learnt.accounts.into_iter().map(|account| account.name);
+        let names = names.filter(|name| is_name(name)).map(|name| (name, false));
+        found.entry(line.cluster_id).or_default().extend(names);
+    }
+    for one in allocations::list_accounts(db, group).await? {
+        found.entry(one.cluster_id).or_default().insert(one.account, true);
+    }
+    let mut offers = Vec::new();
+    for (cluster, accounts) in found {
+        let Some(row) = store::clusters::get(db, cluster).await? else { continue };
+        let known = ClusterProfile::load(db, row).await?;
+        offers.push(GroupAccountOption {
+            cluster,
+            slug: known.row.slug.clone(),
+            title: known.row.title.clone(),
+            site: known.site,
+            accounts: accounts.into_iter().collect(),
+        });
+    }
+    offers.sort_by(|a, b| (&a.title, &a.slug).cmp(&(&b.title, &b.slug)));
+    Ok(offers)
+}

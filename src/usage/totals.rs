@@ -1,0 +1,263 @@
+//! What is added up: hours, jobs, waste. Everything here can be summed over days, people and sorts of jobs.
+//! `docs/FIGURES.md` says what each figure means.
+
+use super::wait_histogram::WaitHistogram;
+use crate::slurm::job::JobState;
+
+/// What some jobs held, used and came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UsageTotals {
+    /// Seconds of cores that were held in the time looked at.
+    pub core_s: u64,
+    /// The site's own units, in thousandths of a unit for a second; 0 where the site has none of its own.
+    pub site_ms: u64,
+    /// Seconds of GPUs of any model.
+    pub gpu_s: u64,
+    /// The same by model, sorted by name; an empty name where the site tells no model.
+    pub gpus: Vec<(String, u64)>,
+    /// Jobs that ended in the time looked at. From here on all is about those, and about the whole of them.
+    pub jobs: u64,
+    /// Ended well.
+    pub done: u64,
+    /// Ended with an error, or were interrupted by the cluster.
+    pub failed: u64,
+    /// Ran out of time.
+    pub timed_out: u64,
+    /// Ran out of memory.
+    pub memory_out: u64,
+    /// Were cancelled.
+    pub cancelled: u64,
+    /// Seconds of cores held by jobs of which the use was measured.
+    pub held_core_s: u64,
+    /// Seconds of processor time that they used.
+    pub used_core_s: u64,
+    /// Mebibytes of memory times seconds, held by jobs of which the use was measured.
+    pub held_mb_s: u64,
+    /// The most they used, times how long they ran.
+    pub used_mb_s: u64,
+    /// Seconds of GPUs held by jobs of which the use was measured.
+    pub held_gpu_s: u64,
+    /// Seconds for which these were busy.
+    pub used_gpu_s: u64,
+    /// Seconds of cores held by jobs that did not end well.
+    pub lost_core_s: u64,
+    /// Seconds of GPUs held by them.
+    pub lost_gpu_s: u64,
+    /// Seconds of cores that asking for fewer would have saved.
+    pub spare_core_s: u64,
+    /// Mebibytes times seconds that asking for less memory would have saved.
+    pub spare_mb_s: u64,
+    /// How long they had waited.
+    pub waits: WaitHistogram,
+}
+
+impl UsageTotals {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.core_s += other.core_s;
+        self.site_ms += other.site_ms;
+        self.gpu_s += other.gpu_s;
+        for (model, seconds) in &other.gpus {
+            self.add_gpus(model, *seconds);
+        }
+        self.jobs += other.jobs;
+        self.done += other.done;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.memory_out += other.memory_out;
+        self.cancelled += other.cancelled;
+        self.held_core_s += other.held_core_s;
+        self.used_core_s += other.used_core_s;
+        self.held_mb_s += other.held_mb_s;
+        self.used_mb_s += other.used_mb_s;
+        self.held_gpu_s += other.held_gpu_s;
+        self.used_gpu_s += other.used_gpu_s;
+        self.lost_core_s += other.lost_core_s;
+        self.lost_gpu_s += other.lost_gpu_s;
+        self.spare_core_s += other.spare_core_s;
+        self.spare_mb_s += other.spare_mb_s;
+        self.waits.add(&other.waits);
+    }
+
+    /// Adds seconds of GPUs of a model to the list of models.
+    pub fn add_gpus(&mut self, model: &str, seconds: u64) {
+        match self.gpus.binary_search_by(|(known, _)| known.as_str().cmp(model)) {
+            Ok(place) => self.gpus[place].1 += seconds,
+            Err(place) => self.gpus.insert(place, (model.to_owned(), seconds)),
+        }
+    }
+
+    /// Of the jobs that ran to an end of their own, those that ended well: a part from 0 to 1. Cancelled ones do not
+    /// count, since somebody wanted that.
+    pub fn success_rate(&self) -> Option<f64> {
+        fraction(self.done, self.jobs.saturating_sub(self.cancelled))
+    }
+
+    /// What was used of the cores that were held, from 0 to 1.
+    pub fn core_use(&self) -> Option<f64> {
+        fraction(self.used_core_s, self.held_core_s)
+    }
+
+    /// What was used of the memory that was held, from 0 to 1.
+    pub fn memory_use(&self) -> Option<f64> {
+        fraction(self.used_mb_s, self.held_mb_s)
+    }
+
+    /// How busy the GPUs were, from 0 to 1; none where the site does not measure it.
+    pub fn gpu_use(&self) -> Option<f64> {
+        fraction(self.used_gpu_s, self.held_gpu_s)
+    }
+
+    /// Core hours that were held and not used, as far as that was measured.
+    pub fn idle_core_s(&self) -> u64 {
+        self.held_core_s.saturating_sub(self.used_core_s)
+    }
+
+    /// Whether there is anything at all.
+    pub const fn is_empty(&self) -> bool {
+        self.core_s == 0 && self.gpu_s == 0 && self.jobs == 0
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn fraction(some: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| (some as f64 / all as f64).min(1.0))
+}
+
+/// Hours from seconds.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+pub fn hours(seconds: u64) -> f64 {
+    seconds as f64 / 3600.0
+}
+
+/// How a job ended, as far as figures are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UsageOutcome {
+    /// Not over.
+    Running,
+    /// Well.
+    Done,
+    /// With an error of its own.
+    Failed,
+    /// Out of time.
+    TimedOut,
+    /// Out of memory.
+    OutOfMemory,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// The cluster interrupted it: a node failed, or another job came first.
+    Interrupted,
+}
+
+impl UsageOutcome {
+    /// All, in the order of their numbers in the database.
+    pub const ALL: [Self; 7] = [
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::TimedOut,
+        Self::OutOfMemory,
+        Self::Cancelled,
+        Self::Interrupted,
+    ];
+
+    /// Of a state.
+    pub const fn from_state(state: JobState) -> Self {
+        match state {
+            JobState::Completed => Self::Done,
+            JobState::Timeout | JobState::Deadline => Self::TimedOut,
+            JobState::OutOfMemory => Self::OutOfMemory,
+            JobState::Cancelled | JobState::Revoked => Self::Cancelled,
+            JobState::NodeFail | JobState::BootFail | JobState::Preempted => Self::Interrupted,
+            JobState::Failed => Self::Failed,
+            _ => Self::Running,
+        }
+    }
+
+    /// Its number in the database.
+    pub fn number(self) -> i64 {
+        Self::ALL
+            .iter()
+            .position(|one| *one == self)
+            .and_then(|at| i64::try_from(at).ok())
+            .unwrap_or(0)
+    }
+
+    /// The one behind a number.
+    pub fn from_number(number: i64) -> Self {
+        usize::try_from(number)
+            .ok()
+            .and_then(|at| Self::ALL.get(at).copied())
+            .unwrap_or(Self::Running)
+    }
+
+    /// The word in addresses and tables.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::TimedOut => "out-of-time",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The one behind a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+
+    /// For people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Done => "Done",
+            Self::Failed => "Failed",
+            Self::TimedOut => "Out of time",
+            Self::OutOfMemory => "Out of memory",
+            Self::Cancelled => "Cancelled",
+            Self::Interrupted => "Interrupted by the cluster",
+        }
+    }
+
+    /// Whether what it held came to nothing.
+    pub const fn is_lost(self) -> bool {
+        matches!(self, Self::Failed | Self::TimedOut | Self::OutOfMemory | Self::Interrupted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_add_up_by_model() {
+        let mut all = UsageTotals { core_s: 5, ..UsageTotals::default() };
+        let mut other =
+            UsageTotals { core_s: 7, jobs: 2, done: 1, cancelled: 1, ..UsageTotals::default() };
+        other.add_gpus("v100", 10);
+        other.add_gpus("a100", 1);
+        all.add(&other);
+        all.add(&other);
+        assert_eq!((all.core_s, all.jobs), (19, 4));
+        assert_eq!(all.gpus, [("a100".to_owned(), 2), ("v100".to_owned(), 20)]);
+        assert_eq!(all.success_rate(), Some(1.0), "cancelled ones do not count");
+        assert_eq!(UsageTotals::default().success_rate(), None);
+    }
+
+    #[test]
+    fn outcomes_keep_their_numbers_and_words() {
+        for one in UsageOutcome::ALL {
+            assert_eq!(UsageOutcome::from_number(one.number()), one);
+            assert_eq!(UsageOutcome::parse(one.as_str()), Some(one));
+        }
+        assert_eq!(UsageOutcome::from_number(99), UsageOutcome::Running);
+        assert_eq!(UsageOutcome::from_state(JobState::Running), UsageOutcome::Running);
+        assert!(
+            UsageOutcome::from_state(JobState::NodeFail).is_lost()
+                && !UsageOutcome::Cancelled.is_lost()
+        );
+    }
+}

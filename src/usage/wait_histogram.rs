@@ -1,0 +1,115 @@
+//! How long jobs waited, counted in steps, so that many days can be added up and still have a middle.
+
+use std::fmt;
+
+/// The upper ends of the steps, in seconds; the last step has none.
+const BUCKET_ENDS: [u64; 15] =
+    [10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14_400, 28_800, 57_600, 86_400, 259_200];
+const BUCKETS: usize = BUCKET_ENDS.len() + 1;
+/// The last step is taken to reach to here.
+const LAST_BUCKET_END: u64 = 14 * 86_400;
+
+/// Jobs by how long they waited.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitHistogram([u32; BUCKETS]);
+
+impl WaitHistogram {
+    /// Counts one.
+    pub fn record(&mut self, seconds: u64) {
+        let step = BUCKET_ENDS.iter().position(|end| seconds < *end).unwrap_or(BUCKET_ENDS.len());
+        self.0[step] = self.0[step].saturating_add(1);
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+
+    /// The wait that half of the jobs did not reach, in seconds: near to the truth, within its step.
+    pub fn median(&self) -> Option<u64> {
+        let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
+        if all == 0 {
+            return None;
+        }
+        let mut before = 0;
+        let mut from = 0;
+        for (step, count) in self.0.iter().map(|count| u64::from(*count)).enumerate() {
+            let until = BUCKET_ENDS.get(step).copied().unwrap_or(LAST_BUCKET_END);
+            if 2 * (before + count) >= all && count > 0 {
+                // As if the jobs of a step were spread evenly over it.
+                return Some(from + (until - from) * (all - 2 * before) / (2 * count));
+            }
+            before += count;
+            from = until;
+        }
+        Some(from)
+    }
+
+    /// Reads what was written.
+    pub fn parse(text: &str) -> Self {
+        let mut waits = Self::default();
+        for (mine, count) in waits.0.iter_mut().zip(text.split(',')) {
+            *mine = count.parse().unwrap_or(0);
+        }
+        waits
+    }
+}
+
+/// Counts with commas between them, without the zeros at the end.
+impl fmt::Display for WaitHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        for (place, count) in self.0[..used].iter().enumerate() {
+            if place > 0 {
+                f.write_str(",")?;
+            }
+            if *count > 0 {
+                write!(f, "{count}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_middle_lies_in_its_step() {
+        let mut waits = WaitHistogram::default();
+        assert_eq!(waits.median(), None);
+        for seconds in [5, 5, 90, 5000, 10_000_000] {
+            waits.record(seconds);
+        }
+        assert!((60..120).contains(&waits.median().unwrap()), "{:?}", waits.median());
+        assert_eq!(WaitHistogram::parse(&waits.to_string()), waits);
+        assert_eq!(WaitHistogram::default().to_string(), "");
+    }
+
+    proptest! {
+        #[test]
+        fn the_middle_is_near(all in proptest::collection::vec(0_u64..2_000_000, 1..60)) {
+            let mut waits = WaitHistogram::default();
+            for one in &all {
+                waits.record(*one);
+            }
+            let mut sorted = all;
+            sorted.sort_unstable();
+            let exact = sorted[(sorted.len() - 1) / 2];
+            let step = |seconds: u64| BUCKET_ENDS.iter().position(|end| seconds < *end).unwrap_or(BUCKET_ENDS.len());
+            let found = waits.median().unwrap();
+            prop_assert!(step(found).abs_diff(step(exact)) <= 1, "{found} for {exact}");
+            prop_assert_eq!(WaitHistogram::parse(&waits.to_string()), waits);
+        }
+
+        #[test]
+        fn any_text_is_survived(text in "[0-9,x-]{0,40}") {
+            let _ = WaitHistogram::parse(&text).median();
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Reading in the background: one command at a time on each cluster, the latest day first, gently, until all is known.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::account_usage::{AccountUsage, row_from_totals};
+use super::daily_totals::{DailyTotals, DayWindow, UserNamePolicy, count_day};
+use super::schedule::{self, SETTLED_AFTER};
+use super::service::{UsageReader, UsageService, lock};
+use crate::clock::{Day, UnixTime};
+use crate::cluster::ClusterProfile;
+use crate::cluster::accounting_day::{
+    AccountedRun, AccountingDay, AccountingDayError, load_accounting_day,
+};
+use crate::domain::{ClusterId, ConnectionRole};
+use crate::sites::Site;
+use crate::ssh::RunCommandError;
+use crate::store::connections::ConnectionKey;
+use crate::store::usage::{UsageDayRow, UsageSource, jobs};
+use crate::store::{self, StoreError};
+
+/// What someone wanted to see is read on for this long, in seconds, also while they are away.
+const READ_ON_SECONDS: i64 = 2 * 86_400;
+/// Someone who looked within this time still looks, in seconds.
+const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
+
+/// What has to be known before one can ask.
+struct UsageReadContext {
+    sources: Vec<(UsageSource, Arc<AccountUsage>)>,
+    site: Site,
+    remote_user: String,
+}
+
+impl UsageService {
+    /// Reads until the portal stops.
+    pub async fn run(self) {
+        let parts = &self.0.parts;
+        if !parts.pace.is_on {
+            return;
+        }
+        let mut ticks = tokio::time::interval(parts.pace.tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = parts.stop.cancelled() => return,
+                _ = ticks.tick() => {}
+                () = self.0.wake.notified() => {}
+            }
+            if let Err(error) = self.start_due_reads().await {
+                tracing::warn!(%error, "What groups used could not be looked after; it is tried again");
+            }
+        }
+    }
+
+    /// Gives every cluster on which nothing is being read to the reader who has waited longest.
+    async fn start_due_reads(&self) -> Result<(), StoreError> {
+        let now = self.0.parts.clock.now();
+        let mut db = self.0.parts.store.read().await?;
+        let books = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
+        drop(db);
+        let mut readers: Vec<UsageReader> = books
+            .iter()
+            .map(|book| UsageReader { person: book.person_id, cluster: book.cluster_id })
+            .collect();
+        readers.dedup();
+        let standing = self.0.parts.connections.connected_keys();
+        readers.retain(|reader| standing.contains(&reader.connection_key()));
+        let at = Instant::now();
+        let mut due: Vec<(ClusterId, UsageReader)> = Vec::new();
+        {
+            let turns = lock(&self.0.turns);
+            readers.retain(|reader| turns.get(reader).is_none_or(|turn| turn.next_read <= at));
+            readers.sort_by_key(|reader| turns.get(reader).map(|turn| turn.last_read));
+        }
+        for reader in readers {
+            let is_first = !due.iter().any(|(cluster, _)| *cluster == reader.cluster);
+            if is_first && lock(&self.0.busy_clusters).insert(reader.cluster) {
+                due.push((reader.cluster, reader));
+            }
+        }
+        for (cluster, reader) in due {
+            let this = self.clone();
+            self.0.parts.tasks.spawn(async move {
+                tokio::select! {
+                    () = this.serve_reader(reader) => {}
+                    () = this.0.parts.stop.cancelled() => {}
+                }
+                lock(&this.0.busy_clusters).remove(&cluster);
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the next day for someone, and says when to come again.
+    async fn serve_reader(&self, reader: UsageReader) {
+        let pace = &self.0.parts.pace;
+        let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
+        let began = Instant::now();
+        let (pause, failures) = match self.read_next_day(reader).await {
+            Ok(Some(calls_per_minute)) => (pace.pause_for_rate(calls_per_minute), 0),
+            Ok(None) => (pace.idle, 0),
+            Err(failure) => {
+                if let UsageReadError::Store(error) = &failure {
+                    tracing::warn!(%error, "What a group used could not be written down");
+                }
+                (pace.after_failure * 2_u32.saturating_pow(before.min(5)), before.saturating_add(1))
+            }
+        };
+        if failures == 0 {
+            self.check_alerts(reader).await;
+        }
+        let now = Instant::now();
+        // Whose commands are slow holds others up: they get as much time in between.
+        let pause = pause.max(now.saturating_duration_since(began));
+        let turn =
+            super::service::UsageReadTurn { last_read: now, next_read: now + pause, failures };
+        lock(&self.0.turns).insert(reader, turn);
+    }
+
+    /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
+    async fn read_next_day(&self, reader: UsageReader) -> Result<Option<u16>, UsageReadError> {
+        let parts = &self.0.parts;
+        let Ok(line) = parts.connections.connection(reader.connection_key()) else {
+            return Ok(None);
+        };
+        if !parts.auth.can_act_for(reader.person).await.map_err(|_| UsageReadError::Reported)? {
+            return Ok(None);
+        }
+        let Some(ground) = self.load_read_context(reader).await? else { return Ok(None) };
+        let now = parts.clock.now();
+        let today = self.today(reader.cluster, now);
+        let looks = |book: &UsageSource| now.since(book.looked_at) < ACTIVE_VIEWER_SECONDS;
+        let next = |(book, ledger): &(UsageSource, Arc<AccountUsage>)| {
+            schedule::next_day(ledger, parts.pace.history_days, today, now, looks(book))
+        };
+        let Some(day) = ground.sources.iter().filter_map(next).max() else { return Ok(None) };
+        let books: Vec<&(UsageSource, Arc<AccountUsage>)> = ground
+            .sources
+            .iter()
+            .filter(|(book, ledger)| schedule::is_due(ledger, day, today, now, looks(book)))
+            .collect();
+        let accounts: Vec<String> = books.iter().map(|(book, _)| book.account.clone()).collect();
+        match load_accounting_day(&line, &accounts, day).await {
+            Ok(told) => {
+                self.record_utc_offset(reader.cluster, day, told.from);
+                if told.from <= now {
+                    self.save_day(&books, day, &told, &ground).await?;
+                }
+                self.publish_change(reader);
+                Ok(Some(ground.site.limits.calls_per_minute))
+            }
+            Err(AccountingDayError::Run(
+                RunCommandError::NotConnected
+                | RunCommandError::Busy
+                | RunCommandError::OverBudget
+                | RunCommandError::HostKeyInDoubt,
+            )) => Err(UsageReadError::Reported),
+            Err(error) => {
+                self.save_problem(&books, &error_text(&error)).await?;
+                self.publish_change(reader);
+                Err(UsageReadError::Reported)
+            }
+        }
+    }
+
+    async fn load_read_context(
+        &self,
+        reader: UsageReader,
+    ) -> Result<Option<UsageReadContext>, StoreError> {
+        let mut db = self.0.parts.store.read().await?;
+        let Some(row) = store::clusters::get(&mut db, reader.cluster).await? else {
+            return Ok(None);
+        };
+        let Some(line) = store::connections::get(&mut db, reader.connection_key()).await? else {
+            return Ok(None);
+        };
+        let site = ClusterProfile::load(&mut db, row).await?.site;
+        let since = self.0.parts.clock.now().plus(-READ_ON_SECONDS);
+        let mut books = store::usage::list_wanted(&mut db, since).await?;
+        books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
+        drop(db);
+        let mut known = Vec::new();
+        for book in books {
+            let ledger = self.account_usage(book.id).await?;
+            known.push((book, ledger));
+        }
+        let user = line.remote_user;
+        Ok(Some(UsageReadContext { sources: known, site, remote_user: user }))
+    }
+
+    /// Everything of a day in one transaction: what was known of it before goes.
+    async fn save_day(
+        &self,
+        books: &[&(UsageSource, Arc<AccountUsage>)],
+        day: Day,
+        told: &AccountingDay,
+        ground: &UsageReadContext,
+    ) -> Result<(), StoreError> {
+        let now = self.0.parts.clock.now();
+        let window = DayWindow { from: told.from, until: told.until.min(now) };
+        let is_final = now.since(told.until) >= SETTLED_AFTER;
+        let read = UsageDayRow { day, read_at: now, is_final, is_cut: told.is_cut };
+        let mut sheets = Vec::new();
+        for (book, _) in books {
+            let names = if book.has_names {
+                UserNamePolicy::All
+            } else {
+                UserNamePolicy::Only(ground.remote_user.clone())
+            };
+            let runs: Vec<&AccountedRun> =
+                told.runs.iter().filter(|run| run.account == book.account).collect();
+            sheets.push((book, count_day(&runs, window, &names, &ground.site)));
+        }
+        let mut tx = self.0.parts.store.write().await?;
+        for (book, sheet) in &sheets {
+            save_daily_totals(&mut tx, book, read, sheet).await?;
+        }
+        store::commit(tx).await?;
+        let mut ledgers = lock(&self.0.account_usage);
+        for (book, sheet) in &sheets {
+            if let Some(known) = ledgers.get_mut(&book.id) {
+                known.usage = Arc::new(known.usage.with_day(read, sheet));
+            }
+        }
+        Ok(())
+    }
+
+    async fn save_problem(
+        &self,
+        books: &[&(UsageSource, Arc<AccountUsage>)],
+        problem: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.parts.store.write().await?;
+        for (book, _) in books {
+            store::usage::set_problem(&mut tx, book.id, problem).await?;
+        }
+        store::commit(tx).await
+    }
+
+    /// Which day it is on a cluster, as far as is known.
+    pub(super) fn today(&self, cluster: ClusterId, now: UnixTime) -> Day {
+        let east = lock(&self.0.utc_offsets).get(&cluster).copied().unwrap_or(0);
+        Day::from_time(now.plus(east))
+    }
+
+    /// Learns from when a day begins how far east a cluster's clock is.
+    fn record_utc_offset(&self, cluster: ClusterId, day: Day, from: UnixTime) {
+        lock(&self.0.utc_offsets).insert(cluster, day.start().since(from));
+    }
+}
+
+/// Writes one account's day. The book may be gone since: then so is its day.
+pub async fn save_daily_totals(
+    db: &mut store::DbConnection,
+    book: &UsageSource,
+    read: UsageDayRow,
+    sheet: &DailyTotals,
+) -> Result<(), StoreError> {
+    if !store::usage::exists(db, book.id).await? {
+        return Ok(());
+    }
+    store::usage::replace_day(db, book.id, read).await?;
+    let words = sheet.rows.iter().flat_map(|(user, kind, _)| [user.as_str(), kind.as_str()]);
+    let numbers = store::usage::intern_names(db, words).await?;
+    let number = |word: &str| numbers.get(word).copied().unwrap_or(0);
+    for (user, kind, sums) in &sheet.rows {
+        let row = row_from_totals(read.day, number(user), number(kind), sums);
+        store::usage::daily::add(db, book.id, &row).await?;
+    }
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    for job in &sheet.jobs {
+        let row = jobs::UsageJobRow {
+            day: read.day.0,
+            raw: whole(job.raw),
+            start_at: job.start.0,
+            number: whole(job.number),
+            task: job.task.map_or(-1, i64::from),
+            user_id: number(&job.user),
+            kind_id: number(&job.kind),
+            state: job.outcome.number(),
+            seconds: whole(job.seconds),
+            elapsed_s: whole(job.elapsed_s),
+            wait_s: whole(job.wait_s),
+            cores: whole(job.cores),
+            memory_mb: whole(job.memory_mb),
+            gpus: job.gpus.clone(),
+            cpu_s: job.cpu_s.map_or(-1, whole),
+            rss_mb: job.rss_mb.map_or(-1, whole),
+        };
+        store::usage::jobs::add(db, book.id, &row).await?;
+    }
+    store::usage::set_problem(db, book.id, "").await
+}
+
+/// Why nothing was read.
+enum UsageReadError {
+    /// Whoever needs to know was told.
+    Reported,
+    /// The database.
+    Store(StoreError),
+}
+
+impl From<StoreError> for UsageReadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn error_text(error: &AccountingDayError) -> String {
+    match error {
+        AccountingDayError::Accounting(said) if !said.is_empty() => {
+            format!("{error} It said: {said}")
+        }
+        other => other.to_string(),
+    }
+}
+
+impl UsageReader {
+    /// The connection that is read over.
+    pub const fn connection_key(self) -> ConnectionKey {
+        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
+    }
+}

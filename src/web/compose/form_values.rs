@@ -1,0 +1,207 @@
+//! A form as a browser sent it.
+
+use crate::recipes::compose::{ComposedJob, compose};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::edits::{EditedScript, merge_edits};
+use crate::recipes::form::{FormAnswers, RecipeForm};
+use crate::recipes::request::{ArrayRequest, GpuRequest, JobRequest, MemoryRequest};
+use crate::recipes::script_import;
+use crate::slurm::units::{TimeLimit, parse_memory_mb};
+use serde::{Deserialize, Serialize};
+
+/// The fields of the form, as pairs.
+pub type FormFields = Vec<(String, String)>;
+
+/// A form as it was sent, or as it is to be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobFormValues {
+    /// What was typed.
+    pub answers: FormAnswers,
+    /// The form's own random word, by which sending it twice is noticed.
+    #[serde(skip)]
+    pub nonce: String,
+    /// The script by hand, and what it was before: only while it is edited.
+    pub own: Option<HandEditedScript>,
+    /// Buttons that were pressed: name and value.
+    #[serde(skip)]
+    pub pressed: Vec<(String, String)>,
+}
+
+/// A script that is edited by hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HandEditedScript {
+    /// As the form made it when it was last looked at.
+    pub base: String,
+    /// As the person has it.
+    pub text: String,
+}
+
+/// Answers begin with this, values of a sweep with [`SWEEP`].
+pub const ANSWER_PREFIX: &str = "a.";
+/// Values of a sweep.
+pub const SWEEP_PREFIX: &str = "s.";
+
+impl JobFormValues {
+    /// Reads the fields.
+    pub fn parse(fields: FormFields) -> Self {
+        let mut filled = Self::default();
+        let (mut base, mut text) = (None, None);
+        for (name, value) in fields {
+            if let Some(key) = name.strip_prefix(ANSWER_PREFIX) {
+                filled.answers.insert(key.to_owned(), value.replace("\r\n", "\n"));
+            } else if let Some(key) = name.strip_prefix(SWEEP_PREFIX) {
+                filled.answers.insert(format!("sweep.{key}"), value.replace("\r\n", "\n"));
+            } else {
+                match name.as_str() {
+                    "form" => filled.nonce = value,
+                    "base" => base = Some(value.replace("\r\n", "\n")),
+                    "own" => text = Some(value.replace("\r\n", "\n")),
+                    _ => filled.pressed.push((name, value)),
+                }
+            }
+        }
+        if let (Some(base), Some(text)) = (base, text) {
+            filled.own = Some(HandEditedScript { base, text });
+        }
+        filled
+    }
+
+    /// The value of a button that was pressed.
+    pub fn pressed_value(&self, name: &str) -> Option<&str> {
+        self.pressed.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A job as the form and the person's own changes make it.
+pub struct JobDraft {
+    /// As the form makes it.
+    pub composed: ComposedJob,
+    /// With the person's own changes, if there are any.
+    pub edited: Option<EditedScript>,
+    /// Whether the script is someone's own, with options that no field holds.
+    is_bare: bool,
+}
+
+impl JobDraft {
+    /// Puts it together. `back`: own changes that are to be taken back.
+    pub fn new(
+        form: &RecipeForm,
+        filled: &JobFormValues,
+        place: &ComposeContext,
+        back: &[usize],
+    ) -> Self {
+        let composed = compose(form, &filled.answers, place);
+        let edited =
+            filled.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &composed.lines, back));
+        Self { composed, edited, is_bare: form.bare }
+    }
+
+    /// The script that will be sent.
+    pub fn script(&self) -> String {
+        self.edited.as_ref().map_or_else(|| self.composed.build_script(), EditedScript::script)
+    }
+
+    /// What the script asks for, also where it was changed by hand.
+    pub fn request(&self) -> JobRequest {
+        match &self.edited {
+            Some(edited) if !edited.changes.is_empty() => read_request(&edited.script()),
+            None if self.is_bare => read_request(&self.script()),
+            _ => self.composed.request.clone(),
+        }
+    }
+}
+
+/// What a script of anyone's asks for, as far as its options can be read.
+pub fn read_request(script: &str) -> JobRequest {
+    let mut request = JobRequest::default();
+    for (option, value) in script_import::parse_directives(script) {
+        let text = value.clone().unwrap_or_default();
+        let number = text.parse::<u32>().ok();
+        let mb = parse_memory_mb(&text);
+        match option.as_str() {
+            "--job-name" => request.name = value,
+            "--account" => request.account = value,
+            "--partition" => request.partition = value,
+            "--qos" => request.qos = value,
+            "--time" => request.minutes = TimeLimit::parse(&text).minutes(),
+            "--nodes" => request.nodes = number,
+            "--ntasks" => request.tasks = number,
+            "--ntasks-per-node" => request.tasks_per_node = number,
+            "--cpus-per-task" => request.cores = number,
+            "--mem" => request.memory = mb.map(MemoryRequest::PerNode),
+            "--mem-per-cpu" => request.memory = mb.map(MemoryRequest::PerCore),
+            "--mem-per-gpu" => request.memory = mb.map(MemoryRequest::PerGpu),
+            "--chdir" => request.folder = value,
+            "--output" => request.output = value,
+            "--array" => {
+                let (tasks, most) = text.split_once('%').unwrap_or((&text, ""));
+                request.array =
+                    Some(ArrayRequest { tasks: tasks.to_owned(), at_once: most.parse().ok() });
+            }
+            "--gres" | "--gpus-per-node" | "--gpus" => {
+                let words = text.strip_prefix("gpu:").unwrap_or(&text);
+                let (model, count) = words
+                    .rsplit_once(':')
+                    .map_or((None, words), |(model, count)| (Some(model.to_owned()), count));
+                request.gpus = count.parse().ok().map(|count| GpuRequest { model, count });
+            }
+            _ => request.other_options.push((option, value)),
+        }
+    }
+    request
+}
+
+/// Folders that must be there before a script starts: where it works and where its output goes.
+pub fn required_folders(script: &str) -> Vec<String> {
+    let mut folders: Vec<String> = Vec::new();
+    for (option, value) in script_import::parse_directives(script) {
+        let Some(value) = value.filter(|value| value.starts_with('/')) else { continue };
+        let folder = match option.as_str() {
+            "--chdir" => Some(value),
+            "--output" | "--error" => {
+                let folder =
+                    value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
+                // What Slurm fills in is not known yet.
+                folder
+                    .filter(|folder| !folder.is_empty() && !folder.contains('%'))
+                    .map(|one| one.replace('\u{0}', "%"))
+            }
+            _ => None,
+        };
+        folders.extend(folder.filter(|folder| !folders.contains(folder)));
+    }
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_a_script() {
+        let script =
+            "#!/bin/bash\n#SBATCH --chdir=/a --output=\"/b c/100%%/%j.out\"\n#SBATCH -e /d/%x/e\n";
+        assert_eq!(required_folders(script), ["/a", "/b c/100%"]);
+        assert_eq!(required_folders("#!/bin/sh\n#SBATCH -o rel.out\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn fields_find_their_places() {
+        let pairs = [
+            ("a.time", "3h\r\nx"),
+            ("s.lr", "1,2"),
+            ("form", "n"),
+            ("base", "b"),
+            ("own", "o"),
+            ("edit", "1"),
+        ];
+        let filled =
+            JobFormValues::parse(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec());
+        assert_eq!(filled.answers["time"], "3h\nx");
+        assert_eq!(filled.answers["sweep.lr"], "1,2");
+        assert_eq!((filled.nonce.as_str(), filled.pressed_value("edit")), ("n", Some("1")));
+        assert_eq!(filled.own, Some(HandEditedScript { base: "b".into(), text: "o".into() }));
+    }
+}

@@ -1,0 +1,136 @@
+//! The dashboards' own origin: what is shown here are programs that are not ours, so nothing of the portal is here, not
+//! even its cookies. A browser enters by a ticket or a link, gets an address and a cookie of its own for one dashboard,
+//! and sees a slim bar around it. Guests see frozen reports here as well, by links of the same kind.
+
+mod enter;
+mod proxy_request;
+mod report;
+mod viewer;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, get, post};
+use axum_extra::extract::cookie::{Cookie, SameSite};
+
+use super::assets;
+use super::cookies::RequestCookies;
+use crate::app::{App, AppState};
+use crate::auth::guest_links::ViewingSession;
+use crate::dashboards::{DashboardAccessError, DashboardPass};
+use crate::probe::DASHBOARD_ORIGIN_HEADER;
+
+/// Largest form of our own pages here: a passphrase.
+const MAX_BODY_BYTES: usize = 4 * 1024;
+
+/// All addresses of this origin.
+pub fn routes() -> Router<AppState> {
+    let own = Router::new()
+        .route("/enter/{ticket}", get(enter::by_ticket))
+        .route("/s/{token}", get(enter::by_link))
+        .route("/b/{word}/", get(viewer::get))
+        .route("/b/{word}/bar", get(viewer::poll_bar))
+        .route("/b/{word}/unlock", post(enter::unlock))
+        .route("/r/{token}", get(report::by_link))
+        .route("/report/{word}/", get(report::get))
+        .route("/report/{word}/unlock", post(report::unlock))
+        .route("/assets/{name}", get(assets::get))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
+    Router::new()
+        .route("/b/{word}/app/", any(proxy_request::handle))
+        .route("/b/{word}/app/{*rest}", any(proxy_request::handle))
+        .merge(own)
+        .fallback(not_found)
+}
+
+/// The answer to any address that is not a dashboard. Static: nothing of the request is repeated.
+async fn not_found(State(_): State<AppState>) -> Response {
+    (
+        StatusCode::NOT_FOUND,
+        [
+            (header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"),
+            (DASHBOARD_ORIGIN_HEADER, "1"),
+        ],
+        "There is no dashboard at this address. Open dashboards from the portal.\n",
+    )
+        .into_response()
+}
+
+/// Marks an answer that comes from a dashboard and not from us.
+#[derive(Debug, Clone, Copy)]
+pub struct ProxiedResponseMarker;
+
+/// The address of a browser's place.
+fn dashboard_base_path(word: &str) -> String {
+    format!("/b/{word}")
+}
+
+/// Words are letters and digits as we make them; anything else is not looked up.
+fn is_token(word: &str) -> bool {
+    word.len() == 43
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// Whether the browser behind these headers may look at the place of this word.
+async fn check_access(
+    app: &App,
+    word: &str,
+    headers: &HeaderMap,
+) -> Result<DashboardPass, DashboardAccessError> {
+    if !is_token(word) {
+        return Err(DashboardAccessError::Closed);
+    }
+    app.dashboards
+        .check_access(
+            word,
+            RequestCookies::from_headers(headers)
+                .get_by_name(GuestPageKind::Dashboard.cookie_name(app)),
+        )
+        .await
+}
+
+/// What is shown to guests here. Each has cookies and addresses of its own, so that none opens the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GuestPageKind {
+    Dashboard,
+    Report,
+}
+
+impl GuestPageKind {
+    /// In sentences.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Dashboard => "dashboard",
+            Self::Report => "report",
+        }
+    }
+
+    /// The address of a browser's place.
+    fn base_path(self, word: &str) -> String {
+        match self {
+            Self::Dashboard => dashboard_base_path(word),
+            Self::Report => format!("/report/{word}"),
+        }
+    }
+
+    fn cookie_name(self, app: &App) -> &'static str {
+        match (self, app.config.boards.public_url.is_https()) {
+            (Self::Dashboard, true) => "__Secure-portolan_board",
+            (Self::Dashboard, false) => "portolan_board",
+            (Self::Report, true) => "__Secure-portolan_report",
+            (Self::Report, false) => "portolan_report",
+        }
+    }
+}
+
+/// The cookie of a browser that was let in: for its place only.
+fn access_cookie(app: &App, thing: GuestPageKind, entered: &ViewingSession) -> Cookie<'static> {
+    Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
+        .path(format!("{}/", thing.base_path(&entered.path_token)))
+        .http_only(true)
+        .secure(app.config.boards.public_url.is_https())
+        .same_site(SameSite::Lax)
+        .max_age(time::Duration::seconds(entered.lifetime_secs))
+        .build()
+}

@@ -1,0 +1,187 @@
+//! Fair share and queued demand of accounts, as a page shows them.
+
+use crate::clock::UnixTime;
+use crate::explain::amounts;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::SlurmJob;
+use crate::store::fair_share_history::FairSharePoint;
+use crate::usage::demand;
+use crate::usage::fair_share_chart::{self, FairShareChart};
+use crate::usage::{GroupAccountDetails, fair_share, hours};
+
+/// Fair share is drawn this far back, in seconds.
+pub const HISTORY_SECONDS: i64 = 120 * 86_400;
+/// Rows of the table behind the drawing.
+const MAX_ROWS: usize = 60;
+
+/// Fair share of an account.
+pub struct GroupFairShareCard {
+    /// As Slurm names it.
+    pub account: String,
+    /// A few words.
+    pub headline: &'static str,
+    /// What it means.
+    pub sentence: String,
+    /// From 0 (waits longer) to 100 (comes earlier).
+    pub position: Option<u8>,
+    /// Its share and its use, in words; empty if they are not told.
+    pub figures: String,
+    /// How use fades, in words.
+    pub fading: String,
+    /// The line over time.
+    pub line: Option<FairShareChart>,
+    /// The same as rows: the day, used against the share, the share, the use.
+    pub rows: Vec<[String; 4]>,
+}
+
+impl GroupFairShareCard {
+    /// Of an account's row.
+    pub fn new(
+        share: &SshareRow,
+        points: &[FairSharePoint],
+        half_life: Option<u32>,
+        now: UnixTime,
+    ) -> Self {
+        let ratio = fair_share::usage_ratio(share);
+        let words = fair_share::describe_fair_share(ratio, half_life, now);
+        let figures = match (share.norm_shares, share.effective_usage) {
+            (Some(meant), Some(used)) => format!(
+                "{} of the cluster is meant for it; {} of what was used lately went to it.",
+                fair_share::format_percent(meant),
+                fair_share::format_percent(used)
+            ),
+            _ => String::new(),
+        };
+        let mut fading = half_life.map_or_else(String::new, |hours| {
+            format!(
+                "What was used counts half after {}.",
+                amounts::format_duration(u64::from(hours) * 3600)
+            )
+        });
+        if ratio.is_some_and(|ratio| fair_share::recovery_day(ratio, half_life, now).is_some()) {
+            fading.push_str(" The day is a rough guess: it depends on what others run.");
+        }
+        let rows = fair_share::last_point_per_day(points).into_iter().take(MAX_ROWS).map(
+            |(day, point)| {
+                let ratio = fair_share::ratio_of_point(&point);
+                [
+                    day.words(),
+                    ratio.map_or_else(|| "not told".to_owned(), |ratio| format!("{ratio:.2}")),
+                    fair_share::format_percent(point.share),
+                    fair_share::format_percent(point.used),
+                ]
+            },
+        );
+        Self {
+            account: share.account.clone(),
+            headline: words.headline,
+            sentence: words.sentence,
+            position: words.position,
+            figures,
+            fading,
+            line: fair_share_chart::draw_chart(points),
+            rows: rows.collect(),
+        }
+    }
+
+    /// Where its mark is drawn, in percent: wholly inside the scale.
+    pub fn marker_percent(&self) -> u8 {
+        2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
+    }
+}
+
+/// What an account has asked for and not had yet.
+pub struct GroupDemandCard {
+    /// The name that people submit with.
+    pub account: String,
+    /// Jobs that wait.
+    pub waiting: String,
+    /// Their core hours.
+    pub waiting_cores: String,
+    /// Their GPU hours.
+    pub waiting_gpus: String,
+    /// Jobs that run.
+    pub running: String,
+    /// What they hold now.
+    pub holding: String,
+    /// Jobs of which nothing could be counted, in words; empty if there are none.
+    pub endless: String,
+}
+
+/// The demand of each account.
+pub fn build_demand_cards(
+    jobs: &[SlurmJob],
+    accounts: &[&GroupAccountDetails],
+    now: UnixTime,
+) -> Vec<GroupDemandCard> {
+    let card = |facts: &&GroupAccountDetails| {
+        let found = demand::compute_demand(jobs, &facts.slurm_names, now);
+        let holding = match (found.cores, found.gpus) {
+            (0, 0) => "nothing".to_owned(),
+            (cores, 0) => amounts::format_count(cores, "core"),
+            (cores, gpus) => {
+                format!(
+                    "{}, {}",
+                    amounts::format_count(cores, "core"),
+                    amounts::format_count(gpus, "GPU")
+                )
+            }
+        };
+        let endless = found.waiting.without_limit;
+        GroupDemandCard {
+            account: facts.account.clone(),
+            waiting: amounts::format_number(found.waiting.jobs),
+            waiting_cores: format_hours(found.waiting.core_s),
+            waiting_gpus: format_hours(found.waiting.gpu_s),
+            running: amounts::format_number(found.running.jobs),
+            holding,
+            endless: if endless == 0 {
+                String::new()
+            } else {
+                format!(
+                    "{} without a time limit not counted",
+                    amounts::format_count(endless, "job")
+                )
+            },
+        }
+    };
+    accounts.iter().map(card).collect()
+}
+
+/// `0`, `0.4`, `12`, `1,234`.
+fn format_hours(seconds: u64) -> String {
+    if seconds > 0 && seconds < 36_000 {
+        format!("{:.1}", hours(seconds))
+    } else {
+        amounts::format_number((seconds + 1800) / 3600)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_read_well() {
+        let words = [0, 1440, 36_000, 4_446_000].map(format_hours);
+        assert_eq!(words, ["0", "0.4", "10", "1,235"]);
+    }
+
+    #[test]
+    fn a_card_of_a_share() {
+        let share = SshareRow {
+            account: "def-smith".into(),
+            norm_shares: Some(0.2),
+            effective_usage: Some(0.8),
+            ..SshareRow::default()
+        };
+        let now = UnixTime(1_794_820_320);
+        let point = |at: i64, used: f64| FairSharePoint { at: now.plus(at), share: 0.2, used };
+        let card =
+            GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
+        assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
+        assert!(card.fading.starts_with("What was used counts half after 7 d."), "{}", card.fading);
+        assert_eq!(card.rows[0][1..], ["4.00", "20 %", "80 %"]);
+        assert!(card.line.is_some() && card.marker_percent() < 50);
+    }
+}

@@ -1,0 +1,57 @@
+//! What was wrong with a form, field by field, in words.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// The problems of a form; none means that it is right.
+#[derive(Debug, Default)]
+pub struct FormErrors(Vec<(&'static str, String)>);
+
+impl FormErrors {
+    /// Notes a problem with a field.
+    pub fn add(&mut self, field: &'static str, problem: impl Display) {
+        self.0.push((field, problem.to_string()));
+    }
+
+    /// One problem with one field.
+    pub fn single(field: &'static str, problem: impl Display) -> Self {
+        let mut problems = Self::default();
+        problems.add(field, problem);
+        problems
+    }
+
+    /// Reads a field, or notes why it cannot be.
+    pub fn parse<T: FromStr<Err: Display>>(
+        &mut self,
+        field: &'static str,
+        text: &str,
+    ) -> Option<T> {
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.add(field, error);
+                None
+            }
+        }
+    }
+
+    /// The first problem of a field, or nothing.
+    pub fn of(&self, field: &str) -> &str {
+        self.0.iter().find(|(name, _)| *name == field).map_or("", |(_, problem)| problem)
+    }
+
+    /// All problems, for the summary at the top.
+    pub fn all(&self) -> &[(&'static str, String)] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Cuts what someone typed to a length that is worth showing again.
+pub fn echo_input(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}

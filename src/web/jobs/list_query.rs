@@ -1,0 +1,192 @@
+//! What someone wants to see of the jobs: which, in what order, in which columns. All of it is in the address, so that
+//! a view can be kept and sent; only the columns are remembered.
+
+use serde::Deserialize;
+
+/// Columns that can be added to the list, with their names.
+pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
+    ("account", "Account"),
+    ("partition", "Partition"),
+    ("nodes", "Nodes"),
+    ("submitted", "Submitted"),
+    ("priority", "Rank"),
+    ("folder", "Folder"),
+];
+
+/// Which jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JobScope {
+    /// One's own that are under way, or ended lately.
+    #[default]
+    Mine,
+    /// Those of one's accounts.
+    Group,
+    /// One's own that are over.
+    History,
+}
+
+impl JobScope {
+    /// As in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mine => "mine",
+            Self::Group => "group",
+            Self::History => "history",
+        }
+    }
+}
+
+/// The view, as the address has it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct JobListQuery {
+    /// mine, group or history.
+    #[serde(rename = "view")]
+    pub scope: String,
+    /// running, waiting, ended, problem; empty for all.
+    pub state: String,
+    /// A cluster's short name; empty for all.
+    pub cluster: String,
+    /// An account; empty for all.
+    pub account: String,
+    /// Words in names, numbers and folders.
+    pub q: String,
+    /// name, submitted, size; empty for the usual order.
+    pub sort: String,
+    /// From 1.
+    pub page: usize,
+    /// An array that is opened into its tasks: `cluster-number`.
+    pub open: String,
+}
+
+/// Longest text that is looked for.
+const MAX_SEARCH_LEN: usize = 100;
+
+impl JobListQuery {
+    /// Which jobs.
+    pub fn scope(&self) -> JobScope {
+        match self.scope.as_str() {
+            "group" => JobScope::Group,
+            "history" => JobScope::History,
+            _ => JobScope::Mine,
+        }
+    }
+
+    /// What is looked for, in lower case.
+    pub fn search_text(&self) -> String {
+        self.q.trim().chars().take(MAX_SEARCH_LEN).collect::<String>().to_lowercase()
+    }
+
+    /// The page, from 1.
+    pub fn page_number(&self) -> usize {
+        self.page.clamp(1, 100_000)
+    }
+
+    /// Whether something is left out by choice.
+    pub fn is_filtered(&self) -> bool {
+        [&self.state, &self.cluster, &self.account, &self.q].iter().any(|choice| !choice.is_empty())
+    }
+
+    /// The address of this view.
+    pub fn href(&self) -> String {
+        self.build_href("/jobs")
+    }
+
+    /// The address of its rows alone.
+    pub fn rows_href(&self) -> String {
+        self.build_href("/jobs/rows")
+    }
+
+    fn build_href(&self, path: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let page =
+            if self.page_number() > 1 { self.page_number().to_string() } else { String::new() };
+        for (name, value) in [
+            ("view", &self.scope),
+            ("state", &self.state),
+            ("cluster", &self.cluster),
+            ("account", &self.account),
+            ("q", &self.q),
+            ("sort", &self.sort),
+            ("page", &page),
+            ("open", &self.open),
+        ] {
+            let is_usual = value.is_empty() || (name == "view" && value == "mine");
+            if !is_usual {
+                query.append_pair(name, value);
+            }
+        }
+        let query = query.finish();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+    }
+
+    /// The same with another state, from its first page.
+    pub fn with_state(&self, state: &str) -> String {
+        Self { state: state.to_owned(), page: 0, open: String::new(), ..self.clone() }.href()
+    }
+
+    /// The same in another order.
+    pub fn with_sort(&self, sort: &str) -> String {
+        Self { sort: sort.to_owned(), page: 0, ..self.clone() }.href()
+    }
+
+    /// Another page of it.
+    pub fn with_page(&self, page: usize) -> String {
+        Self { page, ..self.clone() }.href()
+    }
+
+    /// The same with an array opened, or closed if it is open.
+    pub fn with_open(&self, key: &str) -> String {
+        let open = if self.open == key { String::new() } else { key.to_owned() };
+        Self { open, ..self.clone() }.href()
+    }
+
+    /// Other people's jobs, or older ones.
+    pub fn with_scope(&self, whose: JobScope) -> String {
+        Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }
+            .href()
+    }
+
+    /// Nothing left out.
+    pub fn unfiltered(&self) -> String {
+        Self { scope: self.scope.clone(), sort: self.sort.clone(), ..Self::default() }.href()
+    }
+}
+
+/// The columns of a remembered choice.
+pub fn parse_columns(remembered: &str) -> Vec<&'static str> {
+    OPTIONAL_COLUMNS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| remembered.split(',').any(|word| word == *name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_only_what_is_unusual() {
+        let mut view = JobListQuery { scope: "mine".into(), page: 1, ..JobListQuery::default() };
+        assert_eq!(view.href(), "/jobs");
+        view.q = "a&b=c".into();
+        view.page = 3;
+        assert_eq!(view.href(), "/jobs?q=a%26b%3Dc&page=3");
+        assert_eq!(view.with_state("waiting"), "/jobs?state=waiting&q=a%26b%3Dc");
+        assert_eq!(view.with_scope(JobScope::History), "/jobs?view=history");
+    }
+
+    #[test]
+    fn an_array_opens_and_closes() {
+        let view = JobListQuery::default();
+        assert_eq!(view.with_open("fir-12"), "/jobs?open=fir-12");
+        let view = JobListQuery { open: "fir-12".into(), ..JobListQuery::default() };
+        assert_eq!(view.with_open("fir-12"), "/jobs");
+    }
+
+    #[test]
+    fn unknown_columns_are_left_out() {
+        assert_eq!(parse_columns("folder,account,<script>"), ["account", "folder"]);
+    }
+}

@@ -1,0 +1,357 @@
+//! One row of the list of jobs: everything in words, ready to be shown.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use crate::clock::UnixTime;
+use crate::explain::amounts;
+use crate::explain::waiting::{self, WaitExplanation, WaitKind, WaitingJob};
+use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
+use crate::jobs::{JobRecord, QueueSnapshot};
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
+use crate::slurm::priority_factors::SprioFactors;
+use crate::store::clusters::Cluster;
+
+/// Most tasks that an array shows in the list; its own page has them all.
+const MAX_SHOWN_TASKS: usize = 20;
+
+/// A row.
+pub struct JobListRow {
+    /// Names the row in the page: `fir-123_4`.
+    pub key: String,
+    /// The job's own page.
+    pub href: String,
+    /// What the checkbox sends; empty where nothing can be done.
+    pub pick: String,
+    /// The job's number.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Whose it is on the cluster.
+    pub user: String,
+    /// How the state looks.
+    pub kind: &'static str,
+    /// The state in a word or two.
+    pub label: &'static str,
+    /// What it asked for.
+    pub asked: String,
+    /// Its time.
+    pub time: JobTime,
+    /// Why it waits.
+    pub why: Option<WaitExplanation>,
+    /// For an array, what its tasks do.
+    pub counts: Option<JobCounts>,
+    /// For an array that is opened: the first tasks.
+    pub tasks: Vec<JobListRow>,
+    /// How many more there are.
+    pub more_tasks: u64,
+    /// Whether the array is opened.
+    pub is_open: bool,
+    /// Who pays.
+    pub account: String,
+    /// Where in the cluster.
+    pub partition: String,
+    /// Where it runs.
+    pub nodes: String,
+    /// When it was submitted.
+    pub submitted: Option<UnixTime>,
+    /// Its rank.
+    pub priority: String,
+    /// The folder it runs in.
+    pub folder: String,
+    /// Changes with what the row says; time alone does not change it.
+    pub mark: u64,
+}
+
+impl JobListRow {
+    /// Whether anything can still be done to it.
+    pub fn can_act(&self) -> bool {
+        !matches!(self.time, JobTime::Ended { .. })
+            || self.counts.is_some_and(|counts| counts.waiting + counts.running > 0)
+    }
+}
+
+/// The time of a job.
+pub enum JobTime {
+    /// It runs: how long, of how much.
+    Running {
+        /// How long, in words.
+        elapsed: String,
+        /// Of how much, in words; empty if there is no limit.
+        limit: String,
+        /// Seconds.
+        value: u64,
+        /// Seconds.
+        max: u64,
+    },
+    /// It waits.
+    Waiting {
+        /// Since when.
+        since: Option<UnixTime>,
+        /// When it might start.
+        start: Option<UnixTime>,
+        /// Its place in the queue, in words.
+        place: String,
+    },
+    /// It is over.
+    Ended {
+        /// Since when.
+        at: Option<UnixTime>,
+        /// How long it ran, in words; empty if it never did.
+        lasted: String,
+    },
+}
+
+/// What all rows of a picture have in common.
+pub struct JobRowBuilder<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The picture.
+    pub snapshot: &'a QueueSnapshot,
+    /// Now.
+    pub now: UnixTime,
+    /// Whether this cluster ranks by fair-share.
+    pub uses_fair_share: bool,
+    /// The array that is opened.
+    pub open: &'a str,
+    /// How many of the person's jobs and tasks wait here.
+    pub own_waiting: u64,
+}
+
+impl JobRowBuilder<'_> {
+    /// The row of an entry.
+    pub fn item_row(&self, entry: &JobListItem) -> JobListRow {
+        let mut row = self.record_row(&entry.head, true);
+        if !entry.is_array() {
+            return row;
+        }
+        let number = entry.head.job.id.number;
+        row.key = format!("{}-{number}", self.cluster.slug);
+        row.href = format!("/jobs/{}/{number}", self.cluster.slug);
+        row.pick = format!("{}/{number}", self.cluster.slug);
+        row.id = number.to_string();
+        row.counts = Some(entry.counts);
+        row.is_open = self.open == row.key;
+        (row.kind, row.label) = match entry.stage() {
+            JobStage::Running => ("running", "Running"),
+            JobStage::Ended if entry.counts.bad > 0 => ("failed", "Ended, some failed"),
+            JobStage::Pending | JobStage::Ended => (row.kind, row.label),
+        };
+        if row.is_open {
+            // What needs a look comes first.
+            let mut tasks: Vec<_> = entry.tasks.iter().collect();
+            tasks.sort_by_key(|task| {
+                (!task.job.state.is_failure(), record_stage(task) != JobStage::Running)
+            });
+            row.tasks = tasks
+                .iter()
+                .take(MAX_SHOWN_TASKS)
+                .map(|task| self.record_row(task, true))
+                .collect();
+            let shown = u64::try_from(row.tasks.len()).unwrap_or(0);
+            row.more_tasks = u64::try_from(tasks.len()).unwrap_or(0).saturating_sub(shown);
+        }
+        row.mark = content_hash(&row);
+        row
+    }
+
+    /// The row of one job or task of one's own.
+    pub fn record_row(&self, record: &JobRecord, can_act: bool) -> JobListRow {
+        let mut row = self.job_row(&record.job, record.is_over);
+        if can_act && !record.is_over {
+            row.pick = format!("{}/{}", self.cluster.slug, record.job.id);
+        }
+        if record.is_lost() {
+            (row.kind, row.label) = ("unknown", "Ended, unknown how");
+        }
+        row.mark = content_hash(&row);
+        row
+    }
+
+    /// The row of any job.
+    pub fn job_row(&self, job: &SlurmJob, is_over: bool) -> JobListRow {
+        let why =
+            (job.state.stage() == JobStage::Pending && !is_over).then(|| self.explain_waiting(job));
+        let (kind, label) = match &why {
+            Some(why) => waiting_label(why),
+            None => state_label(job.state),
+        };
+        let mut row = JobListRow {
+            key: format!("{}-{}", self.cluster.slug, job.id),
+            href: format!("/jobs/{}/{}", self.cluster.slug, job.id),
+            pick: String::new(),
+            id: format_job_id(job),
+            name: job.name.clone(),
+            cluster: self.cluster.title.clone(),
+            user: job.user.clone(),
+            kind,
+            label,
+            asked: amounts::format_request(job),
+            time: self.job_time(job, is_over),
+            why,
+            counts: None,
+            tasks: Vec::new(),
+            more_tasks: 0,
+            is_open: false,
+            account: job.account.clone(),
+            partition: job.partition.clone(),
+            nodes: job.node_list.clone(),
+            submitted: job.submitted,
+            priority: if job.priority > 0 {
+                amounts::format_number(job.priority)
+            } else {
+                String::new()
+            },
+            folder: job.work_dir.clone(),
+            mark: 0,
+        };
+        row.mark = content_hash(&row);
+        row
+    }
+
+    /// Why a job waits.
+    pub fn explain_waiting(&self, job: &SlurmJob) -> WaitExplanation {
+        let ahead = self.snapshot.ahead.as_ref().filter(|_| job.priority > 0).map(|ahead| {
+            let (jobs_ahead, waiting) = ahead.count_ahead(&job.partition, job.priority);
+            waiting::QueuePosition { jobs_ahead, waiting }
+        });
+        let standing = &self.snapshot.resources;
+        let share = standing
+            .shares
+            .iter()
+            .find(|share| share.user.is_none() && share.account == job.account);
+        let group = self.snapshot.group.as_ref();
+        waiting::explain_wait(&WaitingJob {
+            ahead,
+            own_waiting: self.own_waiting.saturating_sub(1),
+            group_waiting: group.map(|group| group.waiting_in_account(&job.account)),
+            factors: self.snapshot.factors.get(&job.raw_id).map(priority_points),
+            fair_share_counts: self.uses_fair_share,
+            level_fs: share.and_then(|share| share.level_fs),
+            ..WaitingJob::new(job, self.now)
+        })
+    }
+
+    fn job_time(&self, job: &SlurmJob, is_over: bool) -> JobTime {
+        let seconds = |from: Option<UnixTime>, until: UnixTime| {
+            from.and_then(|from| u64::try_from(until.since(from)).ok()).unwrap_or(0)
+        };
+        match job.state.stage() {
+            _ if is_over => JobTime::Ended {
+                at: job.end,
+                lasted: match (job.start, job.end) {
+                    (Some(start), Some(end)) if end > start => {
+                        amounts::format_duration(seconds(Some(start), end))
+                    }
+                    _ => String::new(),
+                },
+            },
+            JobStage::Pending => JobTime::Waiting {
+                since: job.submitted,
+                start: job.start.filter(|start| *start > self.now && self.is_in_line(job)),
+                place: self.queue_position(job),
+            },
+            JobStage::Running | JobStage::Ended => {
+                let elapsed = seconds(job.start, self.now);
+                let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
+                JobTime::Running {
+                    elapsed: amounts::format_duration(elapsed),
+                    limit: limit.map(amounts::format_duration).unwrap_or_default(),
+                    value: elapsed.min(limit.unwrap_or(0)),
+                    max: limit.unwrap_or(0),
+                }
+            }
+        }
+    }
+
+    /// Whether it moves towards its start: not one that is held, waits for others or can never start.
+    fn is_in_line(&self, job: &SlurmJob) -> bool {
+        matches!(
+            self.explain_waiting(job).kind,
+            WaitKind::Normal | WaitKind::Soon | WaitKind::Limit
+        )
+    }
+
+    /// Its place in the queue; nothing for one that does not stand in line.
+    fn queue_position(&self, job: &SlurmJob) -> String {
+        let stands = job.priority > 0 && self.is_in_line(job);
+        let Some(ahead) = self.snapshot.ahead.as_ref().filter(|_| stands) else {
+            return String::new();
+        };
+        match ahead.count_ahead(&job.partition, job.priority).0 {
+            0 => "Next in line".to_owned(),
+            jobs => format!("{} ahead", amounts::format_count(jobs, "job")),
+        }
+    }
+}
+
+/// Points of a rank, as the explanation takes them.
+fn priority_points(factors: &SprioFactors) -> waiting::PriorityPoints {
+    let number = |points: u64| f64::from(u32::try_from(points).unwrap_or(u32::MAX));
+    waiting::PriorityPoints {
+        age: number(factors.age),
+        fairshare: number(factors.fair_share),
+        size: number(factors.size),
+        partition: number(factors.partition_points),
+        qos: number(factors.qos),
+        total: number(factors.priority),
+    }
+}
+
+/// `123`, `123_4`, `123_[5-9]`.
+fn format_job_id(job: &SlurmJob) -> String {
+    match &job.tasks {
+        Some(tasks) => {
+            let tasks = tasks.to_string();
+            let short: String = tasks.chars().take(30).collect();
+            let cut = if short.len() < tasks.len() { "…" } else { "" };
+            format!("{}_[{short}{cut}]", job.id.number)
+        }
+        None => job.id.to_string(),
+    }
+}
+
+const fn waiting_label(why: &WaitExplanation) -> (&'static str, &'static str) {
+    match why.kind {
+        WaitKind::Never => ("failed", "Cannot start"),
+        WaitKind::Held => ("neutral", "Held"),
+        _ => ("waiting", "Waiting"),
+    }
+}
+
+/// How a state looks and reads.
+pub const fn state_label(state: JobState) -> (&'static str, &'static str) {
+    match state {
+        JobState::Pending => ("waiting", "Waiting"),
+        JobState::Configuring => ("running", "Starting"),
+        JobState::Running => ("running", "Running"),
+        JobState::Suspended => ("warning", "Paused"),
+        JobState::Completing => ("running", "Finishing"),
+        JobState::Completed => ("ok", "Done"),
+        JobState::Failed => ("failed", "Failed"),
+        JobState::Cancelled => ("neutral", "Cancelled"),
+        JobState::Timeout => ("failed", "Out of time"),
+        JobState::OutOfMemory => ("failed", "Out of memory"),
+        JobState::NodeFail => ("failed", "Machine failed"),
+        JobState::BootFail => ("failed", "Machine did not start"),
+        JobState::Preempted => ("warning", "Made room"),
+        JobState::Deadline => ("failed", "Missed its deadline"),
+        JobState::Revoked => ("neutral", "Moved away"),
+        JobState::Unknown => ("unknown", "Unknown state"),
+    }
+}
+
+/// Changes with what the row says, not with the time.
+fn content_hash(row: &JobListRow) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&row.key, &row.name, row.label, &row.asked, &row.nodes).hash(&mut hasher);
+    if let Some(why) = &row.why {
+        why.headline.hash(&mut hasher);
+    }
+    if let Some(counts) = &row.counts {
+        (counts.waiting, counts.running, counts.done, counts.cancelled, counts.bad)
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
