@@ -73,7 +73,6 @@ impl Clock {
         Self(Arc::new(ClockSource::Manual(AtomicI64::new(start.0))))
     }
 
-    /// The current moment.
     #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine")]
     pub fn now(&self) -> UnixTime {
         match &*self.0 {

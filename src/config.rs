@@ -39,7 +39,6 @@ pub struct Config {
     /// How gently the use of groups is read. Not a setting: tests hurry.
     #[serde(skip)]
     pub usage_pace: UsagePace,
-    /// The portal itself.
     pub portal: PublicOrigin,
     /// The separate origin on which dashboards are shown.
     pub boards: DashboardOriginSettings,
@@ -79,7 +78,6 @@ pub struct DashboardOriginSettings {
     pub idle_minutes: u32,
 }
 
-/// The private listener.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsSettings {
@@ -121,7 +119,6 @@ pub struct LogSettings {
 pub enum LogFormat {
     /// Readable on a terminal, JSON otherwise.
     Auto,
-    /// Readable lines.
     Text,
     /// One JSON object per line.
     Json,
@@ -210,12 +207,7 @@ const fn loopback_address(port: u16) -> SocketAddr {
 pub enum ConfigError {
     /// The file could not be read.
     #[error("The configuration file {path} could not be read")]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The file is not TOML, or a value has the wrong type.
     #[error("{place}: {message}")]
     Parse {
@@ -229,7 +221,6 @@ pub enum ConfigError {
     Unknown {
         /// The file or "the environment".
         place: String,
-        /// The name found.
         name: String,
         /// The nearest name that exists.
         nearest: String,

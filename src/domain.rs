@@ -33,10 +33,7 @@ id!(
     /// A group: a lab.
     GroupId
 );
-id!(
-    /// One signed-in browser.
-    SessionId
-);
+id!(SessionId);
 id!(
     /// A one-time link: set-up, invitation or password reset.
     OneTimeLinkId
@@ -66,10 +63,7 @@ id!(
     /// A recipe that someone keeps.
     RecipeId
 );
-id!(
-    /// A dashboard.
-    DashboardId
-);
+id!(DashboardId);
 id!(
     /// One run of a dashboard: a job that shows it.
     DashboardRunId
@@ -330,7 +324,6 @@ impl FromStr for HostName {
 pub struct RemoteUser(String);
 
 impl RemoteUser {
-    /// Longest accepted name.
     pub const MAX: usize = 64;
 
     /// The name as text.

@@ -6,7 +6,6 @@ use crate::app::AppState;
 use crate::clock::Day;
 use crate::store;
 
-/// How often.
 const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// How often measured durations are folded into their histograms. Until then each one takes memory.

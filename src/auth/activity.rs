@@ -7,7 +7,6 @@ use crate::store::{self, activity::NewActivityEntry, people::Person};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $sentence:literal;)*) => {
-        /// Something that happened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ActivityEvent { $($(#[$doc])* $variant,)* }
 
@@ -20,7 +19,6 @@ macro_rules! events {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// What people read.
             pub const fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence,)* }
             }
@@ -31,7 +29,6 @@ macro_rules! events {
 events! {
     /// The set-up link was used.
     SetUp = "portal.set-up", "Set up the portal";
-    /// A session began.
     SignedIn = "sign-in.done", "Signed in";
     /// Name and password did not go together.
     SignInFailed = "sign-in.failed", "A sign-in failed";
@@ -127,11 +124,8 @@ events! {
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A job was handed over to be submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
-    /// Jobs were cancelled.
     JobsCancelled = "jobs.cancelled", "Asked a cluster to cancel jobs";
-    /// Jobs were held.
     JobsHeld = "jobs.held", "Asked a cluster to hold jobs";
-    /// Jobs were released.
     JobsReleased = "jobs.released", "Asked a cluster to release held jobs";
     /// Jobs were put back into the queue.
     JobsRequeued = "jobs.requeued", "Asked a cluster to put jobs back into the queue";
@@ -209,14 +203,11 @@ impl ActivityEvent {
 pub struct Actor {
     /// The person, if one is signed in.
     pub id: Option<PersonId>,
-    /// Their name.
     pub name: String,
-    /// From where.
     pub address: String,
 }
 
 impl Actor {
-    /// A signed-in person.
     pub fn from_person(person: &Person, visitor: &Visitor) -> Self {
         Self {
             id: Some(person.id),
@@ -248,7 +239,6 @@ pub struct ActivityDetails<'a> {
     pub person: Option<PersonId>,
     /// The name of what it was done to.
     pub subject: &'a str,
-    /// More words.
     pub detail: &'a str,
 }
 

@@ -27,9 +27,7 @@ const DAY: i64 = 86_400;
 /// A link for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GuestLinkId {
-    /// To a dashboard.
     Dashboard(DashboardLinkId),
-    /// To a report.
     Report(ReportLinkId),
 }
 
@@ -63,16 +61,13 @@ pub enum CreateGuestLinkError {
     /// Whom it is for.
     #[error("{0}")]
     Label(NameError),
-    /// For how long.
     #[error("Choose between 1 and {MAX_LINK_DAYS} days.")]
     Days,
     /// What guests must know besides.
     #[error("Use a passphrase of at least {MIN_PASSPHRASE_CHARS} characters, or leave it empty.")]
     Passphrase,
-    /// There are enough.
     #[error("{MAX_OPEN_LINKS} links to it work already. Take some back first.")]
     TooMany,
-    /// Anything else.
     #[error(transparent)]
     Auth(#[from] AuthError),
 }
@@ -111,7 +106,6 @@ impl From<StoreError> for OpenGuestLinkError {
 pub struct ViewingSession {
     /// The word in its address.
     pub path_token: String,
-    /// Its cookie.
     pub cookie: SecretToken,
     /// For how many seconds.
     pub lifetime_secs: i64,

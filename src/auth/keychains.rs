@@ -12,7 +12,6 @@ use crate::entropy;
 use crate::store::{self, keys::KeychainRow};
 use crate::vault::{KeychainKey, PasswordDerivedKey, derive_password_key};
 
-/// An open keychain.
 pub(super) type OpenKeychain = Arc<KeychainKey>;
 
 /// The keychains that are open now.

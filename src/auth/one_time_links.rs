@@ -28,7 +28,6 @@ const RESET_LINK_SECS: i64 = 24 * 3600;
 pub enum OneTimeLinkError {
     /// No such link: mistyped, cut off, or made up.
     Unknown,
-    /// It was used.
     Used,
     /// It was taken back.
     Revoked,
@@ -40,9 +39,7 @@ pub enum OneTimeLinkError {
 pub struct NewPerson {
     /// What they sign in with.
     pub name: SignInName,
-    /// What others read.
     pub display_name: DisplayName,
-    /// Their password.
     pub password: SecretString,
 }
 

@@ -20,10 +20,8 @@ const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 /// The rule a password breaks, as a sentence for the person who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// Too short.
     #[error("Use at least 10 characters. A short sentence is easy to remember and hard to guess.")]
     Short,
-    /// Too long.
     #[error("Use at most 1,000 characters.")]
     Long,
     /// One of the first that anyone would try.

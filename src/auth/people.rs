@@ -13,7 +13,6 @@ use crate::store::{self, people::Person};
 /// Whether an account is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortalAccountState {
-    /// Can sign in.
     Active,
     /// Cannot; every session was ended.
     Disabled,

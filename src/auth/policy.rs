@@ -6,7 +6,6 @@ use crate::store;
 /// Someone who is signed in, as far as rights are concerned.
 #[derive(Debug, Clone)]
 pub struct Viewer {
-    /// Who.
     pub id: PersonId,
     /// Whether they administer the portal.
     pub is_admin: bool,
@@ -78,7 +77,6 @@ pub enum Permission {
 pub struct AccessDeniedError;
 
 impl Viewer {
-    /// The decision.
     pub fn may(&self, action: Permission) -> Result<(), AccessDeniedError> {
         let allowed = match action {
             Permission::UseOwnAccount | Permission::UseClusters => true,

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use super::guest_links::GuestLinkId;
 use crate::clock::UnixTime;
 
-/// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RateLimitBucket {
     /// All tries from one address (IPv6: from one /64).
@@ -76,7 +75,6 @@ struct BucketLevel {
 /// Buckets kept at the most. Past it, empty ones go first.
 const MAX_BUCKETS: usize = 50_000;
 
-/// All buckets.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     levels: Mutex<HashMap<RateLimitBucket, BucketLevel>>,

@@ -16,17 +16,13 @@ const LAST_USE_INTERVAL_SECS: i64 = 60;
 /// Someone who is signed in, with what a page needs to know of them.
 #[derive(Debug, Clone)]
 pub struct SignedInPerson {
-    /// Which browser.
     pub session: SessionId,
     /// Its last use, to the minute.
     pub last_seen_at: UnixTime,
     /// Its end in any case.
     pub expires_at: UnixTime,
-    /// Who.
     pub person: Person,
-    /// Their groups.
     pub memberships: Vec<store::groups::Membership>,
-    /// Their rights.
     pub viewer: Viewer,
     /// The key of their keychain, sealed for this browser's cookie.
     sealed_chain_key: Option<Vec<u8>>,

@@ -27,7 +27,6 @@ pub struct SignInCookies {
 /// How far a sign-in got.
 #[derive(Debug)]
 pub enum SignInProgress {
-    /// Signed in.
     Done(SignInCookies),
     /// The one-time code is asked next: the value of the waiting cookie.
     NeedsCode(SecretToken),

@@ -16,15 +16,12 @@ use crate::vault::SealedPrivateKeyRef;
 pub enum KeyOrigin {
     /// Made here; its private half has never been anywhere else.
     Generated,
-    /// Brought along.
     Imported,
 }
 
 /// A key to be kept.
 pub struct KeyToSave {
-    /// What for.
     pub role: ConnectionRole,
-    /// Where from.
     pub origin: KeyOrigin,
     /// Its kind, for people.
     pub kind: String,
@@ -32,15 +29,12 @@ pub struct KeyToSave {
     pub public_line: String,
     /// `SHA256:…`.
     pub fingerprint: String,
-    /// The private half.
     pub private: Zeroizing<Vec<u8>>,
 }
 
 /// A key that was opened to sign with.
 pub struct UnsealedKey {
-    /// Which.
     pub id: SshKeyId,
-    /// The private half.
     pub private: Zeroizing<Vec<u8>>,
 }
 
@@ -109,7 +103,6 @@ impl AuthService {
         Ok(self.store.truncate_wal().await?)
     }
 
-    /// Deletes a key.
     pub async fn delete_key(
         &self,
         who: &SignedInPerson,
@@ -162,7 +155,6 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Forbids it again.
     pub async fn forbid_unattended(
         &self,
         who: &SignedInPerson,

@@ -50,7 +50,6 @@ impl Day {
         UnixTime(self.0.saturating_mul(SECONDS_PER_DAY))
     }
 
-    /// Its month.
     pub fn month(self) -> Month {
         let date = self.date();
         Month { year: date.year(), month: date.month() }
@@ -81,7 +80,6 @@ impl fmt::Display for Day {
     }
 }
 
-/// A month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Month {
     year: i16,
@@ -94,12 +92,10 @@ impl Month {
         (text.len() == 7).then(|| Day::parse(&format!("{text}-01")))?.map(Day::month)
     }
 
-    /// Its first day.
     pub fn first(self) -> Day {
         Date::new(self.year, self.month, 1).map_or(Day(0), Day::from_date)
     }
 
-    /// Its last day.
     pub fn last(self) -> Day {
         self.next().first().plus(-1)
     }
@@ -121,7 +117,6 @@ impl Month {
         self.month
     }
 
-    /// The year.
     pub const fn year(self) -> i16 {
         self.year
     }

@@ -23,7 +23,6 @@ const MIN_CHUNK_HOURS: u32 = 3;
 /// A day as the cluster told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingDay {
-    /// Its first moment.
     pub from: UnixTime,
     /// The first moment after it: 23 or 25 hours later where clocks are changed.
     pub until: UnixTime,

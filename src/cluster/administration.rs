@@ -25,10 +25,8 @@ pub enum ClusterChangeError {
     /// No host key was given for one of its hosts.
     #[error("At least one host key of each host must be pinned.")]
     NoHostKey,
-    /// The account.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -37,9 +35,7 @@ pub enum ClusterChangeError {
 pub struct ScannedHost {
     /// `login`, `jump` or `robot`.
     pub hop: &'static str,
-    /// The host.
     pub host: HostName,
-    /// Its port.
     pub port: u16,
     /// What it shows, or why nothing.
     pub shown: Result<Vec<HostKey>, HostKeyScanError>,

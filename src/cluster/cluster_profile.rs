@@ -12,7 +12,6 @@ use crate::store::{self, clusters::Cluster};
 /// A cluster with its description.
 #[derive(Debug, Clone)]
 pub struct ClusterProfile {
-    /// Its row.
     pub row: Cluster,
     /// What it is like.
     pub site: Site,
@@ -22,11 +21,9 @@ pub struct ClusterProfile {
 
 /// The host names under which keys are pinned.
 pub mod hops {
-    /// The login host.
     pub const LOGIN: &str = "login";
     /// The host before it.
     pub const JUMP: &str = "jump";
-    /// The automation host.
     pub const AUTOMATION: &str = "robot";
 }
 
@@ -42,7 +39,6 @@ impl ClusterProfile {
         }
     }
 
-    /// Completes a row.
     pub async fn load(db: &mut store::DbConnection, row: Cluster) -> store::Result<Self> {
         let pins = store::clusters::list_host_keys(db, row.id).await?;
         let pins = pins
@@ -103,7 +99,6 @@ impl ClusterProfile {
         )
     }
 
-    /// Its short name.
     pub const fn slug(&self) -> &Slug {
         &self.site.name.0
     }

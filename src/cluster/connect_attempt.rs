@@ -35,7 +35,6 @@ pub enum ConnectProgress {
     Prompted {
         /// The how many-th question.
         number: u32,
-        /// The question.
         prompt: LoginPrompt,
         /// What the server said besides.
         notices: String,
@@ -47,9 +46,7 @@ pub enum ConnectProgress {
         /// The person has been sent a request on their phone.
         push: bool,
     },
-    /// Connected; looking around.
     Discovering,
-    /// It is over.
     Finished,
 }
 
@@ -60,12 +57,10 @@ pub struct ConnectAttempt {
     progress: watch::Sender<ConnectProgress>,
     answers: OnceLock<LoginAnswers>,
     cancel: CancellationToken,
-    /// The questions before.
     earlier_prompts: Mutex<Vec<LoginPrompt>>,
 }
 
 impl ConnectAttempt {
-    /// A new one.
     pub fn new(purpose: ConnectPurpose) -> Self {
         Self {
             purpose,
@@ -112,7 +107,6 @@ impl ConnectAttempt {
         true
     }
 
-    /// Gives it up.
     pub fn cancel(&self) {
         self.cancel.cancel();
         if let Some(answers) = self.answers.get() {

@@ -43,7 +43,6 @@ pub enum ConnectStartError {
     /// The person's account or keychain.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -51,18 +50,14 @@ pub enum ConnectStartError {
 /// How a connection is.
 #[derive(Debug, Clone)]
 pub enum ConnectionStatus {
-    /// Not there.
     Down,
-    /// On its way.
     Connecting(Arc<ConnectAttempt>),
-    /// There.
     Up(OpenConnectionStatus),
 }
 
 /// A connection that stands, in figures.
 #[derive(Debug, Clone)]
 pub struct OpenConnectionStatus {
-    /// Since when.
     pub since: UnixTime,
     /// What went over it.
     pub figures: ConnectionStats,
@@ -102,7 +97,6 @@ pub(super) struct PoolEntry {
     pub(super) backoff: RetryBackoff,
 }
 
-/// All connections.
 #[derive(Clone)]
 pub struct ConnectionPool(pub(super) Arc<ConnectionPoolInner>);
 
@@ -122,13 +116,9 @@ pub(super) struct ConnectionPoolInner {
 
 /// What the connections need of the rest.
 pub struct ConnectionPoolParts {
-    /// Accounts and keys.
     pub auth: AuthService,
-    /// The database.
     pub store: Store,
-    /// The time.
     pub clock: Clock,
-    /// Where sockets live.
     pub run_dir: PathBuf,
     /// This program, for questions.
     pub program: PathBuf,
@@ -238,7 +228,6 @@ impl ConnectionPool {
         self.close(key).await;
     }
 
-    /// Closes a connection.
     pub(super) async fn close(&self, key: ConnectionKey) {
         let taken = self.entries().get_mut(&key).map(|spot| {
             if let Some(test) = spot.key_test.take() {

@@ -26,7 +26,6 @@ const MAX_FILES: usize = 2000;
 pub const MAX_FOLDERS: usize = 12;
 /// So many of the person's own folders are searched.
 const MAX_SEARCH_ROOTS: usize = 8;
-/// So deep.
 const SEARCH_DEPTH: &str = "5";
 /// Longer paths are no folders that anyone wants to see.
 const MAX_PATH_LEN: usize = 1000;
@@ -57,10 +56,8 @@ pub enum DashboardFolderKind {
     MlflowRuns,
 }
 
-/// Something to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DashboardFolder {
-    /// Its full path.
     pub path: String,
     /// When anything in it was last written.
     pub newest: UnixTime,
@@ -69,7 +66,6 @@ pub struct DashboardFolder {
 /// What came of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DashboardFolders {
-    /// The newest first.
     pub folders: Vec<DashboardFolder>,
     /// Whether the search was ended before its end.
     pub is_cut: bool,

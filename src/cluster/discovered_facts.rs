@@ -30,9 +30,7 @@ pub struct DiscoveredFacts {
     pub host: Option<String>,
     /// The person's name there.
     pub user: Option<String>,
-    /// Their home folder.
     pub home: Option<String>,
-    /// Their login shell.
     pub shell: Option<String>,
     /// What the Alliance calls the cluster (`CC_CLUSTER`).
     pub cc_cluster: Option<String>,
@@ -60,7 +58,6 @@ pub struct DiscoveredFacts {
     pub folders: Vec<DiscoveredFolder>,
     /// What jobs may be charged to.
     pub accounts: Vec<SlurmAccount>,
-    /// Where jobs wait.
     pub partitions: Vec<Partition>,
     /// The GPUs of all partitions.
     pub gpus: Vec<DiscoveredGpu>,

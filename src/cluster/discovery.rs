@@ -17,13 +17,11 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// What a connection gives to go on with.
 pub struct DiscoveryResult {
-    /// What was learnt.
     pub facts: DiscoveredFacts,
     /// Set if no command can be run: then the connection is of no use. Why, as a sentence.
     pub unusable_reason: Option<String>,
 }
 
-/// Looks around.
 pub async fn discover(
     line: &Arc<ClusterConnection>,
     site: &Site,

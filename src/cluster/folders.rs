@@ -53,9 +53,7 @@ pub struct FolderEntry {
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FolderEntryKind {
-    /// A folder.
     Folder,
-    /// A file.
     File,
     /// A device, a pipe, or a link that leads nowhere.
     Other,
@@ -67,7 +65,6 @@ pub enum FolderError {
     /// A path that does not begin at the outermost folder, or goes back in between, or cannot be sent.
     #[error("This is not the full path of a folder. A full path begins with a slash (/).")]
     NotAPath,
-    /// No such folder.
     #[error("There is no such folder.")]
     NotFound,
     /// The person's account may not.

@@ -12,7 +12,6 @@ use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, R
 /// One job needs a moment; a controller that is busy needs more.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobAction {
     /// End it, or take it out of the queue.

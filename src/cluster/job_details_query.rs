@@ -22,7 +22,6 @@ const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 /// Which job, and what of it is worth asking.
 #[derive(Debug, Clone, Copy)]
 pub struct JobDetailsQuery {
-    /// Its number.
     pub id: JobId,
     /// Slurm's own number of this very job.
     pub raw_id: u64,
@@ -37,19 +36,16 @@ pub struct JobDetailsQuery {
 pub struct JobDetailsReply {
     /// What Slurm remembers; nothing once it has forgotten the job.
     pub details: Option<ScontrolJob>,
-    /// The script.
     pub script: String,
     /// Whether the script was longer.
     pub is_cut: bool,
     /// The words it was submitted with.
     pub submit_line: String,
-    /// What it used.
     pub usage: Option<JobUsage>,
     /// The number of the user that this connection belongs to.
     pub uid: String,
 }
 
-/// Reads it.
 pub async fn load_job_details(
     line: &Arc<ClusterConnection>,
     wanted: JobDetailsQuery,

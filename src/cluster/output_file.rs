@@ -30,7 +30,6 @@ tail -c +$((from + 1)) -- \"$f\" | head -c \"$n\"";
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFilePosition {
-    /// The last bytes.
     End,
     /// What follows this many bytes, if it is still the file with this number (0: any).
     Offset {
@@ -41,7 +40,6 @@ pub enum OutputFilePosition {
     },
 }
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputFileResult {
     /// A piece of the file.
@@ -67,7 +65,6 @@ pub struct OutputFileChunk {
     pub inode: u64,
     /// How many bytes come before the piece.
     pub start: u64,
-    /// The piece.
     pub bytes: Vec<u8>,
 }
 
@@ -88,7 +85,6 @@ impl OutputFileChunk {
     }
 }
 
-/// Reads a piece.
 pub async fn read_output_file(
     line: &Arc<ClusterConnection>,
     path: &str,

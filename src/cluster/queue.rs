@@ -62,13 +62,11 @@ pub struct QueueReply {
     pub pending_counts: Option<PendingJobCounts>,
     /// Where ranks come from.
     pub priority_factors: Option<Vec<SprioFactors>>,
-    /// Fair-share.
     pub fair_share: Option<Vec<SshareRow>>,
     /// How full the folders are.
     pub storage_quotas: Option<Vec<StorageQuota>>,
     /// Who has how much in the projects' folders.
     pub storage_per_user: Option<Vec<UserStorageUse>>,
-    /// What is left.
     pub cost: Option<CostReport>,
 }
 

@@ -49,15 +49,12 @@ const SUBMIT_SCRIPT: &str = concat!(
 /// A script on its way to Slurm.
 #[derive(Debug, Clone, Copy)]
 pub struct SbatchCall<'a> {
-    /// The whole script.
     pub script: &'a str,
     /// Folders to make first; it is submitted from the first of them.
     pub folders: &'a [String],
     /// What it is found by.
     pub token: &'a str,
-    /// Where that travels.
     pub carrier: TokenCarrier,
-    /// The job's name.
     pub job_name: &'a str,
     /// How long the cluster waits for the word to go.
     pub go_within: Duration,
@@ -68,7 +65,6 @@ pub struct SbatchCall<'a> {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SbatchOutcome {
-    /// Slurm said something.
     Answered(SbatchAnswer),
     /// Nothing was submitted, and the same may work in a moment. Why.
     RetryLater(String),
@@ -78,7 +74,6 @@ pub enum SbatchOutcome {
     Unconfirmed(String),
 }
 
-/// Hands it over.
 pub async fn submit(line: &Arc<ClusterConnection>, parcel: SbatchCall<'_>) -> SbatchOutcome {
     let mark = match nonce() {
         Ok(mark) => mark,

@@ -8,9 +8,7 @@ use super::{Config, ConfigError};
 /// How an environment variable's text becomes a TOML value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
-    /// Kept as text.
     Text,
-    /// A whole number.
     Number,
     /// Items separated by commas.
     List,
@@ -18,7 +16,6 @@ pub enum SettingKind {
     Flag,
 }
 
-/// One setting.
 #[derive(Debug)]
 pub struct SettingKey {
     /// Dotted name in the file.

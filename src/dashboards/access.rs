@@ -41,7 +41,6 @@ struct DashboardTicket {
     until: UnixTime,
 }
 
-/// Who looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DashboardViewer {
     /// Whose it is: all of it.
@@ -64,9 +63,7 @@ pub(super) struct DashboardAccessLookup {
 /// A browser that may look now.
 #[derive(Debug, Clone)]
 pub struct DashboardPass {
-    /// At which dashboard.
     pub dashboard: Dashboard,
-    /// Who it is.
     pub viewer: DashboardViewer,
     /// The word in its address.
     pub word: String,
@@ -83,7 +80,6 @@ pub enum DashboardAccessError {
     /// The passphrase is still to come.
     #[error("a passphrase is asked")]
     Locked(Box<DashboardPass>),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

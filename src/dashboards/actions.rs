@@ -42,13 +42,10 @@ pub enum DashboardError {
     /// What it should show.
     #[error("{0}")]
     InvalidFolder(&'static str),
-    /// For how long.
     #[error("Choose between {MIN_RUN_MINUTES} minutes and {} hours.", MAX_RUN_MINUTES / 60)]
     InvalidMinutes,
-    /// Its name.
     #[error("The name: {0}")]
     InvalidTitle(NameError),
-    /// There are enough.
     #[error("You have {MAX_DASHBOARDS} dashboards already. Delete some that you no longer need.")]
     TooMany,
     /// It runs, or is about to.
@@ -120,7 +117,6 @@ impl Dashboards {
         Ok(id)
     }
 
-    /// Starts one again.
     pub async fn start(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.services.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;

@@ -36,7 +36,6 @@ const DIAL_ATTEMPTS: u32 = 3;
 pub struct LiveDashboard {
     /// Which run of it.
     pub run: DashboardRunId,
-    /// Where requests go.
     pub upstream: Upstream,
     /// Places for all readers together: the owner has the rest.
     reader_slots: Arc<Semaphore>,
@@ -62,7 +61,6 @@ impl LiveDashboard {
 
 /// What came of a try.
 pub(super) enum ReachOutcome {
-    /// It answers.
     Connected(LiveDashboard),
     /// Its job says something else, or nothing yet.
     NotReady(Option<DashboardReport>),

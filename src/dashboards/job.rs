@@ -33,7 +33,6 @@ const RUN_SH: &str = include_str!("job/run.sh");
 /// One run of a board.
 #[derive(Debug, Clone)]
 pub struct LaunchPlan<'a> {
-    /// What it is.
     pub kind: DashboardKind,
     /// What it shows: log folders, or for `MLflow` one tracking folder or database file. Whole paths.
     pub places: &'a [String],
@@ -41,7 +40,6 @@ pub struct LaunchPlan<'a> {
     pub folder: &'a str,
     /// Where the environment is kept: `<home>/.portolan` or `<scratch>/.portolan`.
     pub base: &'a str,
-    /// Where it runs.
     pub site: &'a Site,
     /// What it asks for; [`request`] makes one. Its folder and output are set by [`script`].
     pub request: JobRequest,
@@ -50,7 +48,6 @@ pub struct LaunchPlan<'a> {
 /// Why there is no script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchPlanError {
-    /// Nothing to show.
     #[error("Choose at least one folder.")]
     NoFolder,
     /// More than a board can show.
@@ -96,7 +93,6 @@ const fn packages_for(kind: DashboardKind) -> DashboardPackages {
     }
 }
 
-/// The whole script.
 pub fn render_script(plan: &LaunchPlan) -> Result<String, LaunchPlanError> {
     check_plan(plan)?;
     let mut request = plan.request.clone();

@@ -28,7 +28,6 @@ pub enum DashboardStage {
     Preparing,
     /// The program is being started.
     Starting,
-    /// It answers.
     Ready(DashboardEndpoint),
     /// It gave up; the message says why.
     Failed,
@@ -39,7 +38,6 @@ pub enum DashboardStage {
 /// How a board that is ready is reached, on its node.
 #[derive(Debug, Clone)]
 pub struct DashboardEndpoint {
-    /// The port.
     pub port: u16,
     /// What both ends prove to know.
     pub secret: DashboardSecret,
@@ -48,7 +46,6 @@ pub struct DashboardEndpoint {
 /// What a job has told last.
 #[derive(Debug, Clone)]
 pub struct DashboardReport {
-    /// Where it is.
     pub stage: DashboardStage,
     /// When it said so, by the node's clock.
     pub at: UnixTime,

@@ -7,20 +7,15 @@ use crate::domain::{ClusterId, DisplayName, PersonId};
 /// So many places may one show.
 pub const MAX_FOLDERS: usize = 12;
 
-/// A new dashboard.
 #[derive(Debug, Clone)]
 pub struct NewDashboard {
-    /// Whose.
     pub person: PersonId,
-    /// Where.
     pub cluster: ClusterId,
-    /// What kind.
     pub kind: DashboardKind,
     /// What it is called; made of its places if empty.
     pub title: String,
     /// What it shows: absolute paths.
     pub places: Vec<String>,
-    /// For how long.
     pub minutes: u32,
     /// Which project pays; empty: the usual one.
     pub account: String,

@@ -28,19 +28,12 @@ const RECENT_RUNS: i64 = 10;
 
 /// What dashboards need of the rest.
 pub struct DashboardServices {
-    /// Accounts and rights.
     pub auth: AuthService,
-    /// The database.
     pub store: Store,
-    /// The time.
     pub clock: Clock,
-    /// Connections.
     pub connections: ConnectionPool,
-    /// People's jobs.
     pub queues: QueueMonitor,
-    /// Hands jobs over.
     pub submissions: SubmissionWorker,
-    /// Tells people.
     pub notifications: NotificationHub,
     /// A dashboard that nobody has looked at for this long is stopped.
     pub idle_timeout: Duration,
@@ -50,7 +43,6 @@ pub struct DashboardServices {
     pub tasks: TaskTracker,
 }
 
-/// All dashboards.
 #[derive(Clone)]
 pub struct Dashboards(pub(super) Arc<DashboardsInner>);
 
@@ -64,7 +56,6 @@ pub(super) struct DashboardsInner {
     pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunRetry>>,
     /// When someone last looked at a run, not written down yet.
     pub(super) last_used: Mutex<HashMap<DashboardRunId, UnixTime>>,
-    /// One-time entries.
     pub(super) tickets: DashboardTickets,
     /// Who may look, until anything is written.
     pub(super) access_cache: StoreCache<String, Option<DashboardAccessLookup>>,
@@ -85,7 +76,6 @@ pub(super) struct AccessStreams {
 /// A dashboard with its runs, as pages show it.
 #[derive(Debug, Clone)]
 pub struct DashboardStatus {
-    /// The dashboard.
     pub dashboard: Dashboard,
     /// The run that counts: the one that shows it, else the one on its way, else the last.
     pub run: Option<DashboardRun>,

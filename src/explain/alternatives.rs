@@ -176,7 +176,6 @@ pub struct SoonerStart {
     pub at: UnixTime,
     /// When it would start as it was asked for, if that is known.
     pub instead_of: Option<UnixTime>,
-    /// What to change.
     pub changes: Vec<(RequestField, String)>,
 }
 

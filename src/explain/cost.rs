@@ -44,7 +44,6 @@ pub struct JobCost {
 /// What a part of a request counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostPart {
-    /// Which part.
     pub what: CostDriver,
     /// How much is asked for: `40 GB`.
     pub words: String,
@@ -55,20 +54,15 @@ pub struct CostPart {
 /// A part of a request that may set the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CostDriver {
-    /// Cores.
     Cores,
-    /// Memory.
     Memory,
-    /// GPUs.
     Gpus,
-    /// Whole nodes.
     Nodes,
 }
 
 /// Something that would be cheaper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheaperRequest {
-    /// In words.
     pub sentence: String,
     /// What to change, as one would type it into the form.
     pub changes: Vec<(RequestField, String)>,

@@ -23,7 +23,6 @@ pub(super) const SHORT_MINUTES: u32 = 60;
 /// What is known about a job that ended or runs.
 #[derive(Debug, Clone, Copy)]
 pub struct MeasuredJob<'a> {
-    /// The job.
     pub job: &'a SlurmJob,
     /// What it used (so far).
     pub usage: &'a JobUsage,
@@ -40,7 +39,6 @@ pub enum UsageJudgement {
     Low,
     /// Close to the limit.
     High,
-    /// Cannot be told.
     Unknown,
 }
 
@@ -55,7 +53,6 @@ pub struct EfficiencyFigure {
     pub asked: String,
     /// Used of asked, in percent; may be above 100.
     pub percent: Option<u32>,
-    /// What it says.
     pub judgement: UsageJudgement,
     /// What to know about it; may be empty.
     pub note: String,

@@ -15,7 +15,6 @@ pub struct FairShareFigures {
 /// The same in words and on a scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FairShareExplanation {
-    /// A few words.
     pub headline: &'static str,
     /// What it means for waiting.
     pub sentence: String,

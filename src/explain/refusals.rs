@@ -5,7 +5,6 @@
 pub struct ActionRefusal {
     /// What it means, and what to do.
     pub sentence: &'static str,
-    /// Slurm's own words.
     pub slurm: String,
     /// Whether it may have been done all the same.
     pub is_unsure: bool,

@@ -14,10 +14,8 @@ use crate::slurm::units::TimeLimit;
 
 pub use crate::slurm::accounting::PastRun;
 
-/// A proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeProposal {
-    /// What to change.
     pub sets: RequestField,
     /// To what, as one would type it into the form: `6G`, `2:00:00`, `2`.
     pub value: String,

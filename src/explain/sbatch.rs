@@ -16,7 +16,6 @@ const MAX_TEXT_BYTES: usize = 4000;
 /// No more projects are offered.
 const MAX_ACCOUNTS: usize = 60;
 
-/// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SbatchRefusal {
     /// What it means, and what to do.

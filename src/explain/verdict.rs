@@ -18,9 +18,7 @@ use crate::slurm::units::TimeLimit;
 /// What is known about a job that ended.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedJob<'a> {
-    /// The job.
     pub job: &'a SlurmJob,
-    /// What it used.
     pub usage: Option<&'a JobUsage>,
     /// Who cancelled it, by name where it is known: compared with the job's user; `0` and `root` are the centre.
     pub cancelled_by: Option<&'a str>,
@@ -67,16 +65,13 @@ impl<'a> EndedJob<'a> {
     }
 }
 
-/// How it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VerdictTone {
     /// As it should be.
     Ok,
     /// Not as it should be, by nobody's mistake or only in part.
     Warning,
-    /// Failed.
     Danger,
-    /// Neither.
     Neutral,
 }
 
@@ -85,18 +80,14 @@ pub enum VerdictTone {
 pub struct SuggestedOption {
     /// As `sbatch` takes it: `--mem=24G`.
     pub option: String,
-    /// Why this value.
     pub why: String,
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobVerdict {
-    /// How it looks.
     pub tone: VerdictTone,
-    /// A few words.
     pub title: String,
-    /// What happened.
     pub text: String,
     /// What to change when it is submitted again.
     pub suggestions: Vec<SuggestedOption>,

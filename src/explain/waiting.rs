@@ -57,22 +57,17 @@ pub struct PriorityPoints {
     pub age: f64,
     /// For what its group did not use.
     pub fairshare: f64,
-    /// For its size.
     pub size: f64,
-    /// For its partition.
     pub partition: f64,
     /// For its kind of service.
     pub qos: f64,
-    /// All together.
     pub total: f64,
 }
 
 /// What is known about a job that waits.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingJob<'a> {
-    /// The job.
     pub job: &'a SlurmJob,
-    /// The present moment.
     pub now: UnixTime,
     /// Its place in its partition's queue.
     pub ahead: Option<QueuePosition>,
@@ -114,7 +109,6 @@ pub struct WaitExplanation {
     pub kind: WaitKind,
     /// A few words for a list.
     pub headline: String,
-    /// What happens.
     pub sentence: String,
     /// What one can do or should know, a sentence each.
     pub advice: Vec<String>,

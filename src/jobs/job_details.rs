@@ -17,7 +17,6 @@ const MAX_LOG_LINES: usize = 120;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobDetails {
-    /// The script, bounded.
     pub script: String,
     /// Whether it was longer.
     pub is_script_cut: bool,
@@ -31,11 +30,9 @@ pub struct JobDetails {
     pub stderr: String,
     /// Whether the two were told by Slurm; otherwise they are where its options say they must be.
     pub paths_told: bool,
-    /// Its owner's note.
     pub comment: String,
     /// What its nodes must have.
     pub features: String,
-    /// Licenses.
     pub licenses: String,
     /// The node that ran its script.
     pub batch_host: String,
@@ -45,7 +42,6 @@ pub struct JobDetails {
     pub allocated: String,
     /// When it must be done.
     pub deadline: Option<i64>,
-    /// What it used.
     pub usage: Option<StoredUsage>,
     /// The number of the person's own user on the cluster.
     pub own_number: String,
@@ -79,7 +75,6 @@ impl From<&JobUsage> for StoredUsage {
 }
 
 impl JobDetails {
-    /// What it used.
     pub fn usage(&self) -> Option<JobUsage> {
         let StoredUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
             *self.usage.as_ref()?;

@@ -30,7 +30,6 @@ const MAX_ENTRIES: usize = 2000;
 /// A paper, and why it may be old.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedJobDetails {
-    /// What is known.
     pub details: Arc<JobDetails>,
     /// Why the last try to read it gave nothing, in words.
     pub trouble: Option<String>,

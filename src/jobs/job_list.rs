@@ -26,15 +26,10 @@ pub struct JobListItem {
 /// How many jobs or tasks do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobCounts {
-    /// Wait.
     pub waiting: u64,
-    /// Run.
     pub running: u64,
-    /// Ended well.
     pub done: u64,
-    /// Were cancelled.
     pub cancelled: u64,
-    /// Ended badly.
     pub bad: u64,
 }
 
@@ -53,7 +48,6 @@ impl JobCounts {
         *place += tasks;
     }
 
-    /// Adds others.
     pub fn add_all(&mut self, others: Self) {
         self.waiting += others.waiting;
         self.running += others.running;
@@ -67,7 +61,6 @@ impl JobCounts {
         self.done + self.cancelled + self.bad
     }
 
-    /// All of them.
     pub const fn total(self) -> u64 {
         self.waiting + self.running + self.ended()
     }
@@ -124,7 +117,6 @@ impl JobListItem {
     }
 }
 
-/// The list.
 pub fn list_items<'a>(records: impl Iterator<Item = &'a Arc<JobRecord>>) -> Vec<JobListItem> {
     let mut arrays: HashMap<u64, Vec<Arc<JobRecord>>> = HashMap::new();
     let mut list = Vec::new();

@@ -54,7 +54,6 @@ impl JobRecord {
         if self.is_over { self.job.end } else { None }
     }
 
-    /// From the database.
     pub fn from_row(row: JobRow) -> Self {
         let small = |number: i64| u32::try_from(number).unwrap_or(0);
         let exit = row.exit_code.map(|code| ExitStatus {
@@ -108,7 +107,6 @@ impl JobRecord {
         }
     }
 
-    /// For the database.
     pub fn to_row(&self, person: PersonId, cluster: ClusterId) -> JobRow {
         let big = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let job = &self.job;

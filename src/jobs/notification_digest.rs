@@ -21,7 +21,6 @@ pub enum NotificationKind {
     NeverStarts,
     /// A job is over.
     Ended,
-    /// A job began.
     Started,
     /// Notices are no longer sent to the person's address.
     WebhookOff,
@@ -93,18 +92,13 @@ impl NotificationKind {
 /// How jobs ended, or that they did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobEndCounts {
-    /// All.
     pub all: u64,
-    /// Ended well.
     pub done: u64,
-    /// Ended badly.
     pub failed: u64,
-    /// Were cancelled.
     pub cancelled: u64,
 }
 
 impl JobEndCounts {
-    /// Counts a job.
     pub fn add(&mut self, state: JobState) {
         self.all += 1;
         match state {
@@ -115,7 +109,6 @@ impl JobEndCounts {
         }
     }
 
-    /// Adds others.
     pub fn add_all(&mut self, others: Self) {
         self.all += others.all;
         self.done += others.done;
@@ -146,11 +139,9 @@ pub struct NotificationDigest {
     pub kind: NotificationKind,
     /// How it looks: a kind of badge.
     pub look: &'static str,
-    /// Before the name.
     pub before: String,
     /// The name of the job or array; empty if there are several.
     pub name: String,
-    /// After the name.
     pub after: String,
     /// Where to read more, inside the portal.
     pub href: String,

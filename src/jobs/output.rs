@@ -34,23 +34,18 @@ const MAX_COPIES: usize = 200;
 /// Which file, over whose connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OutputKey {
-    /// Whose connection.
     pub queue: ClusterAccountId,
-    /// The file.
     pub path: String,
 }
 
 /// What kind of thing was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputKind {
-    /// Not read yet.
     #[default]
     Unread,
-    /// Text, or nothing.
     Text,
     /// Something that is no text.
     Binary,
-    /// No such file.
     Missing,
     /// Not even its folder.
     NoFolder,
@@ -63,7 +58,6 @@ pub enum OutputKind {
 /// The end of a file, ready to be shown.
 #[derive(Debug, Clone, Default)]
 pub struct OutputSnapshot {
-    /// What was found.
     pub kind: OutputKind,
     /// How many bytes come before what is shown.
     pub base: u64,
@@ -128,7 +122,6 @@ struct OutputCacheInner {
 }
 
 impl OutputCache {
-    /// Nobody looks yet.
     pub fn new(clock: Clock, lines: ConnectionPool) -> Self {
         // Pages that are open from before a restart must not find their numbers again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);

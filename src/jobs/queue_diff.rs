@@ -21,9 +21,7 @@ pub type JobRecords = HashMap<JobId, Arc<JobRecord>>;
 /// What people want to be told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobTransition {
-    /// It began.
     Started,
-    /// It is over.
     Ended,
 }
 
@@ -42,7 +40,6 @@ pub struct JobChange {
     pub transition: Option<JobTransition>,
 }
 
-/// The difference.
 #[derive(Debug, Default)]
 pub struct QueueDiff {
     /// New or different jobs.

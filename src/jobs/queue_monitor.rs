@@ -29,12 +29,9 @@ const MAX_PAUSE: Duration = Duration::from_mins(5);
 /// Nobody's picture is kept in memory for longer than this without being looked at, if there is no connection.
 const SNAPSHOT_TTL: Duration = Duration::from_hours(1);
 
-/// Whose queue, where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterAccountId {
-    /// Whose.
     pub person: PersonId,
-    /// Where.
     pub cluster: ClusterId,
 }
 
@@ -75,7 +72,6 @@ pub(super) struct WatchedQueue {
     pub(super) is_urgent: bool,
 }
 
-/// All queues.
 #[derive(Clone)]
 pub struct QueueMonitor(pub(super) Arc<QueueMonitorInner>);
 

@@ -18,7 +18,6 @@ use crate::slurm::job::{JobStage, SlurmJob};
 use crate::slurm::pending_counts::PendingJobCounts;
 use crate::slurm::priority_factors::SprioFactors;
 
-/// A picture.
 #[derive(Debug, Clone, Default)]
 pub struct QueueSnapshot {
     /// The person's own jobs: those that are not over, and those that ended lately.
@@ -52,7 +51,6 @@ pub struct QueueSnapshot {
 pub struct GroupQueue {
     /// All jobs that are not over, the person's own included.
     pub jobs: Vec<SlurmJob>,
-    /// When.
     pub seen: Option<UnixTime>,
     /// Whether the list was longer than is read.
     pub is_cut: bool,
@@ -100,19 +98,15 @@ pub enum QueueReadError {
 pub struct ResourceSnapshot {
     /// Fair-share of the person's accounts.
     pub shares: Vec<SshareRow>,
-    /// When.
     pub shares_at: Option<i64>,
     /// How full their folders are.
     pub places: Vec<StorageQuota>,
-    /// When.
     pub places_at: Option<i64>,
     /// Who has how much in the folders of projects: for those who lead a group.
     pub per_user: Vec<UserStorageUse>,
-    /// When.
     pub per_user_at: Option<i64>,
     /// What is left of their quota of computing time.
     pub cost: Option<CostReport>,
-    /// When.
     pub cost_at: Option<i64>,
 }
 

@@ -21,13 +21,11 @@ pub enum SaveRecipeError {
     /// The text is no recipe.
     #[error("{0}")]
     Unreadable(#[from] RecipeError),
-    /// Its title.
     #[error("The title: {0}")]
     Title(NameError),
     /// What is said of the new version.
     #[error("{0}")]
     Note(NameError),
-    /// There are enough.
     #[error("You keep {MOST_RECIPES} recipes already. Delete some that you no longer need.")]
     TooMany,
     /// There are enough versions.

@@ -36,16 +36,13 @@ const MAX_OPEN: i64 = 200;
 /// Why nothing was taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// The order itself.
     #[error(transparent)]
     Invalid(#[from] SubmitRequestError),
     /// The person has no way to this cluster, or it is out of use.
     #[error("You have no way to this cluster yet. Connect to it first, then submit again.")]
     NotConnected,
-    /// Enough is waiting.
     #[error("Too many of your jobs still wait to be sent. Wait until some of them have arrived.")]
     TooMany,
-    /// The person's account.
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// The database; nothing was written.
@@ -55,13 +52,9 @@ pub enum SubmitError {
 
 /// What submissions need of the rest.
 pub struct SubmissionServices {
-    /// Accounts and rights.
     pub auth: AuthService,
-    /// The database.
     pub store: Store,
-    /// The time.
     pub clock: Clock,
-    /// Connections.
     pub connections: ConnectionPool,
     /// Looks again once there is a new job.
     pub queues: QueueMonitor,
@@ -73,7 +66,6 @@ pub struct SubmissionServices {
     pub tasks: TaskTracker,
 }
 
-/// All submissions.
 #[derive(Clone)]
 pub struct SubmissionWorker(Arc<SubmissionWorkerInner>);
 
@@ -87,9 +79,7 @@ struct SubmissionWorkerInner {
 /// A submission that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubmissionChange {
-    /// Whose.
     pub person: PersonId,
-    /// Which.
     pub id: SubmissionId,
 }
 

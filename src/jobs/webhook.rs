@@ -32,7 +32,6 @@ use message::WebhookMessage;
 /// A person may try their address again after this long.
 const TEST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// All webhooks.
 #[derive(Clone)]
 pub struct WebhookWorker(Arc<WebhookWorkerInner>);
 
@@ -48,13 +47,10 @@ struct WebhookWorkerInner {
     send_lock: tokio::sync::Mutex<()>,
 }
 
-/// What webhooks need.
 pub struct WebhookServices {
-    /// The database.
     pub store: Store,
     /// For addresses and secrets.
     pub vault: Vault,
-    /// The time.
     pub clock: Clock,
     /// Rings when there is something to send.
     pub notifications: NotificationHub,
@@ -69,7 +65,6 @@ pub struct WebhookServices {
 pub struct WebhookStatus {
     /// The host of the address.
     pub host: String,
-    /// What is sent.
     pub kinds: Vec<NotificationKind>,
     /// When something last arrived.
     pub sent: Option<UnixTime>,
@@ -90,7 +85,6 @@ pub enum WebhookError {
     /// There is none whose choices could be changed.
     #[error("Enter the address that messages are to be sent to.")]
     Missing,
-    /// Our own fault.
     #[error(transparent)]
     Auth(#[from] AuthError),
 }

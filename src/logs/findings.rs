@@ -29,9 +29,7 @@ pub enum FindingKind {
     TimeLimit,
     /// Another job needed the place.
     Preempted,
-    /// A machine failed.
     NodeFailure,
-    /// Someone cancelled it.
     Cancelled,
     /// The script has the line ends of Windows.
     LineEnds,
@@ -47,7 +45,6 @@ pub enum FindingKind {
     CommandNotFound,
     /// A library was not found.
     Library,
-    /// A program crashed.
     Crash,
     /// A file or folder was not found.
     NoSuchFile,
@@ -72,7 +69,6 @@ pub struct LogFinding {
     pub last: String,
     /// What it means, in a few words.
     pub title: &'static str,
-    /// What to do.
     pub advice: String,
 }
 

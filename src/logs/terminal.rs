@@ -27,7 +27,6 @@ pub const CUT_MARK: char = '…';
 /// A log, or the end of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderedLog {
-    /// Its lines.
     pub lines: Vec<LogLine>,
     /// Whether it does not seem to be text.
     pub is_binary: bool,
@@ -35,7 +34,6 @@ pub struct RenderedLog {
     pub is_cut: bool,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogLine {
     /// Its pieces in their order; none for an empty line.
@@ -45,7 +43,6 @@ pub struct LogLine {
 /// Text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSpan {
-    /// Without control characters.
     pub text: String,
     /// Words for the style sheet, such as `fg-red b`; empty for plain text. The words are `fg-` and `bg-` with
     /// `black red green yellow blue magenta cyan white`, each also after `bright-`, and `b dim i u rev`.

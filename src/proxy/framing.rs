@@ -9,7 +9,6 @@ use http::{HeaderMap, HeaderValue};
 pub(super) enum DeclaredLength {
     /// Nothing: no body in a request, up to the connection's end in an answer.
     Undeclared,
-    /// So many bytes.
     Bytes(u64),
     /// In chunks, up to the last one.
     Chunked,

@@ -22,9 +22,7 @@ pub(super) enum ProxyRequestKind {
 /// What the body itself says of its length, which must agree with what the headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodySize {
-    /// There is none.
     Empty,
-    /// So many bytes.
     Bytes(u64),
     /// Not before it ends.
     Unknown,

@@ -30,9 +30,7 @@ pub struct RecipeCatalog {
 /// A file that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedRecipeFile {
-    /// Its name.
     pub file: String,
-    /// Why.
     pub error: RecipeError,
 }
 
@@ -41,7 +39,6 @@ pub struct RejectedRecipeFile {
 pub struct RecipeFile {
     /// Its name below the folder: `sequencing.toml`, `blocks/licence.toml`.
     pub name: String,
-    /// What it holds.
     pub text: String,
 }
 

@@ -20,7 +20,6 @@ use super::value::{self, AnswerValue};
 /// A job as the form has it.
 #[derive(Debug, Clone, Default)]
 pub struct ComposedJob {
-    /// The script.
     pub lines: Vec<ScriptLine>,
     /// What it asks for.
     pub request: JobRequest,

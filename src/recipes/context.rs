@@ -16,7 +16,6 @@ pub struct ComposeContext {
     pub user: String,
     /// What jobs may be charged to.
     pub accounts: Vec<SlurmAccount>,
-    /// Where jobs wait.
     pub partitions: Vec<Partition>,
     /// The GPUs, and the parts of GPUs, that can be asked for.
     pub gpus: Vec<AvailableGpu>,

@@ -23,13 +23,11 @@ pub struct EditedScript {
 /// A line of a script that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditedLine {
-    /// The line.
     pub line: ScriptLine,
     /// The change it is part of.
     pub change: Option<usize>,
 }
 
-/// A change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScriptChange {
     /// The questions whose lines it replaces.

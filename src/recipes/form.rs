@@ -37,7 +37,6 @@ pub const SWEEP_HOW: &str = "sweep.how";
 /// How many points may run at a time.
 pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
-/// A form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeForm {
     /// Its parts, in the order in which they are asked.
@@ -59,17 +58,14 @@ pub struct RecipeForm {
 pub struct FormSection {
     /// The block it comes from; empty: the recipe itself.
     pub name: String,
-    /// Its heading.
     pub title: String,
     /// What it is about.
     pub summary: String,
     /// Whether it is folded away at first.
     pub folded: bool,
-    /// What it asks.
     pub questions: Vec<RecipeQuestion>,
     /// What it adds to the script before the recipe's own.
     pub script: String,
-    /// And after it.
     pub after: String,
 }
 
@@ -112,7 +108,6 @@ impl RecipeForm {
         }
     }
 
-    /// All questions.
     pub fn questions(&self) -> impl Iterator<Item = &RecipeQuestion> {
         self.sections.iter().flat_map(|section| &section.questions)
     }

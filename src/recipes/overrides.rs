@@ -177,8 +177,8 @@ pub fn slug_from_title(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::catalog::RecipeCatalog;
     use super::*;
+    use crate::recipes::catalog::RecipeCatalog;
 
     fn wish(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
         let book = RecipeCatalog::shipped();

@@ -31,7 +31,6 @@ pub struct RecipeQuestion {
     /// The least: a number, a time or an amount.
     #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
     pub min: RecipeValue,
-    /// The most.
     #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
     pub max: RecipeValue,
     /// What can be chosen.
@@ -64,21 +63,15 @@ pub struct RecipeQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionKind {
-    /// One line.
     Text,
-    /// A whole number.
     Number,
     /// One of a few.
     Choice,
-    /// Yes or no.
     Switch,
-    /// How long.
     Duration,
-    /// How much memory.
     Memory,
     /// A kind of GPU of the cluster.
     Gpu,
-    /// Which project pays.
     Account,
     /// A sort of job of the cluster.
     JobType,
@@ -94,11 +87,8 @@ pub enum QuestionKind {
     Variables,
     /// Words, one a line.
     List,
-    /// Modules to load.
     Modules,
-    /// Another job.
     Job,
-    /// A whole script.
     Script,
 }
 
@@ -118,7 +108,6 @@ impl QuestionKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextFormat {
-    /// Anything.
     #[default]
     Any,
     /// Letters, digits and a few marks, without spaces.
@@ -133,12 +122,9 @@ pub enum TextFormat {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathTarget {
-    /// Either.
     #[default]
     Any,
-    /// A file.
     File,
-    /// A folder.
     Folder,
 }
 
@@ -177,7 +163,6 @@ pub enum SiteFeature {
     Pip,
     /// Programs in jobs reach the internet, if through a proxy.
     Internet,
-    /// There are GPUs.
     Gpus,
 }
 

@@ -47,7 +47,6 @@ pub struct ShellWord {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShellWordPiece {
-    /// As it stands.
     Literal(String),
     /// The value of a variable.
     Variable(String),

@@ -13,7 +13,6 @@ use super::quoting;
 /// No recipe file is longer.
 pub const MAX_RECIPE_FILE_LEN: usize = 256 * 1024;
 
-/// A recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -23,7 +22,6 @@ pub struct Recipe {
     pub title: String,
     /// What it is for, as a sentence or two.
     pub summary: String,
-    /// A picture's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub icon: String,
     /// Where it stands among the others; small numbers come first.
@@ -50,7 +48,6 @@ pub struct Recipe {
     /// Questions that are not asked here; their answer is what they begin with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
-    /// The script.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
     /// What questions of blocks begin with here.
@@ -62,7 +59,6 @@ pub struct Recipe {
     /// Help texts instead of those that the blocks have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub help: BTreeMap<String, String>,
-    /// Its own questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<RecipeQuestion>,
 }
@@ -71,21 +67,17 @@ pub struct Recipe {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecipeCategory {
-    /// Run something.
     #[default]
     Run,
     /// Get ready for it.
     Prepare,
 }
 
-/// Least and most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerLimits {
-    /// The least.
     #[serde(skip_serializing_if = "RecipeValue::is_empty")]
     pub min: RecipeValue,
-    /// The most.
     #[serde(skip_serializing_if = "RecipeValue::is_empty")]
     pub max: RecipeValue,
 }
@@ -129,7 +121,6 @@ pub struct RecipeBlock {
     /// What it does after it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub after: String,
-    /// Its questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<RecipeQuestion>,
 }
@@ -159,7 +150,6 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// As a file.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).unwrap_or_default()
     }

@@ -10,9 +10,7 @@ use crate::slurm::units::TimeLimit;
 pub struct JobRequest {
     /// What the job is called.
     pub name: Option<String>,
-    /// Which project pays.
     pub account: Option<String>,
-    /// Where it waits.
     pub partition: Option<String>,
     /// The quality of service.
     pub qos: Option<String>,
@@ -26,7 +24,6 @@ pub struct JobRequest {
     pub tasks_per_node: Option<u32>,
     /// Cores of each task.
     pub cores: Option<u32>,
-    /// Memory.
     pub memory: Option<MemoryRequest>,
     /// GPUs of each node.
     pub gpus: Option<GpuRequest>,
@@ -49,18 +46,14 @@ pub struct JobRequest {
 /// How much memory, in mebibytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryRequest {
-    /// On each node.
     PerNode(u64),
-    /// For each core.
     PerCore(u64),
-    /// For each GPU.
     PerGpu(u64),
 }
 
 /// GPUs of each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuRequest {
-    /// Which; none: any.
     pub model: Option<String>,
     /// How many on each node.
     pub count: u32,
@@ -78,7 +71,6 @@ pub struct ArrayRequest {
 /// What a job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobDependency {
-    /// The job.
     pub job: u64,
     /// Whether it must have ended well.
     pub must_succeed: bool,
@@ -88,9 +80,7 @@ pub struct JobDependency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestField {
-    /// The job's name.
     Name,
-    /// Which project pays.
     Account,
     /// Partition and quality of service: the sort of job.
     Partition,
@@ -98,9 +88,7 @@ pub enum RequestField {
     Qos,
     /// How long it may run.
     Time,
-    /// Nodes.
     Nodes,
-    /// Tasks in all.
     Tasks,
     /// Tasks on each node.
     TasksPerNode,
@@ -112,7 +100,6 @@ pub enum RequestField {
     MemoryPerCore,
     /// How many GPUs on each node.
     Gpus,
-    /// Which GPUs.
     GpuModel,
     /// The tasks of an array.
     Array,
@@ -124,9 +111,7 @@ pub enum RequestField {
     Output,
     /// The signal before its end.
     Warn,
-    /// Mail.
     Mail,
-    /// Anything else.
     Other,
 }
 
@@ -135,7 +120,6 @@ pub enum RequestField {
 pub struct SbatchDirective {
     /// `--time`.
     pub option: String,
-    /// Its value.
     pub value: Option<String>,
     /// The part of the request that it says.
     pub sets: RequestField,
@@ -242,18 +226,15 @@ impl JobRequest {
         self.nodes.unwrap_or(1).max(1)
     }
 
-    /// All its tasks.
     pub fn all_tasks(&self) -> u32 {
         let by_node = self.tasks_per_node.map(|tasks| tasks.saturating_mul(self.nodes_or_one()));
         self.tasks.or(by_node).unwrap_or_else(|| self.nodes_or_one()).max(1)
     }
 
-    /// All its cores.
     pub fn all_cores(&self) -> u32 {
         self.all_tasks().saturating_mul(self.cores.unwrap_or(1).max(1))
     }
 
-    /// All its GPUs.
     pub fn all_gpus(&self) -> u32 {
         self.gpus.as_ref().map_or(0, |gpus| gpus.count.saturating_mul(self.nodes_or_one()))
     }

@@ -25,7 +25,6 @@ pub enum SweepMode {
     Zip,
 }
 
-/// A sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
     /// What differs between points.

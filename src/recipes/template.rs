@@ -31,7 +31,6 @@ pub enum TemplateValue {
     Empty,
     /// Text, which will be quoted.
     Text(String),
-    /// A number.
     Number(i64),
     /// Yes or no: for conditions.
     Bool(bool),

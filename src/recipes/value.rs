@@ -19,19 +19,13 @@ const MAX_LINES: usize = 5000;
 /// An answer that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerValue {
-    /// Text, taken literally.
     Text(String),
-    /// A whole number.
     Number(i64),
-    /// Yes or no.
     Switch(bool),
-    /// Minutes.
     Minutes(u32),
-    /// Mebibytes.
     Memory(u64),
     /// Words with known variables in them: a path, arguments.
     Words(Vec<ShellWord>),
-    /// Environment variables.
     Variables(Vec<(String, ShellWord)>),
     /// Code, run as it stands.
     Code(String),

@@ -142,7 +142,6 @@ fn parse_public_key(text: &str) -> Result<String, KeyLineError> {
 /// What a person tells the centre's support.
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationAccessRequest<'a> {
-    /// The person's name.
     pub person: &'a str,
     /// Their user name at the site.
     pub user_name: &'a str,

@@ -42,11 +42,9 @@ pub struct AccountCost {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PersonCost {
-    /// The account.
     pub account: String,
     /// The person's name there.
     pub user: String,
-    /// Hours used.
     pub used: f64,
 }
 
@@ -73,7 +71,6 @@ impl AccountCost {
     }
 }
 
-/// Reads the answer.
 pub fn parse_cost(answer: &str) -> CostReport {
     let mut found = CostReport::default();
     let mut of_people = false;

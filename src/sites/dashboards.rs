@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteDashboardJob {
-    /// Cores.
     pub cores: u32,
     /// Mebibytes of memory, where a job may say so.
     pub memory_mb: u32,

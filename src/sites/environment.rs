@@ -57,11 +57,9 @@ pub struct SiteShellSetup {
     /// A file of the site to source before `module` is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The module.
     pub module: String,
 }
 
-/// Where files live.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteStorage {
@@ -107,13 +105,11 @@ impl QuotaTool {
     }
 }
 
-/// A folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageArea {
     /// What it is called.
     pub label: String,
-    /// What it is.
     pub kind: StorageAreaKind,
     /// Its path. May begin with a variable of the site (`$SCRATCH`) and hold `{project}`, the name of the project.
     pub path: String,
@@ -134,7 +130,6 @@ pub struct StorageArea {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageAreaKind {
-    /// A person's home.
     Home,
     /// Large, fast and emptied by and by.
     Scratch,
@@ -173,7 +168,6 @@ pub enum SiteAllocationPeriod {
     /// No fixed day is known.
     #[default]
     None,
-    /// Each April.
     AprilMarch,
     /// Each April and each October.
     HalfYears,
@@ -207,7 +201,6 @@ impl CostTool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BillingFactor {
-    /// What is counted.
     pub per: BillingBasis,
     /// Of which: the name of a GPU, of a part of one, of a sort of job, or `cpu` for all jobs without GPUs.
     pub name: String,
@@ -215,7 +208,6 @@ pub struct BillingFactor {
     pub value: f64,
 }
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BillingBasis {
@@ -223,8 +215,6 @@ pub enum BillingBasis {
     Gpu,
     /// Each gibibyte of memory.
     Gib,
-    /// Each whole node.
     Node,
-    /// Each core.
     Core,
 }

@@ -17,7 +17,6 @@ macro_rules! word {
         pub struct $name($vis $inner);
 
         impl $name {
-            /// As text.
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
             }

@@ -144,12 +144,10 @@ impl Default for SiteJobRules {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobOptionRule {
-    /// It may.
     #[default]
     Optional,
     /// It must, or it is refused.
     Required,
-    /// It must not.
     Never,
 }
 
@@ -170,7 +168,6 @@ pub enum GpuOption {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SubmitFolderRule {
-    /// From any folder.
     #[default]
     Anywhere,
     /// From a folder on scratch, with its output there.
@@ -181,10 +178,8 @@ pub enum SubmitFolderRule {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InternetAccess {
-    /// Not known.
     #[default]
     Unknown,
-    /// Yes.
     Yes,
     /// No: what a job needs is fetched before it starts.
     No,
@@ -263,10 +258,8 @@ pub struct SiteJobType {
     /// The longest such a job may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<u32>,
-    /// The fewest nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_nodes: Option<u32>,
-    /// The most nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
     /// Most such jobs of one person at a time.

@@ -15,7 +15,6 @@ pub struct SiteLogin {
     /// The host that people sign in to. Missing only in a file that an administrator still completes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<SiteHost>,
-    /// Its port.
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
     /// Other published names of the same servers.
@@ -69,9 +68,7 @@ impl SiteLogin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteJumpHost {
-    /// Its name.
     pub host: SiteHost,
-    /// Its port.
     #[serde(default = "ssh_port", skip_serializing_if = "is_ssh_port")]
     pub port: u16,
 }
@@ -143,7 +140,6 @@ impl Default for SiteKeyRules {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuthorizedKeysPolicy {
-    /// Not known.
     #[default]
     Unknown,
     /// A key in it lets its owner in.
@@ -158,7 +154,6 @@ pub enum AuthorizedKeysPolicy {
 pub struct SiteAutomation {
     /// Its hosts, the preferred one first.
     pub hosts: Vec<SiteHost>,
-    /// Their port.
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
     /// Fingerprints of their host keys, where published.
@@ -204,7 +199,6 @@ impl Default for SiteAutomation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteForcedCommand {
-    /// Where it lies.
     pub path: String,
     /// What it lets through, as a sentence.
     pub allows: String,

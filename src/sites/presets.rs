@@ -21,7 +21,6 @@ const MIN_SIMILARITY: f64 = 0.8;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetiredSite {
-    /// Its short name.
     pub name: SiteName,
     /// As people called it.
     pub title: String,
@@ -40,11 +39,9 @@ pub struct RetiredSite {
 /// What is known under a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SiteLookup {
-    /// A site.
     Site(&'static Site),
     /// A site that is gone.
     Retired(&'static RetiredSite),
-    /// Nothing.
     Unknown {
         /// The name most like it, where one is alike enough to be meant.
         nearest: Option<&'static str>,

@@ -19,7 +19,6 @@ pub struct StorageQuota {
     pub used_bytes: u64,
     /// Space allowed; none: no limit is known.
     pub limit_bytes: Option<u64>,
-    /// Files there.
     pub files: Option<u64>,
     /// Files allowed; none: no limit is known.
     pub files_limit: Option<u64>,

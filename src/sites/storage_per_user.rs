@@ -19,7 +19,6 @@ pub struct UserStorageUse {
     pub user: String,
     /// Space used. The program rounds: it is near to that.
     pub used_bytes: u64,
-    /// Files there.
     pub files: u64,
 }
 

@@ -76,7 +76,6 @@ pub fn args_for_jobs(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
     })
 }
 
-/// Reads the answer.
 pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, AccountingExtra)> {
     let mut found = Vec::new();
     for_each_record::<FIELD_COUNT>(answer, nonce, |fields| {

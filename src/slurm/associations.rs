@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::text::{is_name, sanitize, value_if_set};
 use super::units::TimeLimit;
 
-/// The program.
 pub const PROGRAM: &str = "sacctmgr";
 const FORMAT: &str =
     "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
@@ -50,7 +49,6 @@ pub struct Association {
     pub max_minutes: Option<u32>,
 }
 
-/// Reads the answer.
 pub fn parse_associations(answer: &str) -> Vec<Association> {
     answer
         .lines()

@@ -6,9 +6,7 @@ use super::text;
 use super::units::{self, parse_memory_mb};
 use super::version;
 
-/// The program.
 pub const PROGRAM: &str = "scontrol";
-/// Its arguments.
 pub const ARGS: &[&str] = &["show", "config"];
 
 /// Plugins' names and the like are cut to this many characters.
@@ -51,7 +49,6 @@ pub struct SlurmConfig {
 }
 
 impl SlurmConfig {
-    /// Reads the answer.
     pub fn parse(answer: &str) -> Self {
         let mut config = Self::default();
         for line in answer.lines().take(super::MAX_LINES) {

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{is_name, sanitize};
 
-/// The program.
 pub const PROGRAM: &str = "sshare";
 /// No more rows than this are kept.
 const MAX_ROWS: usize = 2000;
@@ -45,7 +44,6 @@ pub struct SshareRow {
     pub level_fs: Option<f64>,
 }
 
-/// Reads the answer.
 pub fn parse_fair_share(answer: &str) -> Vec<SshareRow> {
     answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
 }

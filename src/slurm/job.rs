@@ -64,17 +64,14 @@ pub enum JobState {
     Pending,
     /// Its nodes are being made ready.
     Configuring,
-    /// Runs.
     Running,
     /// Has stopped for a while, by an operator or a job with higher rank.
     Suspended,
     /// Has ended; its nodes are being cleaned, or files are carried away.
     Completing,
-    /// Ended well.
     Completed,
     /// Ended with an error.
     Failed,
-    /// Was cancelled.
     Cancelled,
     /// Reached its time limit.
     Timeout,
@@ -98,11 +95,9 @@ pub enum JobState {
 /// Where in its life a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStage {
-    /// Not begun.
     Pending,
     /// Begun and not over.
     Running,
-    /// Over.
     Ended,
 }
 
@@ -179,7 +174,6 @@ impl JobState {
 /// How a program ended: its code, or the signal that ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExitStatus {
-    /// The exit code.
     pub code: u32,
     /// The signal; 0 for none.
     pub signal: u32,
@@ -201,7 +195,6 @@ impl ExitStatus {
 /// A job as the queue or the accounting tells it. Text is bounded and free of control characters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SlurmJob {
-    /// Its number.
     pub id: JobId,
     /// Slurm's own number of this very job: tasks have one of their own once they begin.
     pub raw_id: u64,
@@ -209,15 +202,11 @@ pub struct SlurmJob {
     pub tasks: Option<ArrayTaskSet>,
     /// Whose it is, on the cluster.
     pub user: String,
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub state: JobState,
     /// Why it waits, or why it ended, in Slurm's word; empty for none.
     pub reason: String,
-    /// Who pays.
     pub account: String,
-    /// Where.
     pub partition: String,
     /// As what kind of service.
     pub qos: String,
@@ -231,9 +220,7 @@ pub struct SlurmJob {
     pub end: Option<UnixTime>,
     /// How long it may run.
     pub time_limit: TimeLimit,
-    /// Cores.
     pub cpus: u32,
-    /// Nodes.
     pub nodes: u32,
     /// Memory in all, in mebibytes.
     pub memory_mb: Option<u64>,
@@ -247,7 +234,6 @@ pub struct SlurmJob {
     pub dependency: String,
     /// How often it was put back into the queue.
     pub restarts: u32,
-    /// How it ended.
     pub exit: Option<ExitStatus>,
     /// The folder it runs in.
     pub work_dir: String,
@@ -260,7 +246,6 @@ impl Default for JobId {
 }
 
 impl SlurmJob {
-    /// All GPUs together.
     pub fn gpu_count(&self) -> u32 {
         self.gpus.iter().fold(0, |sum, gpus| sum.saturating_add(gpus.count))
     }

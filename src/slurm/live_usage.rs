@@ -4,7 +4,6 @@ use super::fields::{parse_number, parse_u32};
 use super::job_usage::JobUsage;
 use super::units::parse_memory_mb;
 
-/// The program.
 pub const PROGRAM: &str = "sstat";
 
 /// No more steps than this are looked at.

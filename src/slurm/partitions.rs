@@ -8,7 +8,6 @@ use super::gres;
 use super::text;
 use super::units::{TimeLimit, parse_memory_mb};
 
-/// The program.
 pub const PROGRAM: &str = "sinfo";
 /// Its arguments. `-e`: nodes of different size get rows of their own instead of one row that says `192+`.
 /// Without `-a`: partitions that are hidden or closed to the person stay out.
@@ -35,7 +34,6 @@ pub struct Partition {
     pub time_limit: TimeLimit,
     /// How many nodes are in which state (`idle`, `mixed`, `allocated`, `drained`, …), without Slurm's marks.
     pub states: BTreeMap<String, u32>,
-    /// Cores per node.
     pub cpus: Option<NodeSizeRange>,
     /// Mebibytes of memory per node.
     pub memory_mb: Option<NodeSizeRange>,
@@ -124,7 +122,6 @@ fn strip_plus(field: &str) -> &str {
 }
 
 impl Partition {
-    /// All its nodes.
     pub fn node_count(&self) -> u32 {
         self.states.values().fold(0, |sum, nodes| sum.saturating_add(*nodes))
     }

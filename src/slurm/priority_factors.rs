@@ -2,7 +2,6 @@
 
 use super::text::{is_name, sanitize};
 
-/// The program.
 pub const PROGRAM: &str = "sprio";
 const FORMAT: &str = "%i|%r|%Y|%A|%F|%J|%P|%Q|%B|%S|%N|%T";
 
@@ -23,19 +22,15 @@ pub struct SprioFactors {
     pub raw_id: u64,
     /// Where; a job that takes one of several partitions may have a row for each.
     pub partition: String,
-    /// All together.
     pub priority: u64,
-    /// For waiting.
     pub age: u64,
     /// For how little the group used of late.
     pub fair_share: u64,
     /// For the size of the job.
     pub size: u64,
-    /// For the partition.
     pub partition_points: u64,
     /// For the kind of service.
     pub qos: u64,
-    /// For who pays.
     pub association: u64,
     /// As the site set them itself; may be negative.
     pub site: i64,
@@ -45,7 +40,6 @@ pub struct SprioFactors {
     pub resources: String,
 }
 
-/// Reads the answer.
 pub fn parse_factors(answer: &str) -> Vec<SprioFactors> {
     answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
 }

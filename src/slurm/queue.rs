@@ -98,7 +98,6 @@ pub struct SqueueOutput {
     pub is_cut: bool,
 }
 
-/// Reads the answer.
 pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
     let Some(mark) = field_delimiter(nonce) else { return SqueueOutput::default() };
     // Nearly always it is UTF-8, which is found out faster than it is mended. Mending leaves the marks where they are.

@@ -37,7 +37,6 @@ const KEYS_AFTER_STDOUT: [&str; 14] = [
     " Container=",
 ];
 
-/// Its arguments.
 pub fn args(id: JobId) -> Vec<String> {
     ["-o", "show", "job"].map(str::to_owned).into_iter().chain([id.to_string()]).collect()
 }
@@ -46,7 +45,6 @@ pub fn args(id: JobId) -> Vec<String> {
 /// for none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScontrolJob {
-    /// Its number.
     pub id: JobId,
     /// Slurm's own number of this very job.
     pub raw_id: u64,
@@ -58,11 +56,9 @@ pub struct ScontrolJob {
     pub stdout: String,
     /// Where its error messages go: the same, if nothing else was asked for.
     pub stderr: String,
-    /// What it reads.
     pub stdin: String,
     /// The words it was submitted with; only newer versions tell.
     pub submit_line: String,
-    /// Its owner's note.
     pub comment: String,
     /// What its nodes must have.
     pub features: String,
@@ -92,7 +88,6 @@ pub struct ScontrolJob {
     pub requested: String,
     /// What it was given; older versions tell one of the two.
     pub allocated: String,
-    /// Licenses.
     pub licenses: String,
     /// What it waits for.
     pub dependency: String,
@@ -100,7 +95,6 @@ pub struct ScontrolJob {
     pub exit: Option<ExitStatus>,
 }
 
-/// Reads the answer.
 pub fn parse_jobs(answer: &str) -> Vec<ScontrolJob> {
     let mut found = Vec::new();
     let mut begin = 0;

@@ -35,7 +35,6 @@ pub enum TokenCarrier {
 }
 
 impl TokenCarrier {
-    /// As stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Comment => "comment",

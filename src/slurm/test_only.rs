@@ -15,7 +15,6 @@ const MAX_MESSAGE_LEN: usize = 2000;
 /// What the scheduler answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestOnlyAnswer {
-    /// It would start.
     Starts(TestOnlyStart),
     /// It would not be taken; what was said.
     Refused(String),
@@ -26,13 +25,10 @@ pub enum TestOnlyAnswer {
 /// When and where it would start, if nothing changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOnlyStart {
-    /// When.
     pub at: UnixTime,
     /// On so many processors.
     pub processors: u32,
-    /// On which nodes.
     pub nodes: String,
-    /// In which partition.
     pub partition: String,
 }
 

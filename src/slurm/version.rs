@@ -1,8 +1,6 @@
 //! `sinfo --version`.
 
-/// The program.
 pub const PROGRAM: &str = "sinfo";
-/// Its arguments.
 pub const ARGS: &[&str] = &["--version"];
 
 /// The version in `slurm 24.11.5` or, as Debian says it, `slurm-wlm 22.05.8`.

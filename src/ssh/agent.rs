@@ -39,7 +39,6 @@ pub enum AgentReply {
     Listed,
     /// The key of this index signed.
     Signed(usize),
-    /// Nothing was done.
     Refused,
 }
 

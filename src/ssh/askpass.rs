@@ -82,7 +82,6 @@ impl AskpassListener {
         Ok(Self { questions, task: task.abort_handle() })
     }
 
-    /// The next question.
     pub(super) async fn next_question(&mut self) -> Option<AskpassQuestion> {
         self.questions.recv().await
     }

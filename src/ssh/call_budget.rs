@@ -53,7 +53,6 @@ pub struct ConnectionStats {
 }
 
 impl CallBudget {
-    /// Nothing yet.
     pub fn new(calls_per_minute: u32) -> Self {
         Self {
             calls_per_minute: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
@@ -109,7 +108,6 @@ impl CallBudget {
         }
     }
 
-    /// The figures now.
     pub fn stats(&self, now: Instant) -> ConnectionStats {
         let mut inner = self.lock();
         inner.prune(now);

@@ -97,7 +97,6 @@ pub(super) struct CommandInput {
     pub(super) rest: Option<oneshot::Receiver<Vec<u8>>>,
 }
 
-/// One command.
 #[derive(Debug, Clone)]
 pub struct RemoteCommand {
     program: &'static str,
@@ -121,14 +120,12 @@ impl RemoteCommand {
         }
     }
 
-    /// One more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// More arguments.
     #[must_use]
     pub fn args<I: IntoIterator<Item: Into<String>>>(mut self, args: I) -> Self {
         self.args.extend(args.into_iter().map(Into::into));

@@ -17,9 +17,7 @@ use super::slots::{CallUrgency, SessionSlots};
 /// What a command gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// Its exit code.
     pub code: i32,
-    /// What it printed.
     pub stdout: Vec<u8>,
     /// What it complained about.
     pub stderr: Vec<u8>,

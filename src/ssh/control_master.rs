@@ -14,7 +14,6 @@ use super::route::{ConnectionFolder, read_head_and_tail};
 /// How long a master may take to say goodbye.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running master.
 #[derive(Debug)]
 pub struct ControlMaster {
     folder: ConnectionFolder,
@@ -44,12 +43,10 @@ impl ControlMaster {
         is_master_of(pid, folder).then(|| Self::watch(folder.clone(), pid).ok()).flatten()
     }
 
-    /// Its folder.
     pub const fn folder(&self) -> &ConnectionFolder {
         &self.folder
     }
 
-    /// Its process number.
     pub const fn pid(&self) -> i32 {
         self.pid
     }

@@ -84,7 +84,6 @@ async fn wait_for_session_end(line: &ClusterConnection, child: RemoteChild) {
     }
 }
 
-/// Starts a command.
 async fn start_command<'a>(
     line: &'a ClusterConnection,
     text: &str,

@@ -39,7 +39,6 @@ pub enum KeyImportError {
         "This key lives in a security device (FIDO) and cannot be used from here, since the device would have to be plugged into the portal's machine."
     )]
     SecurityKey,
-    /// DSA.
     #[error(
         "This is a DSA key. DSA is no longer safe and clusters refuse it. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
     )]
@@ -92,7 +91,6 @@ pub enum KeyImportError {
         "This looks like a private key, but a part of it is missing or was changed. Copy the whole file, from the BEGIN line to the END line."
     )]
     Damaged,
-    /// Anything else.
     #[error(
         "This is not a private SSH key. Such a file begins with a line like -----BEGIN OPENSSH PRIVATE KEY-----."
     )]

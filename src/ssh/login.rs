@@ -40,9 +40,7 @@ pub enum LoginAttendance {
 
 /// What is needed to open a connection.
 pub struct LoginRequest {
-    /// Its private folder.
     pub folder: ConnectionFolder,
-    /// The way.
     pub route: SshRoute,
     /// The keys to offer, in this order.
     pub keys: Vec<PrivateKey>,
@@ -102,7 +100,6 @@ impl LoginAnswers {
 /// A connection that stands.
 #[derive(Debug)]
 pub struct CompletedLogin {
-    /// The master.
     pub master: ControlMaster,
     /// Which of the keys was used, if any.
     pub signing_key_index: Option<usize>,
@@ -115,7 +112,6 @@ pub struct CompletedLogin {
 /// An attempt that did not lead to a connection.
 #[derive(Debug)]
 pub struct FailedLogin {
-    /// Why.
     pub error: LoginError,
     /// What the server said besides, as it came.
     pub notices: String,
@@ -123,11 +119,9 @@ pub struct FailedLogin {
 
 /// An attempt: the handle to answer with, how far it got, and its end.
 pub struct LoginProcess {
-    /// For answers.
     pub answers: LoginAnswers,
     /// How far it got.
     pub stage: watch::Receiver<LoginStage>,
-    /// Its end.
     pub end: tokio::task::JoinHandle<Result<CompletedLogin, FailedLogin>>,
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 /// Which host on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteHop {
-    /// Where commands run.
     Target,
     /// The host in between.
     Jump,
@@ -38,9 +37,7 @@ pub enum LoginError {
     },
     /// The name leads nowhere.
     NoSuchHost(RouteHop),
-    /// Nobody listens there.
     ConnectionRefused(RouteHop),
-    /// No answer.
     TimedOut(RouteHop),
     /// The server hung up.
     Disconnected {

@@ -20,15 +20,12 @@ const PASSWORD_PROMPTS: u32 = 3;
 /// One host on the way.
 #[derive(Debug, Clone)]
 pub struct RouteHost {
-    /// Where.
     pub host: HostName,
-    /// On which port.
     pub port: u16,
     /// The keys it may show.
     pub host_keys: Vec<HostKey>,
 }
 
-/// The whole way.
 #[derive(Debug, Clone)]
 pub struct SshRoute {
     /// The cluster's short name; host keys are filed under it, as login names stand for several machines.
@@ -161,7 +158,6 @@ impl ConnectionFolder {
         fs::rename(draft, self.file(name))
     }
 
-    /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -59,9 +59,7 @@ pub enum SftpError {
 /// What is behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteFileKind {
-    /// A folder.
     Folder,
-    /// A file.
     File,
     /// A link that leads nowhere, or was not followed.
     Link,
@@ -72,7 +70,6 @@ pub enum RemoteFileKind {
 /// What the server says of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFileAttrs {
-    /// What it is.
     pub kind: RemoteFileKind,
     /// Its length in bytes.
     pub size: u64,

@@ -13,11 +13,9 @@ const RAISE_LIMIT_AFTER: Duration = Duration::from_mins(5);
 /// Who is waiting for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallUrgency {
-    /// A person, now.
     Interactive,
     /// Nobody in particular: keeping pictures fresh.
     Background,
-    /// A long transfer.
     Bulk,
 }
 

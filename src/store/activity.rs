@@ -17,9 +17,7 @@ pub struct NewActivityEntry<'a> {
     pub person: Option<PersonId>,
     /// The name of what it was done to.
     pub subject: &'a str,
-    /// More words.
     pub detail: &'a str,
-    /// From where.
     pub address: &'a str,
 }
 
@@ -28,10 +26,8 @@ pub struct NewActivityEntry<'a> {
 pub struct ActivityEntry {
     /// Its number; grows with time.
     pub id: i64,
-    /// When.
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
-    /// Who did it.
     pub actor_name: String,
     /// Whether nobody was signed in: the name is what someone typed, or the command line.
     pub is_stranger: bool,
@@ -39,9 +35,7 @@ pub struct ActivityEntry {
     pub action: String,
     /// The name of what it was done to.
     pub subject: String,
-    /// More words.
     pub detail: String,
-    /// From where.
     pub address: String,
 }
 
@@ -50,7 +44,6 @@ pub struct ActivityEntry {
 pub struct ActivityFilter {
     /// Only what this person did, or what was done to them.
     pub about: Option<PersonId>,
-    /// Only this action.
     pub action: Option<String>,
     /// Only entries in which a name, the detail or the address contains this.
     pub text: Option<String>,
@@ -60,7 +53,6 @@ pub struct ActivityFilter {
     pub limit: i64,
 }
 
-/// Writes an entry.
 pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO activity (at, actor_id, actor_name, action, person_id, subject, detail, address)

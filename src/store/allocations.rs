@@ -7,29 +7,22 @@ use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 /// An account of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub struct GroupAccount {
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
-    /// Where.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// The name that people submit with.
     pub account: String,
 }
 
-/// What was granted.
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 pub struct Allocation {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: AllocationId,
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
-    /// Where.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
-    /// To which account.
     pub account: String,
     /// In what: a word of `usage::Unit`.
     pub unit: String,
@@ -54,15 +47,10 @@ impl Allocation {
 /// What is to be granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewAllocation {
-    /// Whose.
     pub group: GroupId,
-    /// Where.
     pub cluster: ClusterId,
-    /// To which account.
     pub account: String,
-    /// In what.
     pub unit: &'static str,
-    /// How much.
     pub amount: f64,
     /// From this day …
     pub begins: Day,
@@ -148,7 +136,6 @@ pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec
     .await?)
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     new: &NewAllocation,

@@ -97,8 +97,8 @@ impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Store, StoreError, commit, settings};
     use super::*;
+    use crate::store::{Store, StoreError, commit, settings};
 
     async fn read(store: &Store) -> Result<Option<Vec<u8>>, StoreError> {
         settings::get(&mut *store.read().await?, "x").await

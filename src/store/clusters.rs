@@ -7,14 +7,10 @@ use crate::domain::{ClusterId, DisplayName, HostName, Slug};
 /// A cluster this portal knows.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Cluster {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: ClusterId,
-    /// Short name.
     pub slug: String,
-    /// Name for people.
     pub title: String,
-    /// Login host.
     pub host: String,
     /// Port of its SSH server.
     #[sqlx(try_from = "i64")]
@@ -41,11 +37,8 @@ impl Cluster {
 
 /// What an administrator decides of a cluster.
 pub struct ClusterDescription<'a> {
-    /// Name for people.
     pub title: &'a DisplayName,
-    /// Login host.
     pub host: &'a HostName,
-    /// Its port.
     pub port: u16,
     /// What it is like, as JSON.
     pub site: &'a str,
@@ -60,7 +53,6 @@ macro_rules! columns {
     };
 }
 
-/// Stores a cluster.
 pub async fn add(
     db: &mut DbConnection,
     slug: &Slug,
@@ -146,7 +138,6 @@ pub async fn find_by_slug(db: &mut DbConnection, slug: &str) -> Result<Option<Cl
     Ok(sqlx::query_as(concat!(columns!(), "WHERE slug = $1")).bind(slug).fetch_optional(db).await?)
 }
 
-/// One cluster.
 pub async fn get(db: &mut DbConnection, id: ClusterId) -> Result<Option<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
 }

@@ -7,9 +7,7 @@ use crate::domain::{ClusterId, ConnectionRole, PersonId, RemoteUser, SshKeyId};
 /// Which line: whose, to which cluster, to which of its hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionKey {
-    /// Whose.
     pub person: PersonId,
-    /// Where to.
     pub cluster: ClusterId,
     /// The login host or the automation host.
     pub role: ConnectionRole,
@@ -18,14 +16,11 @@ pub struct ConnectionKey {
 /// A person's way to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ConnectionRow {
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    /// Where to.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     role: String,
-    /// Their name there.
     pub remote_user: String,
     /// Whether it is to be kept up.
     pub wanted: bool,
@@ -40,7 +35,6 @@ pub struct ConnectionRow {
 }
 
 impl ConnectionRow {
-    /// Which line.
     pub fn key(&self) -> ConnectionKey {
         let role = self.role.parse().unwrap_or(ConnectionRole::Login);
         ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
@@ -64,7 +58,6 @@ pub struct SshKeyUse {
     pub cluster: String,
     /// Times it opened a connection there.
     pub times: i64,
-    /// The last time.
     #[sqlx(try_from = "i64")]
     pub last_at: UnixTime,
 }
@@ -98,7 +91,6 @@ pub async fn save_user(
     Ok(())
 }
 
-/// One line.
 pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<ConnectionRow>> {
     Ok(sqlx::query_as(concat!(
         columns!(),
@@ -111,7 +103,6 @@ pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<Con
     .await?)
 }
 
-/// A person's lines.
 pub async fn list_for_person(
     db: &mut DbConnection,
     person: PersonId,

@@ -8,10 +8,8 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, DashboardId, GroupId, PersonId};
 
-/// A dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Dashboard {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: DashboardId,
     /// Whose: it runs as this person.
@@ -21,12 +19,10 @@ pub struct Dashboard {
     pub owner_name: String,
     /// Whether their account is switched off.
     pub is_owner_off: bool,
-    /// Where.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// The cluster's short name.
     pub slug: String,
-    /// The cluster's name.
     pub cluster: String,
     /// What kind of dashboard.
     pub kind: String,
@@ -73,19 +69,14 @@ impl Dashboard {
 /// A dashboard to be kept.
 #[derive(Debug)]
 pub struct NewDashboardRow<'a> {
-    /// Whose.
     pub person: PersonId,
-    /// Where.
     pub cluster: ClusterId,
-    /// What kind.
     pub kind: &'a str,
     /// What it is called.
     pub title: &'a str,
-    /// What it shows.
     pub places: &'a [String],
     /// How long a run is asked for.
     pub minutes: i64,
-    /// Which project pays.
     pub account: &'a str,
     /// The form it came from.
     pub form: &'a str,
@@ -119,7 +110,6 @@ macro_rules! select {
     };
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     new: &NewDashboardRow<'_>,

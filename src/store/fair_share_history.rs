@@ -10,12 +10,10 @@ pub const MIN_INTERVAL_SECONDS: i64 = 6 * 3600;
 /// What an account was meant to have and had used at a moment, each as a part of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
 pub struct FairSharePoint {
-    /// When.
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// What was meant for it.
     pub share: f64,
-    /// What it used.
     pub used: f64,
 }
 

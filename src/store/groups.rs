@@ -4,13 +4,10 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 
-/// A group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Group {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: GroupId,
-    /// Its name.
     pub name: String,
     /// How many active people belong to it.
     pub people: i64,
@@ -19,10 +16,8 @@ pub struct Group {
 /// A person's place in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Membership {
-    /// The group.
     #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
-    /// The group's name.
     pub group_name: String,
     role: String,
 }
@@ -30,12 +25,9 @@ pub struct Membership {
 /// Someone in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct GroupMember {
-    /// Who.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    /// Their sign-in name.
     pub name: String,
-    /// What others read.
     pub display_name: String,
     /// Whether the account is switched off.
     pub is_disabled: bool,
@@ -60,7 +52,6 @@ impl GroupMember {
     }
 }
 
-/// A new group.
 pub async fn add(db: &mut DbConnection, name: &DisplayName, now: UnixTime) -> Result<GroupId> {
     let id: i64 =
         sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
@@ -88,7 +79,6 @@ pub async fn list(db: &mut DbConnection) -> Result<Vec<Group>> {
     Ok(sqlx::query_as(select_group!("ORDER BY g.name")).fetch_all(db).await?)
 }
 
-/// One group.
 pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
     Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id.0).fetch_optional(db).await?)
 }

@@ -9,9 +9,7 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 pub struct JobRow {
     /// Our number of it; 0 for one that is not kept yet.
     pub id: i64,
-    /// Whose.
     pub person_id: i64,
-    /// Where.
     pub cluster_id: i64,
     /// Its number; for a task, that of the array.
     pub number: i64,
@@ -23,19 +21,16 @@ pub struct JobRow {
     pub tasks: String,
     /// Whose it is on the cluster.
     pub user: String,
-    /// Its name.
     pub name: String,
     /// Slurm's word for what it does.
     pub state: String,
     /// Slurm's word for why.
     pub reason: String,
-    /// Who pays.
     pub account: String,
     /// Where in the cluster.
     pub partition: String,
     /// As what kind of service.
     pub qos: String,
-    /// When submitted.
     pub submitted_at: Option<i64>,
     /// From when it might have run.
     pub eligible_at: Option<i64>,
@@ -45,25 +40,18 @@ pub struct JobRow {
     pub end_at: Option<i64>,
     /// How long it may run; -1: no limit.
     pub limit_minutes: Option<i64>,
-    /// Cores.
     pub cpus: i64,
-    /// Nodes.
     pub nodes: i64,
-    /// Memory.
     pub memory_mb: Option<i64>,
     /// `v100:2,:1`.
     pub gpus: String,
-    /// Where it runs.
     pub node_list: String,
-    /// Its rank.
     pub priority: i64,
     /// What it waits for.
     pub dependency: String,
     /// How often it was put back.
     pub restarts: i64,
-    /// How it ended.
     pub exit_code: Option<i64>,
-    /// By which signal.
     pub exit_signal: Option<i64>,
     /// The folder it runs in.
     pub work_dir: String,
@@ -84,12 +72,10 @@ pub struct JobRow {
 /// One change that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct JobEvent {
-    /// When.
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// Slurm's word for what it then did.
     pub state: String,
-    /// Why, or where.
     pub detail: String,
 }
 
@@ -296,7 +282,6 @@ fn like_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-/// Notes a change.
 pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
     sqlx::query("INSERT INTO job_moments (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
         .bind(id.0)

@@ -4,7 +4,6 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, PersonId, SshKeyId};
 
-/// A person's keychain.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct KeychainRow {
     /// Salt of the password.
@@ -16,10 +15,8 @@ pub struct KeychainRow {
 /// A key, as pages show it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SshKey {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: SshKeyId,
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     role: String,
@@ -64,9 +61,7 @@ pub struct SealedSshKey {
 
 /// A new key, without its sealed parts: they are bound to the number it gets.
 pub struct NewSshKey<'a> {
-    /// Whose.
     pub person: PersonId,
-    /// What for.
     pub role: ConnectionRole,
     /// `current` or `next`.
     pub state: &'a str,
@@ -74,7 +69,6 @@ pub struct NewSshKey<'a> {
     pub origin: &'a str,
     /// Its kind, for people.
     pub kind: &'a str,
-    /// The public half.
     pub public_line: &'a str,
     /// `SHA256:…`.
     pub fingerprint: &'a str,
@@ -87,7 +81,6 @@ macro_rules! columns {
     };
 }
 
-/// A person's keychain.
 pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Option<KeychainRow>> {
     Ok(sqlx::query_as("SELECT salt, by_password FROM keychains WHERE person_id = $1")
         .bind(person.0)
@@ -213,7 +206,6 @@ pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a key.
 pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id.0).execute(db).await?;
     Ok(())

@@ -7,17 +7,14 @@ use crate::domain::{DashboardId, GroupId, JobRowId, NotificationId, PersonId};
 /// Something a person is told.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Notification {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: NotificationId,
     /// `started`, `ended`, `never`; `webhook-off`, `board-idle` and `group` are about no job.
     pub kind: String,
-    /// When.
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// Whether it was seen in the portal.
     pub is_read: bool,
-    /// The job's number.
     pub number: i64,
     /// Which task of it; -1 for none.
     pub task: i64,
@@ -27,7 +24,6 @@ pub struct Notification {
     pub state: String,
     /// The cluster's short name.
     pub slug: String,
-    /// The cluster's name.
     pub cluster: String,
     /// The dashboard it is about.
     pub board_id: Option<i64>,
@@ -53,9 +49,7 @@ macro_rules! select {
 /// Something new about a job.
 #[derive(Debug, Clone, Copy)]
 pub struct NewJobNotification<'a> {
-    /// Whom to tell.
     pub person: PersonId,
-    /// Which job.
     pub job: JobRowId,
     /// `started`, `ended` or `never`.
     pub kind: &'a str,
@@ -232,7 +226,6 @@ pub async fn mark_sent(
     Ok(())
 }
 
-/// Forgets old notices.
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM notices WHERE at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())

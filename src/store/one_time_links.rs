@@ -36,7 +36,6 @@ pub struct NewOneTimeLink<'a> {
     pub label: &'a str,
     /// Invitation: into which group, as what.
     pub group_role: Option<(GroupId, GroupRole)>,
-    /// Reset: whose password.
     pub person: Option<PersonId>,
     /// Who made it; nobody for the command line and the set-up link.
     pub created_by: Option<PersonId>,
@@ -44,10 +43,8 @@ pub struct NewOneTimeLink<'a> {
     pub expires_at: UnixTime,
 }
 
-/// A stored link.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct OneTimeLink {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: OneTimeLinkId,
     /// Who it is meant for.
@@ -57,9 +54,7 @@ pub struct OneTimeLink {
     pub group_name: Option<String>,
     role: Option<String>,
     person_id: Option<i64>,
-    /// Who made it.
     pub created_by_name: Option<String>,
-    /// When.
     #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// When it stops working.
@@ -67,7 +62,6 @@ pub struct OneTimeLink {
     pub expires_at: UnixTime,
     /// When it was used.
     pub used_at: Option<i64>,
-    /// Who used it.
     pub used_by_name: Option<String>,
     /// When it was taken back.
     pub revoked_at: Option<i64>,
@@ -79,7 +73,6 @@ impl OneTimeLink {
         Some((GroupId(self.group_id?), self.role.as_deref()?.parse().ok()?))
     }
 
-    /// Reset: whose password.
     pub fn person(&self) -> Option<PersonId> {
         self.person_id.map(PersonId)
     }
@@ -104,7 +97,6 @@ macro_rules! select_link {
     };
 }
 
-/// Stores a link.
 pub async fn add(
     db: &mut DbConnection,
     link: &NewOneTimeLink<'_>,

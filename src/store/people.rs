@@ -7,12 +7,10 @@ use crate::domain::{DisplayName, PersonId, SignInName};
 /// A person as the rest of the program sees them.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Person {
-    /// Who.
     #[sqlx(try_from = "i64")]
     pub id: PersonId,
     /// What they sign in with.
     pub name: String,
-    /// What others read.
     pub display_name: String,
     /// Whether they administer the portal.
     pub is_admin: bool,
@@ -28,10 +26,8 @@ pub struct Person {
 /// A person with what is needed to check their sign-in.
 #[derive(sqlx::FromRow)]
 pub struct PersonCredentials {
-    /// The person.
     #[sqlx(flatten)]
     pub person: Person,
-    /// Sealed Argon2id hash.
     pub password_sealed: Vec<u8>,
     /// Sealed secret of the one-time-code app.
     pub totp_sealed: Option<Vec<u8>>,
@@ -42,7 +38,6 @@ pub struct PersonCredentials {
 /// A row of the people page.
 #[derive(Debug, sqlx::FromRow)]
 pub struct PersonListItem {
-    /// The person.
     #[sqlx(flatten)]
     pub person: Person,
     /// Groups and roles, e.g. `Smith Lab (pi), Jones Lab (member)`.
@@ -124,7 +119,6 @@ pub async fn load_credentials(
     .await?)
 }
 
-/// Everyone, by name.
 pub async fn list(db: &mut DbConnection) -> Result<Vec<PersonListItem>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",

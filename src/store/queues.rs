@@ -27,7 +27,6 @@ impl QueueRow {
     }
 }
 
-/// What is known.
 pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueRow> {
     let row = sqlx::query_as(
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
@@ -110,7 +109,6 @@ pub async fn load_job_details(
     Ok(row.map(|(paper, at)| (paper, UnixTime(at))))
 }
 
-/// Keeps it.
 pub async fn save_job_details(
     db: &mut DbConnection,
     job: JobRowId,
@@ -142,7 +140,6 @@ pub async fn load_preference(
         .await?)
 }
 
-/// Remembers a choice.
 pub async fn set_preference(
     db: &mut DbConnection,
     person: PersonId,

@@ -7,7 +7,6 @@ use crate::domain::{DisplayName, GroupId, PersonId, RecipeId};
 /// A recipe, without what it says.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SavedRecipeRow {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: RecipeId,
     owner_id: Option<i64>,
@@ -19,7 +18,6 @@ pub struct SavedRecipeRow {
     /// What it does, in a few words.
     pub title: String,
     archived_at: Option<i64>,
-    /// The newest version.
     pub version: i64,
     /// When that was written.
     #[sqlx(try_from = "i64")]
@@ -27,7 +25,6 @@ pub struct SavedRecipeRow {
 }
 
 impl SavedRecipeRow {
-    /// Whose it is.
     pub fn owner(&self) -> Option<PersonId> {
         self.owner_id.map(PersonId)
     }
@@ -54,7 +51,6 @@ pub struct RecipeVersion {
     pub author_name: String,
     /// What is new in it.
     pub note: String,
-    /// When.
     #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
 }
@@ -62,13 +58,10 @@ pub struct RecipeVersion {
 /// A version to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRecipeVersion<'a> {
-    /// Of which recipe.
     pub recipe: RecipeId,
-    /// Its number.
     pub version: i64,
     /// The complete recipe file.
     pub text: &'a str,
-    /// Who wrote it.
     pub author: PersonId,
     /// The same, as others read it.
     pub author_name: &'a str,
@@ -111,7 +104,6 @@ pub async fn add(
     Ok(RecipeId(id))
 }
 
-/// Adds a version.
 pub async fn add_version(
     db: &mut DbConnection,
     new: &NewRecipeVersion<'_>,
@@ -162,7 +154,6 @@ pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<
     .await?)
 }
 
-/// A version.
 pub async fn find_version(
     db: &mut DbConnection,
     id: RecipeId,

@@ -6,24 +6,19 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId, ReportId};
 
-/// A frozen report.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct FrozenReport {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: ReportId,
-    /// Of which group.
     #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
     /// What that is called now.
     pub group_name: String,
     /// Who froze it, as others read it; empty if they are gone.
     pub by: String,
-    /// Its title.
     pub title: String,
     /// `usage::report::Report` as JSON; empty in lists.
     pub body: String,
-    /// When.
     #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// Links to it that work.
@@ -45,7 +40,6 @@ macro_rules! select {
     };
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     group: GroupId,

@@ -6,7 +6,6 @@ use crate::domain::PersonId;
 /// A column of sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedColumn {
-    /// Hashes of passwords.
     PasswordHash,
     /// Secrets of one-time-code apps.
     OneTimeCodeSecret,
@@ -25,7 +24,6 @@ pub enum SealedColumn {
 }
 
 impl SealedColumn {
-    /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::PasswordHash,
         Self::OneTimeCodeSecret,
@@ -41,16 +39,13 @@ impl SealedColumn {
 /// One sealed value and what its place is made of.
 #[derive(Debug, sqlx::FromRow)]
 pub struct SealedValue {
-    /// Its row.
     pub row: i64,
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person: PersonId,
     /// The number of an SSH key.
     pub key: i64,
     /// The hash of a cookie.
     pub token_hash: Vec<u8>,
-    /// The sealed value.
     pub value: Vec<u8>,
 }
 
@@ -85,7 +80,6 @@ pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<Sea
     Ok(sqlx::query_as(sql).fetch_all(db).await?)
 }
 
-/// Replaces one value.
 pub async fn put(
     db: &mut DbConnection,
     column: SealedColumn,

@@ -7,7 +7,6 @@ use crate::domain::{PersonId, SessionId};
 /// A signed-in browser with its person.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Session {
-    /// Which session.
     #[sqlx(rename = "session_id", try_from = "i64")]
     pub id: SessionId,
     /// Last request seen (kept to the minute).
@@ -18,7 +17,6 @@ pub struct Session {
     pub expires_at: UnixTime,
     /// The key of the person's keychain, sealed for this browser's cookie.
     pub chain: Option<Vec<u8>>,
-    /// Whose.
     #[sqlx(flatten)]
     pub person: people::Person,
 }
@@ -26,13 +24,11 @@ pub struct Session {
 /// A signed-in browser as its owner sees it.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct SessionDevice {
-    /// Which session.
     #[sqlx(try_from = "i64")]
     pub id: SessionId,
     /// When it signed in.
     #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
-    /// Last request.
     #[sqlx(try_from = "i64")]
     pub last_seen_at: UnixTime,
     /// Where it signed in from.
@@ -41,11 +37,9 @@ pub struct SessionDevice {
     pub user_agent: String,
 }
 
-/// A new session.
 pub struct NewSession<'a> {
     /// SHA-256 of the cookie.
     pub token_hash: [u8; 32],
-    /// Whose.
     pub person: PersonId,
     /// End in any case.
     pub expires_at: UnixTime,
@@ -60,7 +54,6 @@ pub struct NewSession<'a> {
 /// A sign-in that waits for its one-time code.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct PendingSignIn {
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     /// Wrong codes so far.
@@ -77,7 +70,6 @@ pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
         .await?)
 }
 
-/// Stores a session.
 pub async fn add(
     db: &mut DbConnection,
     session: &NewSession<'_>,

@@ -10,7 +10,6 @@ pub async fn get(db: &mut DbConnection, name: &str) -> Result<Option<Vec<u8>>> {
         .await?)
 }
 
-/// Sets a fact.
 pub async fn set(db: &mut DbConnection, name: &str, value: &[u8]) -> Result<()> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ($1, $2)

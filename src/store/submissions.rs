@@ -31,7 +31,6 @@ pub enum SubmissionState {
 }
 
 impl SubmissionState {
-    /// As stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -68,16 +67,12 @@ impl TryFrom<String> for SubmissionState {
     }
 }
 
-/// A submission.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Submission {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: SubmissionId,
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    /// Where to.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// What the job is found by.
@@ -85,9 +80,7 @@ pub struct Submission {
     /// How far it got.
     #[sqlx(try_from = "String")]
     pub state: SubmissionState,
-    /// The whole script.
     pub script: String,
-    /// The job's name.
     pub job_name: String,
     folders: String,
     /// Where the token travels: `comment` or `name`.
@@ -143,20 +136,15 @@ impl Submission {
     }
 }
 
-/// Something handed over.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSubmission<'a> {
-    /// Whose.
     pub person: PersonId,
-    /// Where to.
     pub cluster: ClusterId,
     /// What the job is found by.
     pub token: &'a str,
     /// The form it came from.
     pub form: &'a str,
-    /// The whole script.
     pub script: &'a str,
-    /// The job's name.
     pub job_name: &'a str,
     /// Folders to make first.
     pub folders: &'a [String],
@@ -231,7 +219,6 @@ pub async fn find_by_form(
     Ok(id.map(SubmissionId))
 }
 
-/// One.
 pub async fn get(db: &mut DbConnection, id: SubmissionId) -> Result<Option<Submission>> {
     Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
 }

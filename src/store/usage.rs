@@ -12,13 +12,10 @@ use crate::domain::{ClusterId, PersonId, UsageSourceId};
 /// What one person has read of one account.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageSource {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: UsageSourceId,
-    /// Who reads.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    /// Where.
     #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// Of which account, as Slurm names it.
@@ -35,9 +32,7 @@ pub struct UsageSource {
 /// A day that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageDayRow {
-    /// Which.
     pub day: Day,
-    /// When.
     pub read_at: UnixTime,
     /// Whether it is never asked again.
     pub is_final: bool,

@@ -7,10 +7,8 @@ use crate::domain::PersonId;
 /// Where a person's notices are sent besides.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Webhook {
-    /// Whose.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    /// The address, sealed.
     pub url: Vec<u8>,
     /// What messages are signed with, sealed.
     pub secret: Vec<u8>,
@@ -19,7 +17,6 @@ pub struct Webhook {
     /// Failures since the last success.
     pub failures: i64,
     failing_since: Option<i64>,
-    /// Not before.
     #[sqlx(try_from = "i64")]
     pub next_at: UnixTime,
     /// What went wrong last, in words.
@@ -55,7 +52,6 @@ macro_rules! select {
     };
 }
 
-/// A person's webhook.
 pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webhook>> {
     let query = sqlx::query_as(select!("WHERE person_id = $1"));
     Ok(query.bind(person.0).fetch_optional(db).await?)

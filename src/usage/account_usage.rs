@@ -17,14 +17,12 @@ pub struct UsageRow {
     pub user: Arc<str>,
     /// The sort of job.
     pub kind: Arc<str>,
-    /// The sums.
     pub totals: UsageTotals,
 }
 
 /// A day that was read.
 #[derive(Debug, Clone)]
 pub struct AccountUsageDay {
-    /// When.
     pub read_at: UnixTime,
     /// Whether it is never asked again.
     pub is_final: bool,
@@ -50,7 +48,6 @@ impl AccountUsageDay {
 /// All days that were read of an account.
 #[derive(Debug, Clone, Default)]
 pub struct AccountUsage {
-    /// By day.
     pub days: BTreeMap<Day, AccountUsageDay>,
 }
 

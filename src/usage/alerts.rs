@@ -33,7 +33,6 @@ pub enum UsageAlert {
 }
 
 impl UsageAlert {
-    /// All.
     pub const ALL: [Self; 3] = [Self::Quota, Self::Storage, Self::Failing];
 
     /// The word in the database and in forms.
@@ -51,12 +50,10 @@ impl UsageAlert {
     }
 }
 
-/// Something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAlertMessage {
     /// What it is about, and in which period: told once.
     pub dedup_key: String,
-    /// The sentence.
     pub text: String,
 }
 

@@ -27,7 +27,6 @@ const OTHER_KINDS: &str = "other names";
 /// Of whom names are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserNamePolicy {
-    /// Of everybody.
     All,
     /// Of one person; everybody else is one sum without a name.
     Only(String),
@@ -36,13 +35,11 @@ pub enum UserNamePolicy {
 /// A stretch of time: a day of the cluster's own calendar, or as much of it as is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayWindow {
-    /// Its first moment.
     pub from: UnixTime,
     /// The first moment after it.
     pub until: UnixTime,
 }
 
-/// A day, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DailyTotals {
     /// Sums by person and sort of job; both empty for others without a name.
@@ -54,17 +51,13 @@ pub struct DailyTotals {
 /// A run of a job on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageJobRun {
-    /// Slurm's own number.
     pub raw: u64,
     /// When this run began.
     pub start: UnixTime,
-    /// Its number.
     pub number: u64,
     /// Which task of an array.
     pub task: Option<u32>,
-    /// Whose.
     pub user: String,
-    /// Of what sort.
     pub kind: String,
     /// How it ended, if it did so on this day: then the jobs of a time are just those that are counted in it.
     pub outcome: UsageOutcome,
@@ -74,9 +67,7 @@ pub struct UsageJobRun {
     pub elapsed_s: u64,
     /// Seconds it had waited.
     pub wait_s: u64,
-    /// Cores.
     pub cores: u64,
-    /// Memory.
     pub memory_mb: u64,
     /// GPUs by model: `v100:2`.
     pub gpus: String,

@@ -22,7 +22,6 @@ pub struct JobDemand {
 /// The demand of some accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountDemand {
-    /// Jobs that wait.
     pub waiting: JobDemand,
     /// Jobs that run: what they hold from now until they must end.
     pub running: JobDemand,

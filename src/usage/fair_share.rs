@@ -30,7 +30,6 @@ pub fn usage_ratio(share: &SshareRow) -> Option<f64> {
 /// How an account stands, in words and on a scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupFairShareText {
-    /// A few words.
     pub headline: &'static str,
     /// What it means for waiting, and until when.
     pub sentence: String,

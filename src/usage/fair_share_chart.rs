@@ -28,12 +28,10 @@ const MARKS: [(f64, &str, bool); 6] = [
     (100.0, "100 ×", false),
 ];
 
-/// A drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FairShareChart {
     /// Stretches without a gap: `x,y x,y …`.
     pub segments: Vec<String>,
-    /// The last point.
     pub last: (String, String),
     /// Height of the line that is exactly its share.
     pub baseline_y: String,

@@ -19,17 +19,13 @@ pub const MAX_BARS: usize = 92;
 /// How long a bar of a chart is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChartStep {
-    /// A day.
     #[default]
     Day,
-    /// Monday to Sunday.
     Week,
-    /// A month.
     Month,
 }
 
 impl ChartStep {
-    /// All.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// The word in addresses.
@@ -74,7 +70,6 @@ pub struct FiguresQuery {
     pub until: Day,
     /// How long a bar is.
     pub step: ChartStep,
-    /// What is drawn.
     pub measure: UsageMeasure,
     /// One account only: its cluster's short name, and its name.
     pub account: Option<(String, String)>,
@@ -91,10 +86,8 @@ pub enum UsageOwner {
     Others,
 }
 
-/// One person's figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberFigures {
-    /// Whose.
     pub owner: UsageOwner,
     /// As people read it.
     pub name: String,
@@ -102,7 +95,6 @@ pub struct MemberFigures {
     pub is_in_group: bool,
     /// The colour, from 0; none for those who share one.
     pub colour: Option<usize>,
-    /// The figures.
     pub totals: UsageTotals,
 }
 
@@ -111,16 +103,13 @@ pub struct MemberFigures {
 pub struct JobKindFigures {
     /// Its name; empty for jobs of others, of which no name is told.
     pub name: String,
-    /// The figures.
     pub totals: UsageTotals,
 }
 
-/// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageBar {
     /// Its first day that is looked at.
     pub from: Day,
-    /// Its last one.
     pub until: Day,
     /// Hours of each of [`Figures::members`], in their order.
     pub parts: Vec<f64>,
@@ -135,24 +124,19 @@ pub struct UsageBar {
 pub struct AccountFigures {
     /// The cluster's short name.
     pub slug: String,
-    /// The cluster's name.
     pub cluster: String,
-    /// The account.
     pub account: String,
-    /// The figures.
     pub totals: UsageTotals,
 }
 
 /// Everything of a choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageFigures {
-    /// All together.
     pub totals: UsageTotals,
     /// By person, those who used most of what is drawn first.
     pub members: Vec<MemberFigures>,
     /// By sort of job, likewise.
     pub kinds: Vec<JobKindFigures>,
-    /// By account.
     pub accounts: Vec<AccountFigures>,
     /// Bars from the first day to the last; some are empty.
     pub bars: Vec<UsageBar>,

@@ -10,7 +10,6 @@ const MIN_WEEKS: usize = 3;
 /// Where an allocation is heading. All amounts are hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationForecast {
-    /// What was granted.
     pub granted: f64,
     /// What was used since the period began.
     pub used: f64,

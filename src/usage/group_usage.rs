@@ -26,11 +26,9 @@ const RECORD_VIEW_EVERY: Duration = Duration::from_mins(5);
 /// A group's use, as one person sees it.
 #[derive(Debug, Clone)]
 pub struct GroupUsage {
-    /// Whose.
     pub group: GroupId,
     /// Whether names of others may be shown.
     pub is_leader: bool,
-    /// Who looks.
     pub viewer: PersonId,
     /// Its accounts, by cluster and name.
     pub accounts: Vec<GroupAccountUsage>,
@@ -51,7 +49,6 @@ impl GroupUsage {
 /// Someone of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPerson {
-    /// Who.
     pub id: PersonId,
     /// As others read it.
     pub name: String,
@@ -117,11 +114,9 @@ impl GroupAccountUsage {
 /// What is known of an account.
 #[derive(Debug, Clone)]
 pub struct GroupAccountDetails {
-    /// Where.
     pub cluster: ClusterId,
     /// The cluster's short name.
     pub slug: String,
-    /// The cluster's name.
     pub title: String,
     /// The name that people submit with.
     pub account: String,

@@ -21,13 +21,10 @@ const MAX_MEMBER_ROWS: usize = 30;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Its title.
     pub title: String,
-    /// The group's name.
     pub group: String,
     /// `2026-11`
     pub month: String,
-    /// Its first day.
     pub from: Day,
     /// The last day that is counted.
     pub until: Day,
@@ -35,9 +32,7 @@ pub struct UsageReport {
     pub made_at: i64,
     /// What the site's own unit is called, before `hours`; empty if there is none, or several.
     pub site_unit: String,
-    /// All together.
     pub totals: ReportFigures,
-    /// By account.
     pub accounts: Vec<ReportFigures>,
     /// By person, those who used most first.
     pub members: Vec<ReportFigures>,
@@ -51,7 +46,6 @@ pub struct UsageReport {
     pub colours: Vec<usize>,
     /// A bar for each day.
     pub bars: Vec<ReportBar>,
-    /// What was granted.
     pub allocations: Vec<ReportAllocation>,
     /// What is missing, in sentences.
     pub notes: Vec<String>,
@@ -65,15 +59,12 @@ pub struct ReportFigures {
     pub name: String,
     /// More words to it, such as the cluster.
     pub detail: String,
-    /// Core hours.
     pub core_hours: f64,
-    /// GPU hours.
     pub gpu_hours: f64,
     /// GPU hours by model.
     pub gpus: Vec<(String, f64)>,
     /// Hours of the site's own unit.
     pub site_hours: f64,
-    /// Jobs that ended.
     pub jobs: u64,
     /// Of those that were not cancelled, the part that ended well.
     pub success: Option<f64>,
@@ -95,7 +86,6 @@ pub struct ReportFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportBar {
-    /// Which.
     pub day: Day,
     /// Hours of each of [`Report::series`].
     pub parts: Vec<f64>,
@@ -104,7 +94,6 @@ pub struct ReportBar {
 }
 
 impl ReportBar {
-    /// All parts together.
     pub fn total(&self) -> f64 {
         self.parts.iter().sum()
     }
@@ -114,15 +103,11 @@ impl ReportBar {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportAllocation {
-    /// The account.
     pub account: String,
-    /// The cluster.
     pub cluster: String,
     /// `core hours`, `RGU years`
     pub unit: String,
-    /// Its first day.
     pub begins: Day,
-    /// Its last day.
     pub ends: Day,
     /// What was granted, in its unit.
     pub granted: f64,
@@ -139,9 +124,7 @@ pub struct ReportAllocation {
 /// What a report is about.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportSubject<'a> {
-    /// The group's name.
     pub group: &'a str,
-    /// The month.
     pub month: Month,
     /// What was granted to the group.
     pub allocations: &'a [Allocation],

@@ -21,7 +21,6 @@ use crate::store::{self, DbConnection, StoreError};
 /// A browser that may look at a report now.
 #[derive(Debug, Clone)]
 pub struct ReportPass {
-    /// By which link.
     pub link: ReportGuestLink,
     /// The word in its address.
     pub access_key: String,
@@ -36,7 +35,6 @@ pub enum ReportAccessError {
     /// The passphrase is still to come.
     #[error("a passphrase is asked")]
     Locked(Box<ReportPass>),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

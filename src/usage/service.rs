@@ -23,12 +23,9 @@ const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 /// Searches among jobs at once: fewer than the database has readers.
 const MAX_CONCURRENT_SEARCHES: usize = 2;
 
-/// Who reads where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UsageReader {
-    /// Who.
     pub person: PersonId,
-    /// Where.
     pub cluster: ClusterId,
 }
 
@@ -41,25 +38,18 @@ pub(super) struct UsageReadTurn {
 
 /// What it is made of.
 pub struct UsageServiceParts {
-    /// Rights.
     pub auth: AuthService,
-    /// The database.
     pub store: Store,
-    /// The time.
     pub clock: Clock,
-    /// Connections.
     pub connections: ConnectionPool,
     /// Rings when someone is to be told something.
     pub notifications: NotificationHub,
     /// How gently is read.
     pub pace: UsagePace,
-    /// The end.
     pub stop: CancellationToken,
-    /// Background work.
     pub tasks: TaskTracker,
 }
 
-/// What groups used.
 #[derive(Clone)]
 pub struct UsageService(pub(super) Arc<UsageServiceInner>);
 

@@ -20,7 +20,6 @@ use crate::store::{self, DbConnection, StoreError};
 const MAX_ALLOCATIONS: usize = 100;
 /// More is no amount of anything.
 const MAX_AMOUNT: f64 = 1e12;
-/// The smallest amount.
 const MIN_AMOUNT: f64 = 0.001;
 /// No period is longer than this, in days.
 const MAX_PERIOD_DAYS: i64 = 5 * 366;
@@ -31,11 +30,9 @@ pub(super) type UsageViewKey = (PersonId, GroupId, String);
 /// A cluster, and the accounts on it that may be a group's.
 #[derive(Debug, Clone)]
 pub struct GroupAccountOption {
-    /// Where.
     pub cluster: ClusterId,
     /// The cluster's short name.
     pub slug: String,
-    /// The cluster's name.
     pub title: String,
     /// What it is like.
     pub site: Site,
@@ -46,17 +43,13 @@ pub struct GroupAccountOption {
 /// What is to be granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationInput {
-    /// Where.
     pub cluster: ClusterId,
     /// To which account of the group.
     pub account: String,
-    /// In what.
     pub unit: AllocationUnit,
     /// How much in the whole period.
     pub amount: f64,
-    /// The first day.
     pub begins: Day,
-    /// The last day.
     pub ends: Day,
 }
 
@@ -69,10 +62,8 @@ pub enum UsageSettingsError {
     /// The site does not count in this.
     #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
     NoSuchUnit,
-    /// Not an amount.
     #[error("Enter an amount from 0.001 to 1,000,000,000,000.")]
     InvalidAmount,
-    /// Not a period.
     #[error("The last day must not be before the first, and the period no longer than five years.")]
     InvalidPeriod,
     /// Both would be charged with the same use.
@@ -80,7 +71,6 @@ pub enum UsageSettingsError {
         "There is an allocation of this account for just these days in this unit. Change its amount instead: one that is added beside it would be charged with the same use."
     )]
     Duplicate,
-    /// There are enough.
     #[error("The group has as many allocations as can be kept. Remove old ones first.")]
     TooMany,
     /// Not allowed, gone, or a fault.

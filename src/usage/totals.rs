@@ -17,7 +17,6 @@ pub struct UsageTotals {
     pub gpus: Vec<(String, u64)>,
     /// Jobs that ended in the time looked at. From here on all is about those, and about the whole of them.
     pub jobs: u64,
-    /// Ended well.
     pub done: u64,
     /// Ended with an error, or were interrupted by the cluster.
     pub failed: u64,
@@ -25,7 +24,6 @@ pub struct UsageTotals {
     pub timed_out: u64,
     /// Ran out of memory.
     pub memory_out: u64,
-    /// Were cancelled.
     pub cancelled: u64,
     /// Seconds of cores held by jobs of which the use was measured.
     pub held_core_s: u64,
@@ -52,7 +50,6 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         self.core_s += other.core_s;
         self.site_ms += other.site_ms;
@@ -124,7 +121,6 @@ fn fraction(some: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| (some as f64 / all as f64).min(1.0))
 }
 
-/// Hours from seconds.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub fn hours(seconds: u64) -> f64 {
     seconds as f64 / 3600.0
@@ -133,17 +129,12 @@ pub fn hours(seconds: u64) -> f64 {
 /// How a job ended, as far as figures are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsageOutcome {
-    /// Not over.
     Running,
-    /// Well.
     Done,
     /// With an error of its own.
     Failed,
-    /// Out of time.
     TimedOut,
-    /// Out of memory.
     OutOfMemory,
-    /// Somebody cancelled it.
     Cancelled,
     /// The cluster interrupted it: a node failed, or another job came first.
     Interrupted,
@@ -161,7 +152,6 @@ impl UsageOutcome {
         Self::Interrupted,
     ];
 
-    /// Of a state.
     pub const fn from_state(state: JobState) -> Self {
         match state {
             JobState::Completed => Self::Done,
@@ -209,7 +199,6 @@ impl UsageOutcome {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
-    /// For people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Running => "Running",

@@ -7,10 +7,8 @@ use crate::slurm::accounting::account_runs::AccountedRun;
 /// Hours in a year, as the centres count them.
 pub const HOURS_PER_YEAR: f64 = 8760.0;
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsageMeasure {
-    /// Cores.
     Cores,
     /// GPUs of any model.
     Gpus,
@@ -19,7 +17,6 @@ pub enum UsageMeasure {
 }
 
 impl UsageMeasure {
-    /// All.
     pub const ALL: [Self; 3] = [Self::Cores, Self::Gpus, Self::Site];
 
     /// The word in addresses.
@@ -49,14 +46,12 @@ impl UsageMeasure {
 /// In what an allocation is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationUnit {
-    /// What is counted.
     pub measure: UsageMeasure,
     /// Whether years are told instead of hours.
     pub in_years: bool,
 }
 
 impl AllocationUnit {
-    /// All.
     pub const ALL: [Self; 6] = [
         Self { measure: UsageMeasure::Cores, in_years: false },
         Self { measure: UsageMeasure::Cores, in_years: true },
@@ -99,7 +94,6 @@ impl AllocationUnit {
 pub enum SiteUnit {
     /// What Slurm bills, weighed by the site.
     Billing,
-    /// Reference GPU units.
     ReferenceGpus,
 }
 

@@ -14,13 +14,11 @@ const LAST_BUCKET_END: u64 = 14 * 86_400;
 pub struct WaitHistogram([u32; BUCKETS]);
 
 impl WaitHistogram {
-    /// Counts one.
     pub fn record(&mut self, seconds: u64) {
         let step = BUCKET_ENDS.iter().position(|end| seconds < *end).unwrap_or(BUCKET_ENDS.len());
         self.0[step] = self.0[step].saturating_add(1);
     }
 
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_add(theirs);

@@ -296,7 +296,6 @@ pub async fn save_daily_totals(
 enum UsageReadError {
     /// Whoever needs to know was told.
     Reported,
-    /// The database.
     Store(StoreError),
 }
 

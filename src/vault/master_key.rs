@@ -11,7 +11,6 @@ pub struct MasterKey(Zeroizing<[u8; 32]>);
 /// Why a master key was not accepted. The text never contains the key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MasterKeyError {
-    /// Nothing there.
     #[error("the master key is empty")]
     Empty,
     /// Not 64 hexadecimal digits.

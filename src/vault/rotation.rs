@@ -63,8 +63,8 @@ impl Vault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MasterKey;
     use super::*;
+    use crate::vault::MasterKey;
 
     fn vault(digit: char) -> Vault {
         Vault::new(MasterKey::from_text(&digit.to_string().repeat(64)).unwrap())

@@ -67,7 +67,6 @@ fn render_account_page(
     respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     render_account_page(&context, &me, AccountPageState::default())

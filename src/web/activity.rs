@@ -17,7 +17,6 @@ const PER_PAGE: i64 = 50;
 /// Entries in an export.
 const MAX_EXPORT_ROWS: i64 = 100_000;
 
-/// What to show.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct ActivityQuery {
@@ -140,7 +139,6 @@ pub async fn show_own(
     })
 }
 
-/// What anyone did.
 pub async fn show_all(
     context: RequestContext,
     me: CurrentPerson,

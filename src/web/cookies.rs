@@ -8,7 +8,6 @@ use crate::app::App;
 /// What a cookie is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CookieKind {
-    /// A signed-in browser.
     Session,
     /// A sign-in that waits for its one-time code.
     PendingSignIn,

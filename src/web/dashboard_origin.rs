@@ -98,7 +98,6 @@ enum GuestPageKind {
 }
 
 impl GuestPageKind {
-    /// In sentences.
     const fn noun(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",

@@ -27,7 +27,6 @@ struct DeviceRow {
     is_this: bool,
 }
 
-/// The list.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let mut db = context.app.store.read().await?;

@@ -254,7 +254,6 @@ pub async fn method_not_allowed() -> AppError {
     AppError::MethodNotAllowed
 }
 
-/// No such page.
 pub async fn not_found() -> AppError {
     AppError::NotFound
 }

@@ -74,7 +74,6 @@ enum StreamSignal {
     SessionEnded,
     /// Nothing that concerns this person.
     Ignored,
-    /// The portal stops.
     ShuttingDown,
 }
 

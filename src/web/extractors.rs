@@ -42,13 +42,11 @@ pub struct QueryParams<T>(pub T);
 
 /// What every page needs to know of the request it answers.
 pub struct RequestContext {
-    /// Everything shared.
     pub app: AppState,
     /// The cookies that the browser sent.
     pub cookies: RequestCookies,
     /// The cookies that the answer will set.
     pub jar: CookieJar,
-    /// Who knocks.
     pub visitor: Visitor,
     /// Light, dark or automatic.
     pub theme: Theme,

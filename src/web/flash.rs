@@ -25,7 +25,6 @@ macro_rules! flashes {
                 match self { $(Self::$variant => $kind,)* }
             }
 
-            /// What it says.
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }

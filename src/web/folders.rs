@@ -62,7 +62,6 @@ struct FolderPage {
     view: FolderView,
 }
 
-/// Shows a folder.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

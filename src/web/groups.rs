@@ -18,13 +18,11 @@ use crate::error::AppError;
 use crate::store::groups::{Group, GroupMember};
 use crate::store::{self, one_time_links};
 
-/// A group's name.
 #[derive(Deserialize)]
 pub struct RenameGroupForm {
     name: String,
 }
 
-/// A new group.
 #[derive(Deserialize)]
 pub struct NewGroupForm {
     name: String,
@@ -33,7 +31,6 @@ pub struct NewGroupForm {
     lead: bool,
 }
 
-/// A role.
 #[derive(Deserialize)]
 pub struct MemberRoleForm {
     role: String,
@@ -173,7 +170,6 @@ async fn render_list(
     respond_with(status, &page)
 }
 
-/// Makes a group.
 pub async fn add(
     context: RequestContext,
     me: CurrentPerson,
@@ -193,7 +189,6 @@ pub async fn add(
     render_list(&context, &me, echo_input(&form.name), problems).await
 }
 
-/// A group's page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -300,7 +295,6 @@ pub async fn remove_member(
     Ok(flash::redirect(context, &group_path(group), FlashMessage::MemberRemoved))
 }
 
-/// A group's address.
 pub fn group_path(group: GroupId) -> String {
     format!("/groups/{group}")
 }

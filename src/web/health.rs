@@ -49,7 +49,6 @@ pub async fn private(State(app): State<AppState>) -> Response {
     (status(&problems), Json(body)).into_response()
 }
 
-/// Figures for Prometheus.
 pub async fn metrics(State(app): State<AppState>) -> Response {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()

@@ -102,7 +102,6 @@ pub async fn load_overview(app: &AppState) -> Result<Arc<HomeOverview>, StoreErr
         .await
 }
 
-/// Someone's connections, likewise.
 async fn load_connection_history(
     app: &AppState,
     person: PersonId,
@@ -125,7 +124,6 @@ async fn load_connection_history(
         .await
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;

@@ -26,7 +26,6 @@ struct NotificationSettingsPage {
     sends: Vec<(&'static str, &'static str, bool)>,
     webhook: Option<WebhookStatus>,
     address_hint: String,
-    /// Shown once.
     secret: String,
     tested: Option<WebhookTestResult>,
     problems: FormErrors,
@@ -56,7 +55,6 @@ struct NotificationFormState {
     sends: Option<Vec<NotificationKind>>,
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let Some(shown) = reveal_once::take_pending(&context, &me, PAGE_PATH) else {
@@ -187,7 +185,6 @@ pub async fn renew_secret(context: RequestContext, me: CurrentPerson) -> Handler
     reveal_once::redirect(context, &me, PAGE_PATH, &shown)
 }
 
-/// Removes the address.
 pub async fn remove_webhook(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let removed = context.app.webhooks.remove(&me.actor(&context), me.0.person.id).await;

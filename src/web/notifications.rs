@@ -43,7 +43,6 @@ struct BellFrame {
     bell: NotificationBadge,
 }
 
-/// The list.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let person = me.0.person.id;

@@ -23,7 +23,6 @@ pub struct PageFrame {
     pub css: &'static str,
     /// Address of our script.
     pub js: &'static str,
-    /// Address of htmx.
     pub htmx: &'static str,
     /// Address of htmx's event-stream extension.
     pub sse: &'static str,
@@ -37,13 +36,11 @@ pub struct PageFrame {
     pub nav: Vec<NavigationItem>,
     /// A message left by the page before.
     pub flash: Option<PageMessage>,
-    /// The program's version.
     pub version: &'static str,
 }
 
 /// Who is signed in, as the frame shows them.
 pub struct PagePerson {
-    /// What others read.
     pub display_name: String,
     /// One or two letters.
     pub initials: String,
@@ -79,9 +76,7 @@ impl NotificationBadge {
 pub struct NavigationItem {
     /// What it is called.
     pub label: &'static str,
-    /// Its address.
     pub href: &'static str,
-    /// Its picture.
     pub icon: &'static str,
     /// Whether this page belongs to it.
     pub current: bool,
@@ -91,26 +86,19 @@ pub struct NavigationItem {
 pub struct PageMessage {
     /// ok, info, warning or danger.
     pub kind: &'static str,
-    /// What it says.
     pub text: &'static str,
 }
 
 /// The part of the portal a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NavSection {
-    /// The home page.
     Home,
-    /// Jobs.
     Jobs,
-    /// Dashboards.
     Dashboards,
     /// Clusters and one's connections to them.
     Clusters,
-    /// Groups.
     Groups,
-    /// People (administrators).
     People,
-    /// Everybody's activity (administrators).
     Activity,
     /// One's own account: reached by the person's menu.
     Account,

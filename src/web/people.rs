@@ -16,7 +16,6 @@ use crate::store;
 use crate::store::groups::Membership;
 use crate::store::people::{Person, PersonListItem};
 
-/// Administrator or not.
 #[derive(Deserialize)]
 pub struct SetAdminForm {
     admin: bool,
@@ -41,7 +40,6 @@ struct PersonPage {
     link: String,
 }
 
-/// Everyone.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     let people = store::people::list(&mut *context.app.store.read().await?).await?;
@@ -49,7 +47,6 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&PeopleListPage { page, people, me: me.0.person.id })
 }
 
-/// One person.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

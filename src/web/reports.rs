@@ -35,7 +35,6 @@ struct MonthReportPage {
     frozen: Vec<FrozenReport>,
 }
 
-/// Which month.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ReportMonthQuery {

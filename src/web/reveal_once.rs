@@ -18,7 +18,6 @@ const LIFETIME_SECS: i64 = 60;
 /// A link, and whom it is for.
 #[derive(Debug, Default)]
 pub struct RevealedSecret {
-    /// The whole address.
     pub link: String,
     /// In the words of the one who made it.
     pub label: String,

@@ -179,7 +179,6 @@ pub async fn enable(
     }
 }
 
-/// Turns it off.
 pub async fn disable(
     mut context: RequestContext,
     me: CurrentPerson,

@@ -18,7 +18,6 @@ use crate::store::one_time_links::OneTimeLinkPurpose;
 /// What a new person fills in.
 #[derive(Default, Deserialize)]
 pub struct NewPersonForm {
-    /// What others read.
     pub display_name: String,
     /// What they sign in with.
     pub name: String,

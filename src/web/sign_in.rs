@@ -29,7 +29,6 @@ pub struct NextPageQuery {
     next: String,
 }
 
-/// Name and password.
 #[derive(Deserialize)]
 pub struct SignInForm {
     name: String,
@@ -64,7 +63,6 @@ struct SignInCodePage {
     problems: FormErrors,
 }
 
-/// The form.
 pub async fn get(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
@@ -85,7 +83,6 @@ pub async fn get(
     })
 }
 
-/// Name and password.
 pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
@@ -147,7 +144,6 @@ pub async fn get_code(
     })
 }
 
-/// The one-time code.
 pub async fn post_code(
     context: RequestContext,
     FormBody(form): FormBody<SignInCodeForm>,

@@ -46,7 +46,6 @@ pub struct ReturnToQuery {
     back: String,
 }
 
-/// Which key's purpose.
 #[derive(Deserialize)]
 pub struct KeyRoleForm {
     #[serde(default)]
@@ -90,7 +89,6 @@ impl SshKeyPage {
     }
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -102,7 +100,6 @@ pub async fn get(
     respond(&page)
 }
 
-/// Makes a key.
 pub async fn create(
     context: RequestContext,
     me: CurrentPerson,
@@ -127,7 +124,6 @@ pub async fn create(
     Ok(flash::redirect(context, return_path(&form.back), flash))
 }
 
-/// Imports a key.
 pub async fn import(
     context: RequestContext,
     me: CurrentPerson,

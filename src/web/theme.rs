@@ -18,9 +18,7 @@ pub enum Theme {
     /// As the device has it.
     #[default]
     Auto,
-    /// Dark on light.
     Light,
-    /// Light on dark.
     Dark,
 }
 
@@ -44,7 +42,6 @@ impl Theme {
     }
 }
 
-/// The switch's form.
 #[derive(Deserialize)]
 pub struct ThemeForm {
     theme: String,

@@ -22,7 +22,6 @@ struct UsageAlertsPage {
 
 /// The form, also for other pages: `usage_alerts/form.html`.
 pub struct UsageAlertChoices {
-    /// Of which group.
     pub group: GroupId,
     /// 80 % of an allocation.
     pub quota: bool,
@@ -49,7 +48,6 @@ impl UsageAlertChoices {
     }
 }
 
-/// What was chosen.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct UsageAlertsForm {
@@ -58,7 +56,6 @@ pub struct UsageAlertsForm {
     failing: bool,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -75,7 +72,6 @@ pub async fn get(
     })
 }
 
-/// Saves the choice.
 pub async fn save(
     context: RequestContext,
     me: CurrentPerson,

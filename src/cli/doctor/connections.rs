@@ -1,8 +1,8 @@
 //! What connections to clusters need of this machine: OpenSSH's programs and a folder for sockets.
 
-use super::super::maintenance;
 use super::DoctorFinding;
 use crate::app;
+use crate::cli::maintenance;
 use crate::config::Config;
 use crate::ssh::ControlMaster;
 

@@ -1,5 +1,5 @@
-use super::super::discovered_facts::{DiscoveredFolder, FolderKind};
 use super::*;
+use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
 
 fn starts_of(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|path| (*path).to_owned()).collect()

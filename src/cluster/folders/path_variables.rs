@@ -1,8 +1,8 @@
 //! The person's own folders by the names that forms use: `$SCRATCH/data` instead of `/scratch/alice/data`, so that what
 //! someone fills in holds for others, and on another cluster.
 
-use super::super::discovered_facts::{DiscoveredFacts, FolderKind};
 use super::join_path;
+use crate::cluster::discovered_facts::{DiscoveredFacts, FolderKind};
 
 /// What stands for one's home folder in every shell.
 const TILDE: &str = "~";
@@ -15,7 +15,6 @@ pub struct PathVariables(Vec<PathVariable>);
 struct PathVariable {
     /// `$SCRATCH`.
     variable: &'static str,
-    /// Where it leads.
     folder: String,
     /// Whether there is no other folder of its kind. Otherwise it is not certain which one the cluster means.
     is_certain: bool,
@@ -70,8 +69,8 @@ impl PathVariables {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::discovered_facts::DiscoveredFolder;
     use super::*;
+    use crate::cluster::discovered_facts::DiscoveredFolder;
 
     fn names(folders: &[(FolderKind, &str)]) -> PathVariables {
         let folder = |(label, path): &(FolderKind, &str)| DiscoveredFolder {

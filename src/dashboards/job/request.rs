@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::DashboardKind;
 use crate::clock::UnixTime;
+use crate::dashboards::DashboardKind;
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest};
 use crate::sites::{JobOptionRule, Site, SiteJobType};
 

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::super::handshake::{DashboardSecret, authenticate};
 use super::*;
+use crate::dashboards::handshake::{DashboardSecret, authenticate};
 
 const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 

@@ -35,7 +35,6 @@ impl NodeDemand {
     }
 }
 
-/// Looks at machines.
 pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let wanted = NodeDemand::from_request(request);

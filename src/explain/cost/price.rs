@@ -36,7 +36,6 @@ impl HourlyPrice {
 /// Under this name the sites of the Alliance say what memory counts for jobs without GPUs.
 const WITHOUT_GPUS: &str = "cpu";
 
-/// Counts a request.
 pub(super) fn hourly_price(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
     let units = &place.site.units;
     let name = units.name.as_deref().unwrap_or_default();

@@ -2,7 +2,6 @@
 
 use crate::recipes::request::RequestField;
 
-/// A message.
 pub(super) struct SbatchMessage {
     /// Any of these is part of it; in lower case, with single blanks.
     pub says: &'static [&'static str],

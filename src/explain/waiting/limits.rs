@@ -8,13 +8,11 @@ use crate::explain::amounts::format_minutes;
 /// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitOwner {
-    /// Of one person.
     Person,
     /// Of a project, the account that pays.
     Project,
     /// Of all jobs of a kind of service.
     Service,
-    /// Of one job.
     Job,
     /// Of one job, on each machine.
     Machine,
@@ -95,7 +93,6 @@ pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
 }
 
 impl SlurmLimit {
-    /// In words.
     pub fn explain(self, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let what = self.what;
         match (self.whose, self.counted) {

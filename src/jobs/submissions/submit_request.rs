@@ -1,7 +1,7 @@
 //! What a person hands over, and what of it cannot be submitted anywhere.
 
-use super::super::queue_monitor::ClusterAccountId;
 use crate::domain::{ClusterId, PersonId};
+use crate::jobs::queue_monitor::ClusterAccountId;
 
 /// A longer script is no script.
 pub const MAX_SCRIPT_BYTES: usize = 512 * 1024;
@@ -13,9 +13,7 @@ const MAX_FOLDER_LEN: usize = 1000;
 /// A job to be submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmitRequest {
-    /// Whose.
     pub person: PersonId,
-    /// Where to.
     pub cluster: ClusterId,
     /// A random word that the form had from the beginning: the same form is one order, however often it is sent.
     pub form_token: String,
@@ -49,7 +47,6 @@ pub enum SubmitRequestError {
     /// It is longer than anything that a person writes.
     #[error("The script is longer than 512 kB. Put what it needs into a file on the cluster.")]
     TooLong,
-    /// Slurm refuses it.
     #[error(
         "The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends."
     )]

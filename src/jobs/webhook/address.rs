@@ -38,7 +38,6 @@ pub enum WebhookAddressError {
     /// Its name is not known.
     #[error("The host name of this address is not known. Is it spelt right?")]
     NoSuchHost,
-    /// It leads inside.
     #[error(
         "This address leads into a private network. The portal sends messages only to addresses on the public internet."
     )]

@@ -25,7 +25,6 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 const BETWEEN_MESSAGES: i64 = 30;
 /// The first pause after a failure, in seconds; each further one is twice as long.
 const FIRST_PAUSE: i64 = 60;
-/// The longest.
 const MAX_PAUSE: i64 = 6 * 3600;
 /// Nothing has arrived for this long: it is given up.
 const GIVE_UP_AFTER: i64 = 3 * 86_400;
@@ -40,7 +39,6 @@ pub enum WebhookDeliveryError {
     /// Where it leads is not allowed, or not known.
     #[error("{0}")]
     Address(WebhookAddressError),
-    /// Nobody answers there.
     #[error("{0} cannot be reached.")]
     Unreachable(String),
     /// No answer in time.
@@ -54,10 +52,8 @@ pub enum WebhookDeliveryError {
         "{0} sent the portal on to another address, which the portal does not follow. Enter the final address."
     )]
     Redirect(String),
-    /// Our own.
     #[error("The address could not be opened. Enter it again.")]
     Sealed,
-    /// A moment ago.
     #[error("A test message was sent a moment ago. Wait a few seconds.")]
     TooSoon,
 }

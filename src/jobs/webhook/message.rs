@@ -17,9 +17,7 @@ const MAX_NAME_CHARS: usize = 200;
 
 /// A message, ready to be sent.
 pub struct WebhookMessage {
-    /// JSON.
     pub body: Vec<u8>,
-    /// Seconds since 1970.
     pub timestamp: String,
     /// `sha256=…`
     pub signature: String,

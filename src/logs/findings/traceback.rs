@@ -12,10 +12,8 @@ const MAX_FOREIGN_LINES: usize = 4;
 const WRAPPER_ERRORS: [&str; 5] =
     ["ChildFailedError", "BrokenPipeError", "DistBackendError", "CalledProcessError", "SystemExit"];
 
-/// One block.
 #[derive(Debug)]
 pub struct PythonTraceback {
-    /// Its first line.
     pub start: usize,
     /// The line after it.
     pub end: usize,

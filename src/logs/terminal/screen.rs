@@ -20,7 +20,6 @@ pub struct TerminalScreen {
     row: usize,
     /// Where in its line the next character goes.
     pub column: usize,
-    /// How it looks.
     pub style: TextStyle,
     /// Blanks that may still be filled in: moves to the right must not make much out of little.
     blanks: usize,

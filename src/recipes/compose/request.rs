@@ -1,13 +1,13 @@
 //! The request of a job from the answers that set parts of it.
 
-use super::super::context::ComposeContext;
-use super::super::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
-use super::super::request::{
+use super::{AnswersByKey, ComposedJob, template_values};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
+use crate::recipes::request::{
     ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
 };
-use super::super::script_import;
-use super::super::value::AnswerValue;
-use super::{AnswersByKey, ComposedJob, template_values};
+use crate::recipes::script_import;
+use crate::recipes::value::AnswerValue;
 use crate::sites::JobOptionRule;
 
 /// Puts the request together.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::ComposeContext;
-use super::super::form::RecipeForm;
-use super::super::question::QuestionKind;
-use super::super::quoting::{ShellWord, quote_word as quoted};
-use super::super::template::TemplateValue;
-use super::super::value::AnswerValue;
 use super::{AnswersByKey, ComposedJob};
+use crate::recipes::context::ComposeContext;
+use crate::recipes::form::RecipeForm;
+use crate::recipes::question::QuestionKind;
+use crate::recipes::quoting::{ShellWord, quote_word as quoted};
+use crate::recipes::template::TemplateValue;
+use crate::recipes::value::AnswerValue;
 use crate::sites::InternetAccess;
 
 /// Stands where an answer is still missing, so that the script can be shown.

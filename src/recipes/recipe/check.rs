@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::form::{BUILT_IN_KEYS, RecipeForm};
-use super::super::question::{QuestionKind, RecipeQuestion, RecipeValue};
-use super::super::{template, value};
 use super::{Recipe, RecipeBlock, RecipeError};
+use crate::recipes::form::{BUILT_IN_KEYS, RecipeForm};
+use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue};
+use crate::recipes::{template, value};
 
-/// Nobody answers more.
 const MAX_QUESTIONS: usize = 200;
 
 /// Something that is wrong, and a piece of text near it.
@@ -37,7 +36,6 @@ fn is_valid_key(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Checks a recipe.
 pub fn check_recipe(recipe: &Recipe, blocks: &[RecipeBlock]) -> Result<(), RecipeCheckError> {
     let name_is_good = !recipe.name.is_empty()
         && recipe.name.len() <= 60

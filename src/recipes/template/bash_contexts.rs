@@ -46,7 +46,6 @@ struct TemplateScanner<'a> {
     rest: &'a str,
     line: usize,
     inside: Vec<BashContext>,
-    /// The character before.
     before: char,
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 const VALUE_MARK: char = '\u{f0000}';
 /// Before the names of keys on which the line depends.
 const CONDITION_MARK: char = '\u{f0001}';
-/// Behind the names.
 const END_OF_KEYS_MARK: char = '\u{f0002}';
 /// Behind the value: code has several lines.
 const END_OF_VALUE_MARK: char = '\u{f0003}';
@@ -15,7 +14,6 @@ const END_OF_VALUE_MARK: char = '\u{f0003}';
 /// A line of a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScriptLine {
-    /// The line.
     pub text: String,
     /// The keys of the questions that made it.
     pub keys: Vec<String>,

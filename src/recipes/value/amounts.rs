@@ -1,6 +1,6 @@
 //! Times and amounts of memory as people type them.
 
-use super::super::question::RecipeQuestion;
+use crate::recipes::question::RecipeQuestion;
 
 /// No job runs for longer than a year.
 const MAX_MINUTES: u64 = 366 * 24 * 60;

@@ -3,7 +3,6 @@
 /// What a try of the way in for programs showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AutomationTestOutcome {
-    /// It works.
     Works,
     /// The key was taken, and then a second proof was wanted after all, without a question.
     NotEnrolled,

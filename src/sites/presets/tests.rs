@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{
+use super::*;
+use crate::sites::{
     AuthFactor, BillingBasis, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod,
     SiteFamily, StorageAreaKind, SubmitFolderRule,
 };
-use super::*;
 
 fn site(name: &str) -> &'static Site {
     presets().iter().find(|site| site.name.as_str() == name).unwrap()

@@ -17,15 +17,12 @@ pub enum PromptKind {
     Password,
     /// The password so far, because it must be changed.
     CurrentPassword,
-    /// A new password.
     NewPassword,
     /// The new password again.
     RetypePassword,
     /// What protects a key.
     Passphrase,
-    /// Yes or no.
     YesNo,
-    /// Something else.
     Other,
 }
 

@@ -23,17 +23,14 @@ const MAX_NAME_LEN: usize = 200;
 /// One run of a job. A job that was put back into the queue has several.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountedRun {
-    /// Its number.
     pub number: u64,
     /// Which task of an array.
     pub task: Option<u32>,
     /// Slurm's own number of this very job.
     pub raw_id: u64,
-    /// Whose.
     pub user: String,
     /// Who pays, as Slurm names it.
     pub account: String,
-    /// Its name.
     pub name: String,
     /// What it does, or how it ended.
     pub state: JobState,
@@ -43,21 +40,16 @@ pub struct AccountedRun {
     pub eligible: Option<UnixTime>,
     /// When it began; none if it never did.
     pub start: Option<UnixTime>,
-    /// When it ended.
     pub end: Option<UnixTime>,
     /// How long it stood still, in seconds.
     pub suspended_s: u64,
-    /// Cores.
     pub cores: u32,
-    /// Nodes.
     pub nodes: u32,
     /// Memory on all its nodes together.
     pub memory_mb: u64,
-    /// GPUs by model.
     pub gpus: Vec<GpuCount>,
     /// What Slurm bills for a second of it.
     pub billing: u64,
-    /// What it used.
     pub usage: JobUsage,
 }
 

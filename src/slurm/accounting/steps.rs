@@ -24,7 +24,6 @@ const MAX_RUNS: usize = 200;
 pub struct PastRun {
     /// Its number; for a task, that of the array.
     pub number: u64,
-    /// How it ended.
     pub state: JobState,
     /// The time it had asked for.
     pub minutes: Option<u32>,
@@ -32,11 +31,9 @@ pub struct PastRun {
     pub memory_mb: Option<u64>,
     /// Its cores, on all its nodes together.
     pub cores: u32,
-    /// Its nodes.
     pub nodes: u32,
     /// The GPUs it had asked for.
     pub gpus: Vec<GpuCount>,
-    /// What it used.
     pub usage: JobUsage,
 }
 

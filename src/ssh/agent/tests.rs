@@ -2,11 +2,11 @@ use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
-use super::super::key_import::import;
-use super::super::keys::tests::verifies;
-use super::super::keys::{RSA_SHA2_256, RSA_SHA2_512};
-use super::super::process::is_self_or_descendant;
 use super::*;
+use crate::ssh::key_import::import;
+use crate::ssh::keys::tests::verifies;
+use crate::ssh::keys::{RSA_SHA2_256, RSA_SHA2_512};
+use crate::ssh::process::is_self_or_descendant;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/accepted");
 

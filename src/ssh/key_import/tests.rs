@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
-use super::super::keys::tests::verifies;
-use super::super::keys::{PublicKey, RSA_SHA2_512, SshSignError};
 use super::*;
+use crate::ssh::keys::tests::verifies;
+use crate::ssh::keys::{PublicKey, RSA_SHA2_512, SshSignError};
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/keys").join(name)
@@ -205,7 +205,7 @@ fn several_keys_in_one_container_are_several_keys() {
 
 #[test]
 fn halves_that_do_not_belong_together_are_damage() {
-    use super::super::keys::build;
+    use crate::ssh::keys::build;
     use ssh_key::EcdsaCurve::{NistP256, NistP384, NistP521};
     let mismatch = Some(KeyBuildError::Mismatch);
     assert_eq!(build::ed25519(&[1; 32], Some(&[2; 32])).err(), mismatch);
@@ -222,7 +222,7 @@ fn halves_that_do_not_belong_together_are_damage() {
 /// With one prime of two bits the signer would take 2^3000 steps.
 #[test]
 fn a_lopsided_rsa_key_is_refused() {
-    use super::super::keys::build::{RsaNumbers, rsa};
+    use crate::ssh::keys::build::{RsaNumbers, rsa};
     use ::rsa::BigUint;
     let three = BigUint::from(3u8);
     let other = (BigUint::from(1u8) << 3100_usize) + BigUint::from(1u8);

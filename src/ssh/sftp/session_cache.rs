@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::connection::{ClusterConnection, RunCommandError};
-use super::super::exec::{self, RemoteChild};
-use super::super::slots::CallUrgency;
 use super::SftpError;
+use crate::ssh::connection::{ClusterConnection, RunCommandError};
+use crate::ssh::exec::{self, RemoteChild};
+use crate::ssh::slots::CallUrgency;
 
 /// How long someone waits for a place on the connection.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -33,7 +33,6 @@ pub struct SftpSessionCache(tokio::sync::Mutex<Option<Arc<SftpSession>>>);
 
 /// A session that is open.
 pub(super) struct SftpSession {
-    /// The protocol.
     pub(super) raw: RawSftpSession,
     used_at: Mutex<Instant>,
     closed: CancellationToken,

@@ -1,8 +1,8 @@
 //! Table `board_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
 
-use super::super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId, SessionId};
+use crate::store::{DbConnection, Result};
 
 /// By what right a browser looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,6 @@ pub struct DashboardAccess {
     pub word: String,
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
-    /// Which board.
     #[sqlx(try_from = "i64")]
     pub board_id: DashboardId,
     session_id: Option<i64>,
@@ -30,7 +29,6 @@ pub struct DashboardAccess {
     session_expires_at: Option<i64>,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
-    /// When it ends.
     #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
 }
@@ -46,7 +44,6 @@ impl DashboardAccess {
         self.session_seen_at.map(UnixTime).zip(self.session_expires_at.map(UnixTime))
     }
 
-    /// By what right.
     pub fn grant(&self) -> Option<DashboardAccessGrant> {
         let session = self.session_id.map(|id| DashboardAccessGrant::Session(SessionId(id)));
         session
@@ -61,13 +58,10 @@ pub struct NewDashboardAccess<'a> {
     pub access_key: &'a str,
     /// SHA-256 of its cookie.
     pub cookie_hash: [u8; 32],
-    /// Which board.
     pub dashboard: DashboardId,
-    /// By what right.
     pub grant: DashboardAccessGrant,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
-    /// When it ends.
     pub expires_at: UnixTime,
 }
 
@@ -76,7 +70,6 @@ const MAX_PER_GRANT: i64 = 1000;
 /// So many of them may still owe the passphrase. They make room among themselves only.
 const MAX_LOCKED: i64 = 100;
 
-/// Adds one.
 pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixTime) -> Result<()> {
     let (session, link) = match new.grant {
         DashboardAccessGrant::Session(id) => (Some(id.0), None),

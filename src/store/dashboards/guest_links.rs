@@ -1,17 +1,14 @@
 //! Table `board_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
 
-use super::super::guest_links::GuestLinkRow;
-use super::super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId};
+use crate::store::guest_links::GuestLinkRow;
+use crate::store::{DbConnection, Result};
 
-/// A link.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardGuestLink {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: DashboardLinkId,
-    /// To which board.
     #[sqlx(try_from = "i64")]
     pub board_id: DashboardId,
     /// What that is called.
@@ -41,7 +38,6 @@ impl DashboardGuestLink {
 /// A link to be kept.
 #[derive(Debug)]
 pub struct NewDashboardGuestLink<'a> {
-    /// To which board.
     pub dashboard: DashboardId,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
@@ -64,7 +60,6 @@ macro_rules! select {
     };
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     new: &NewDashboardGuestLink<'_>,
@@ -96,7 +91,6 @@ pub async fn find(
         .await?)
 }
 
-/// One of them.
 pub async fn get(db: &mut DbConnection, id: DashboardLinkId) -> Result<Option<DashboardGuestLink>> {
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }

@@ -1,8 +1,8 @@
 //! Table `board_runs`: the jobs that show a dashboard.
 
-use super::super::{DbConnection, Result, StoreError};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardRunId, PersonId, SubmissionId};
+use crate::store::{DbConnection, Result, StoreError};
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +15,10 @@ pub enum DashboardRunState {
     Starting,
     /// The dashboard answers, or did when it was last reached.
     Ready,
-    /// It has ended.
     Over,
 }
 
 impl DashboardRunState {
-    /// As stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Asked => "asked",
@@ -42,18 +40,14 @@ impl TryFrom<String> for DashboardRunState {
     }
 }
 
-/// A run.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardRun {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: DashboardRunId,
-    /// Of which board.
     #[sqlx(try_from = "i64")]
     pub board_id: DashboardId,
     /// The name of its folder on the cluster.
     pub name: String,
-    /// That folder.
     pub folder: String,
     submission_id: Option<i64>,
     /// The job's number, once there is one.
@@ -66,7 +60,6 @@ pub struct DashboardRun {
     pub state: DashboardRunState,
     /// Why it is to end; empty if it is not.
     pub stop: String,
-    /// How it ended.
     pub end: String,
     /// What it said last, in words.
     pub message: String,
@@ -113,7 +106,6 @@ impl DashboardRun {
         self.used_at.map(UnixTime)
     }
 
-    /// When it ended.
     pub fn over_at(&self) -> Option<UnixTime> {
         self.over_at.map(UnixTime)
     }
@@ -127,15 +119,12 @@ impl DashboardRun {
 /// A run to be kept.
 #[derive(Debug)]
 pub struct NewDashboardRun<'a> {
-    /// Of which board.
     pub dashboard: DashboardId,
     /// The name of its folder.
     pub name: &'a str,
-    /// That folder.
     pub folder: &'a str,
     /// Who starts it, if not its owner.
     pub woken_by: Option<PersonId>,
-    /// For how long.
     pub minutes: i64,
     /// It starts no earlier.
     pub begin_at: Option<UnixTime>,
@@ -155,7 +144,6 @@ macro_rules! select {
     };
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     new: &NewDashboardRun<'_>,
@@ -195,7 +183,6 @@ pub async fn list_for_dashboard(
         .await?)
 }
 
-/// One of them.
 pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<DashboardRun>> {
     Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
 }

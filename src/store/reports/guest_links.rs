@@ -1,21 +1,18 @@
 //! Tables `report_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
 //! them. Only hashes of secrets are kept.
 
-use super::super::guest_links::GuestLinkRow;
-use super::super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
+use crate::store::guest_links::GuestLinkRow;
+use crate::store::{DbConnection, Result};
 
 /// Links that have ended are listed for this many seconds: 90 days.
 const KEEP_ENDED_SECONDS: i64 = 90 * 86_400;
 
-/// A link.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReportGuestLink {
-    /// Which.
     #[sqlx(try_from = "i64")]
     pub id: ReportLinkId,
-    /// To which report.
     #[sqlx(try_from = "i64")]
     pub report_id: ReportId,
     /// What that is called.
@@ -80,9 +77,7 @@ macro_rules! select {
 /// A link to be kept.
 #[derive(Debug)]
 pub struct NewReportGuestLink<'a> {
-    /// To which report.
     pub report: ReportId,
-    /// Who makes it.
     pub maker: PersonId,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
@@ -94,7 +89,6 @@ pub struct NewReportGuestLink<'a> {
     pub expires_at: UnixTime,
 }
 
-/// Adds one.
 pub async fn add(
     db: &mut DbConnection,
     new: &NewReportGuestLink<'_>,
@@ -124,7 +118,6 @@ pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option
         .await?)
 }
 
-/// One of them.
 pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<ReportGuestLink>> {
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
@@ -191,7 +184,6 @@ pub struct ReportAccess {
     pub link_id: ReportLinkId,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
-    /// When it ends.
     #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
 }

@@ -1,63 +1,46 @@
 //! Table `usage_rolls`: sums of a day by person and sort of job.
 
-use super::super::{DbConnection, Result};
 use crate::clock::Day;
 use crate::domain::UsageSourceId;
+use crate::store::{DbConnection, Result};
 
 /// A row: numbers only; the room of usage gives them their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct UsageDailyRow {
-    /// Which day.
     pub day: i64,
     /// Whose: a number of `usage_names`.
     pub user_id: i64,
     /// Of what sort, likewise.
     pub kind_id: i64,
-    /// Cores.
     pub core_s: i64,
     /// Units of the site.
     pub site_ms: i64,
-    /// GPUs.
     pub gpu_s: i64,
-    /// GPUs by model.
     pub gpus: String,
-    /// Jobs that ended.
     pub jobs: i64,
-    /// Well.
     pub done: i64,
-    /// With an error.
     pub failed: i64,
-    /// Out of time.
     pub timed_out: i64,
-    /// Out of memory.
     pub memory_out: i64,
-    /// Cancelled.
     pub cancelled: i64,
     /// Cores held where use was measured.
     pub held_core_s: i64,
-    /// Cores used.
     pub used_core_s: i64,
     /// Memory held where use was measured.
     pub held_mb_s: i64,
-    /// Memory used.
     pub used_mb_s: i64,
     /// GPUs held where use was measured.
     pub held_gpu_s: i64,
-    /// GPUs used.
     pub used_gpu_s: i64,
-    /// Cores lost.
     pub lost_core_s: i64,
-    /// GPUs lost.
     pub lost_gpu_s: i64,
     /// Cores that need not have been asked for.
     pub spare_core_s: i64,
     /// Memory that need not have been asked for.
     pub spare_mb_s: i64,
-    /// Waits.
     pub waits: String,
 }
 
-/// Adds a row.
 pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageDailyRow) -> Result<()> {
     sqlx::query(
         "INSERT INTO usage_rolls (book_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,

@@ -1,19 +1,17 @@
 //! Table `usage_jobs`: the jobs behind the sums, a row for each day on which a job ran.
 
-use super::super::{DbConnection, Result};
 use crate::clock::Day;
 use crate::domain::UsageSourceId;
+use crate::store::{DbConnection, Result};
 
 /// A row: numbers only; the room of usage gives them their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct UsageJobRow {
     /// Which day; the last one where several are told together.
     pub day: i64,
-    /// Slurm's own number.
     pub raw: i64,
     /// When this run began.
     pub start_at: i64,
-    /// Its number.
     pub number: i64,
     /// Which task; -1 for none.
     pub task: i64,
@@ -21,7 +19,6 @@ pub struct UsageJobRow {
     pub user_id: i64,
     /// Of what sort, likewise.
     pub kind_id: i64,
-    /// How it ended.
     pub state: i64,
     /// Seconds on this day, or on all days that are told together.
     pub seconds: i64,
@@ -29,11 +26,8 @@ pub struct UsageJobRow {
     pub elapsed_s: i64,
     /// Seconds it had waited.
     pub wait_s: i64,
-    /// Cores.
     pub cores: i64,
-    /// Memory.
     pub memory_mb: i64,
-    /// GPUs by model.
     pub gpus: String,
     /// Processor time used; -1: not measured.
     pub cpu_s: i64,
@@ -48,9 +42,7 @@ pub struct UsageJobFilter {
     pub from: Day,
     /// … to this one.
     pub until: Day,
-    /// Of one person.
     pub user: Option<String>,
-    /// Of one sort.
     pub kind: Option<String>,
     /// With these ends, as numbers; empty: all.
     pub states: Vec<i64>,
@@ -60,7 +52,6 @@ pub struct UsageJobFilter {
     pub limit: i64,
 }
 
-/// Adds a row.
 pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageJobRow) -> Result<()> {
     sqlx::query(
         "INSERT INTO usage_jobs (book_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
@@ -92,9 +83,7 @@ pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageJobRow) 
 /// Jobs with the same GPUs, together.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageJobTotal {
-    /// GPUs by model.
     pub gpus: String,
-    /// How many.
     pub jobs: i64,
     /// Seconds in the whole time.
     pub seconds: i64,

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::super::group_usage::{GroupAccountUsage, GroupUsage};
-use super::super::service::{UsageReader, UsageService, lock};
 use super::{
     UsageAlert, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert,
     storage_alert,
@@ -15,6 +13,8 @@ use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::ResourceSnapshot;
 use crate::store::{self, StoreError};
+use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
+use crate::usage::service::{UsageReader, UsageService, lock};
 
 /// It is looked at most this often for each reader.
 const CHECK_EVERY: Duration = Duration::from_mins(2);

@@ -1,11 +1,11 @@
 //! Words and numbers of a report.
 
-use super::super::figures::UsageFigures;
-use super::super::forecast::AllocationForecast;
-use super::super::group_usage::GroupUsage;
-use super::super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::clock::{Day, Month};
 use crate::explain::amounts;
+use crate::usage::figures::UsageFigures;
+use crate::usage::forecast::AllocationForecast;
+use crate::usage::group_usage::GroupUsage;
+use crate::usage::units::{AllocationUnit, SiteUnit, UsageMeasure};
 
 /// Names are cut to this many characters.
 const MAX_NAME_LEN: usize = 60;
@@ -93,7 +93,6 @@ pub fn forecast_sentence(
     }
 }
 
-/// What is missing.
 pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day) -> Vec<String> {
     let mut notes = Vec::new();
     if view.accounts.is_empty() {

@@ -1,5 +1,5 @@
-use super::super::MasterKey;
 use super::*;
+use crate::vault::MasterKey;
 
 const PERSON: &str = "person:17";
 const SESSION: &str = "person:17/session:9";

@@ -5,11 +5,6 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::form_errors::FormErrors;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::settings_form::ClusterSettingsForm;
 use super::{cluster_path, find_cluster, host_keys};
 use crate::auth::Permission;
@@ -17,6 +12,11 @@ use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::form_errors::FormErrors;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 /// Which preset to begin with.
 #[derive(Deserialize)]

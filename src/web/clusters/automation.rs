@@ -7,10 +7,6 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::{connect, connection_key, find_cluster};
 use crate::auth::Permission;
 use crate::cluster::automation_wrapper;
@@ -21,6 +17,10 @@ use crate::sites::automation;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::store::keys::SshKey;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Where our wrapper lies unless the person says otherwise, from their home folder.
 const WRAPPER_NAME: &str = "portolan-commands";
@@ -52,9 +52,7 @@ struct AutomationPage {
 
 /// How the last test went.
 enum AutomationTest {
-    /// There was none.
     None,
-    /// It goes on.
     Running,
     /// It works; what was learnt there.
     Works(Box<DiscoveredFacts>),
@@ -90,7 +88,6 @@ impl AutomationPage {
     }
 }
 
-/// The guide.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

@@ -2,10 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, RequestContext};
-use super::super::form_errors::echo_input;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::connect_steps::{ClusterSetupState, NextConnectStep};
 use super::find_cluster;
 use super::panel::{ConnectPanel, PanelAttemptStep, PanelState};
@@ -16,6 +12,10 @@ use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
 use crate::store::keys::SshKey;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::form_errors::echo_input;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 /// So many of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;
@@ -48,7 +48,6 @@ impl ClusterPage {
     }
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

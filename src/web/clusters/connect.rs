@@ -4,9 +4,6 @@ use axum::response::Response;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
 use super::{cluster_page, cluster_path, connection_key, find_cluster};
 use crate::auth::Permission;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
@@ -15,6 +12,9 @@ use crate::domain::{ConnectionRole, RemoteUser};
 use crate::error::AppError;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
 
 /// The user name on the cluster.
 #[derive(Deserialize)]
@@ -99,7 +99,6 @@ pub async fn save_user(
     Ok(flash::see_other(&cluster_path(&slug)))
 }
 
-/// Begins to connect.
 pub async fn connect(
     context: RequestContext,
     me: CurrentPerson,
@@ -169,7 +168,6 @@ pub async fn cancel_attempt(
     panel_or_page(&context, &me, &known, seen).await
 }
 
-/// Closes the connection.
 pub async fn disconnect(
     context: RequestContext,
     me: CurrentPerson,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use super::connection_key;
 use crate::cluster::{ClusterProfile, ConnectAttempt, ConnectionStatus};
 use crate::domain::ConnectionRole;
@@ -11,6 +10,7 @@ use crate::ssh::LoginError;
 use crate::store;
 use crate::store::connections::ConnectionRow;
 use crate::store::keys::SshKey;
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// One person's way to a cluster.
 pub struct ClusterSetupState {
@@ -20,7 +20,6 @@ pub struct ClusterSetupState {
     pub key: Option<SshKey>,
     /// A new key that waits to be proven.
     pub next_key: Option<SshKey>,
-    /// The connection.
     pub status: ConnectionStatus,
     /// The test of the new key that goes on, if any.
     pub test: Option<Arc<ConnectAttempt>>,
@@ -33,7 +32,6 @@ pub enum NextConnectStep {
     UserName,
     /// Make a key, or tell the cluster about it.
     Key,
-    /// Connect.
     Connect,
     /// Nothing: it is connected.
     Connected,
@@ -42,7 +40,6 @@ pub enum NextConnectStep {
 }
 
 impl NextConnectStep {
-    /// A stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UserName => "name",

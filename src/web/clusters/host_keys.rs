@@ -5,11 +5,6 @@ use std::fmt::Write as _;
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::form_errors::FormErrors;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::admin::{build_settings_page, form_problems, to_app_error};
 use super::settings_form::ClusterSettingsForm;
 use super::{cluster_path, find_cluster};
@@ -19,6 +14,11 @@ use crate::cluster::administration::{ScannedHost, scan_hosts};
 use crate::sites::{Site, SiteLink};
 use crate::ssh::host_keys::HostKey;
 use crate::store::clusters::PinnedHostKey;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::form_errors::FormErrors;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 /// What the administrator confirms: the description and the keys that were shown to them.
 #[derive(Deserialize)]

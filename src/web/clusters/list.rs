@@ -2,9 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::panel::format_idle;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -14,6 +11,9 @@ use crate::error::AppError;
 use crate::store;
 use crate::store::clusters::Cluster;
 use crate::store::connections::{ConnectionKey, ConnectionRow};
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "clusters/list.html")]
@@ -36,7 +36,6 @@ struct ClusterListRow {
     cluster: Cluster,
     kind: &'static str,
     label: &'static str,
-    /// As whom.
     user: String,
     since: Option<UnixTime>,
     figures: Option<crate::ssh::ConnectionStats>,
@@ -50,15 +49,12 @@ struct ClusterListRow {
 
 /// What the list offers to do with a connection.
 enum ClusterListAction {
-    /// Close it.
     Disconnect,
-    /// Open it again.
     Reconnect,
     /// Go to its page; the button's words, and whether it is the thing to do.
     Go(&'static str, bool),
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (rows, retired) = load_rows(&context, &me).await?;

@@ -2,8 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::page_frame::respond;
 use super::connect_steps::{ClusterSetupState, NextConnectStep};
 use crate::clock::UnixTime;
 use crate::cluster::{
@@ -12,6 +10,8 @@ use crate::cluster::{
 };
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
+use crate::web::HandlerResult;
+use crate::web::page_frame::respond;
 
 /// The panel, alone or inside its page.
 #[derive(Template)]
@@ -19,7 +19,6 @@ use crate::sites::prompts::LoginPrompt;
 pub struct ConnectPanel {
     /// The cluster's short name.
     pub slug: String,
-    /// Its name.
     pub title: String,
     /// Its number, in event names.
     pub cluster: i64,
@@ -46,7 +45,6 @@ struct PanelFigures<'a> {
 pub enum PanelState {
     /// Nothing can be done here before something else.
     NotReady(&'static str),
-    /// Not connected.
     Down {
         /// What happened last, in a sentence; empty if nothing did.
         problem: String,
@@ -57,9 +55,7 @@ pub enum PanelState {
         /// What to have at hand; empty if nothing.
         needs: &'static str,
     },
-    /// Being connected.
     Opening(Box<PanelAttempt>),
-    /// Connected.
     Up(Box<PanelConnection>),
     /// The host key is in doubt.
     Alarm,
@@ -69,7 +65,6 @@ pub enum PanelState {
 pub struct PanelAttempt {
     /// `connect` or `test`.
     pub purpose: &'static str,
-    /// The step.
     pub step: PanelAttemptStep,
 }
 
@@ -77,11 +72,8 @@ pub struct PanelAttempt {
 pub enum PanelAttemptStep {
     /// Something goes on; what, in words.
     Busy(&'static str, &'static str),
-    /// The server asks.
     Asked {
-        /// Which question.
         number: u32,
-        /// The question.
         prompt: LoginPrompt,
         /// What the server said besides.
         notices: String,
@@ -94,13 +86,10 @@ pub enum PanelAttemptStep {
 
 /// A connection that stands.
 pub struct PanelConnection {
-    /// As whom.
     pub user: String,
-    /// Since when.
     pub since: UnixTime,
     /// Time since the last use, in words.
     pub idle: String,
-    /// Its figures.
     pub status: OpenConnectionStatus,
 }
 
@@ -251,7 +240,6 @@ fn state_mark(state: &PanelState) -> String {
     }
 }
 
-/// "12 minutes"
 pub fn format_idle(seconds: u64) -> String {
     match seconds {
         0..60 => "less than a minute".into(),

@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use super::super::form_errors::FormErrors;
 use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{
     AccountPrefix, Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName, StorageArea,
     StorageAreaKind,
 };
+use crate::web::form_errors::FormErrors;
 
 /// The fields as they are typed.
 #[derive(Debug, Clone, Deserialize)]

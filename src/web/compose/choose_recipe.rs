@@ -3,14 +3,14 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, QueryParams, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::compose_target::{self, ComposeTarget};
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::recipes::recipe::{Recipe, RecipeCategory};
 use crate::recipes::requirements::unmet_requirement;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "compose/choose_recipe.html")]
@@ -21,7 +21,6 @@ struct ChooseRecipePage {
     target: Option<ComposeTarget>,
     /// Recipes that are published to the person's groups.
     groups: Vec<RecipeCard>,
-    /// The person's own.
     own: Vec<RecipeCard>,
     run: Vec<RecipeCard>,
     prepare: Vec<RecipeCard>,
@@ -40,14 +39,12 @@ struct RecipeCard {
     why_not: String,
 }
 
-/// Which cluster.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ChooseRecipeQuery {
     cluster: String,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use crate::cluster::discovered_facts::FolderKind;
 use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
 use crate::domain::{ConnectionRole, PersonId};
@@ -13,11 +12,11 @@ use crate::recipes::context::{AvailableGpu, ComposeContext};
 use crate::sites::Site;
 use crate::store::clusters::Cluster;
 use crate::store::{self, Store};
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// A cluster to compose for.
 #[derive(Clone)]
 pub struct ComposeTarget {
-    /// The cluster.
     pub cluster: Arc<Cluster>,
     /// What forms know of it.
     pub compose_context: Arc<ComposeContext>,
@@ -90,7 +89,6 @@ async fn load_profiles(
     Ok(found)
 }
 
-/// One of them.
 pub async fn find_target(
     context: &RequestContext,
     me: &CurrentPerson,

@@ -7,9 +7,7 @@ use crate::explain::cost::{JobCost, estimate_cost, remaining_quota};
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites;
 
-/// What it means.
 pub struct CostAndStart {
-    /// What it costs.
     pub cost: JobCost,
     /// What would be cheaper: a sentence, and the answers to take over.
     pub cheaper: Vec<(String, String)>,

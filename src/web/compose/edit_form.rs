@@ -1,9 +1,6 @@
 //! Buttons of the form that change it without sending it: edit the script, take changes back, take a proposal over, read
 //! a script into the fields. Each shows the form again, with everything that was typed.
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::page_frame::respond;
 use super::compose_target::{self, ComposeTarget};
 use super::form::{ComposeNotice, ComposePageExtras, build_page};
 use super::form_values::{FormFields, HandEditedScript, JobDraft, JobFormValues};
@@ -12,6 +9,9 @@ use crate::auth::Permission;
 use crate::recipes::question::QuestionKind;
 use crate::recipes::request::RequestField;
 use crate::recipes::script_import;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::page_frame::respond;
 
 /// Carries out what the button says.
 pub async fn post(

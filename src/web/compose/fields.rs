@@ -10,7 +10,6 @@ use crate::sites::JobOptionRule;
 
 /// A part of the form.
 pub struct ComposeSection {
-    /// Its heading.
     pub title: String,
     /// What it is about.
     pub summary: String,
@@ -34,34 +33,26 @@ impl ComposeSection {
 /// How a question is answered on the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FieldControl {
-    /// One line.
     Text,
-    /// A whole number.
     Number,
     /// The number of a job, with recent ones to choose from.
     Job,
     /// A path, with a button to choose it.
     Path,
-    /// Several lines.
     TextArea,
-    /// Code.
     Code,
     /// One of a list.
     Select,
-    /// Yes or no.
     Checkbox,
 }
 
 /// A question on the page.
 #[expect(clippy::struct_excessive_bools, reason = "facts that the template asks for one by one")]
 pub struct ComposeField {
-    /// Its key.
     pub key: String,
     /// How it is answered.
     pub control: FieldControl,
-    /// The question.
     pub label: String,
-    /// What it means.
     pub help: String,
     /// The answer so far.
     pub value: String,
@@ -75,7 +66,6 @@ pub struct ComposeField {
     pub is_locked: bool,
     /// What can be chosen.
     pub options: Vec<FieldOption>,
-    /// An example.
     pub example: String,
     /// What a path leads to.
     pub pick: &'static str,
@@ -94,7 +84,6 @@ impl ComposeField {
     }
 }
 
-/// Something to choose.
 pub struct FieldOption {
     /// As the form sends it.
     pub value: String,

@@ -4,9 +4,6 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond, respond_with};
-use super::super::{HandlerResult, assets};
 use super::compose_target::{self, ComposeTarget};
 use super::fields::{ComposeSection, FieldControl, build_sections};
 use super::form_values::{HandEditedScript, JobDraft, JobFormValues};
@@ -20,6 +17,9 @@ use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW};
 use crate::recipes::request::RequestField;
 use crate::recipes::sweep::PARAMETERS_KEY;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond, respond_with};
+use crate::web::{HandlerResult, assets};
 
 /// So many jobs are offered to wait for.
 const MAX_RECENT_JOBS: usize = 20;
@@ -63,9 +63,7 @@ pub struct ComposeNotice {
     pub kind: &'static str,
     /// In a few words.
     pub title: String,
-    /// What it means.
     pub text: String,
-    /// Slurm's own words.
     pub said: String,
     /// Projects to choose from.
     pub accounts: Vec<String>,
@@ -151,7 +149,6 @@ pub fn new_nonce() -> Result<String, AppError> {
 /// What is shown besides the form itself.
 #[derive(Default)]
 pub struct ComposePageExtras {
-    /// A message.
     pub notice: Option<ComposeNotice>,
     /// Problems from elsewhere, such as Slurm's refusal.
     pub problems: Vec<ComposeProblem>,

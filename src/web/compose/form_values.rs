@@ -16,7 +16,6 @@ pub type FormFields = Vec<(String, String)>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobFormValues {
-    /// What was typed.
     pub answers: FormAnswers,
     /// The form's own random word, by which sending it twice is noticed.
     #[serde(skip)]
@@ -44,7 +43,6 @@ pub const ANSWER_PREFIX: &str = "a.";
 pub const SWEEP_PREFIX: &str = "s.";
 
 impl JobFormValues {
-    /// Reads the fields.
     pub fn parse(fields: FormFields) -> Self {
         let mut filled = Self::default();
         let (mut base, mut text) = (None, None);

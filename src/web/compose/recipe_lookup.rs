@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::jobs::submissions::Submission;
 use crate::recipes::catalog::RecipeCatalog;
 use crate::recipes::form::RecipeForm;
 use crate::recipes::recipe::Recipe;
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// A recipe that someone chose.
 pub struct ChosenRecipe {
     /// As its address has it.
     pub address: String,
-    /// The recipe.
     pub recipe: Arc<Recipe>,
-    /// Its form.
     pub form: RecipeForm,
     /// Its number, if it was saved here.
     pub id: Option<i64>,

@@ -4,11 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::flash::FlashMessage;
-use super::super::jobs::job_lookup::{JobOrArray, find_job};
-use super::super::page_frame::respond;
-use super::super::{HandlerResult, flash};
 use super::compose_target::{self, ComposeTarget};
 use super::cost_and_start::question_key;
 use super::form::{ComposeNotice, ComposePageExtras, build_page, initial_values, new_nonce};
@@ -25,6 +20,11 @@ use crate::recipes::question::QuestionKind;
 use crate::recipes::request::RequestField;
 use crate::recipes::script_import;
 use crate::store;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::flash::FlashMessage;
+use crate::web::jobs::job_lookup::{JobOrArray, find_job};
+use crate::web::page_frame::respond;
+use crate::web::{HandlerResult, flash};
 
 /// The recipe that takes any script.
 const OWN_SCRIPT_RECIPE: &str = "own-script";

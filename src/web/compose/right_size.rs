@@ -3,9 +3,6 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::page_frame::respond;
 use super::compose_target::{self, ComposeTarget};
 use super::cost_and_start::encode_changes;
 use super::form_values::JobFormValues;
@@ -17,6 +14,9 @@ use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::compose;
 use crate::recipes::form::FormAnswers;
 use crate::store;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::page_frame::respond;
 
 /// So many earlier runs are looked at.
 const MAX_RUNS: usize = 10;

@@ -3,9 +3,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::page_frame::respond;
 use super::compose_target::{self, ComposeTarget};
 use super::cost_and_start::{CostAndStart, assess_cost_and_start};
 use super::form_values::{FormFields, JobDraft, JobFormValues};
@@ -15,6 +12,9 @@ use crate::error::AppError;
 use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::ComposeProblem;
 use crate::sites::cost::CostReport;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::page_frame::respond;
 
 /// So many points of a sweep are shown at once.
 const MAX_SHOWN_POINTS: usize = 12;
@@ -26,7 +26,6 @@ struct ScriptPanelFragment {
 
 /// What stands beside the form: the script and what it means.
 pub struct ScriptPanel {
-    /// The form's address.
     pub base: String,
     pub(super) lines: Vec<ScriptLineView>,
     pub(super) changes: Vec<ScriptChangeView>,
@@ -60,11 +59,8 @@ pub struct ScriptChangeView {
 
 /// Something to answer or mend.
 pub struct ComposeTodo {
-    /// The question.
     pub key: String,
-    /// In words.
     pub label: String,
-    /// What is wrong.
     pub sentence: String,
 }
 

@@ -4,9 +4,6 @@
 use askama::Template;
 use futures_util::future::join_all;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::page_frame::respond;
 use super::compose_target::{self, ComposeTarget};
 use super::cost_and_start::encode_changes;
 use super::form_values::{FormFields, JobDraft, JobFormValues};
@@ -21,6 +18,9 @@ use crate::recipes::compose::compose;
 use crate::recipes::request::RequestField;
 use crate::recipes::requirements::unmet_requirement;
 use crate::slurm::test_only;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::page_frame::respond;
 
 /// So many other clusters are asked at most.
 const MAX_OTHER_CLUSTERS: usize = 3;
@@ -55,7 +55,6 @@ struct OtherClusterStartRow {
     sentence: String,
 }
 
-/// Asks.
 pub async fn post(
     context: RequestContext,
     me: CurrentPerson,

@@ -5,8 +5,6 @@ use std::time::Duration;
 use axum::response::{IntoResponse as _, Redirect};
 use sha2::{Digest as _, Sha256};
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use super::compose_target::{self, ComposeTarget};
 use super::form::{ComposeNotice, ComposePageExtras, show_with_problems};
 use super::form_values::{FormFields, JobDraft, JobFormValues, required_folders};
@@ -15,11 +13,12 @@ use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::submissions::{SubmissionState, SubmitError, SubmitRequest};
 use crate::recipes::script_import;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 
 /// So long the browser waits for the cluster; then a page tells how far it got.
 const SUBMIT_WAIT: Duration = Duration::from_secs(6);
 
-/// Submits the job.
 pub async fn post(
     context: RequestContext,
     me: CurrentPerson,

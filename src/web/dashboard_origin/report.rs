@@ -6,11 +6,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use super::super::assets;
-use super::super::cookies::RequestCookies;
-use super::super::extractors::{FormBody, PathParams};
-use super::super::reports::chart::ReportChartSvg;
-use super::super::reports::report_format;
 use super::enter::{
     self, UnlockForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
 };
@@ -20,6 +15,11 @@ use crate::app::{App, AppState};
 use crate::clock::UnixTime;
 use crate::usage::report::UsageReport;
 use crate::usage::report_guest_links::{ReportAccessError, ReportPass};
+use crate::web::assets;
+use crate::web::cookies::RequestCookies;
+use crate::web::extractors::{FormBody, PathParams};
+use crate::web::reports::chart::ReportChartSvg;
+use crate::web::reports::report_format;
 
 const CLOSED: GuestMessage = GuestMessage {
     title: "This report is not open to you",
@@ -63,7 +63,6 @@ async fn check_report_access(
         .await
 }
 
-/// The report.
 pub async fn get(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,

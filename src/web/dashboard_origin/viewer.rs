@@ -8,8 +8,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse as _, Response};
 use serde::Serialize;
 
-use super::super::assets;
-use super::super::extractors::PathParams;
 use super::{GuestPageKind, check_access, dashboard_base_path};
 use crate::app::{App, AppState};
 use crate::clock::UnixTime;
@@ -17,12 +15,12 @@ use crate::dashboards::{
     DashboardAccessError, DashboardKind, DashboardPass, DashboardStatus, DashboardViewer,
 };
 use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
+use crate::web::assets;
+use crate::web::extractors::PathParams;
 
 /// A sentence and what to do.
 pub struct GuestMessage {
-    /// What happened.
     pub title: &'static str,
-    /// What to do.
     pub text: &'static str,
 }
 
@@ -67,13 +65,9 @@ struct DashboardFramePage {
 
 /// Addresses of style and script.
 pub struct DashboardOriginAssets {
-    /// The portal's style.
     pub css: &'static str,
-    /// This origin's own.
     pub dashboard_css: &'static str,
-    /// Its script.
     pub js: &'static str,
-    /// The icon.
     pub icon: &'static str,
 }
 
@@ -257,11 +251,9 @@ pub fn show_no_access(app: &App, error: &DashboardAccessError) -> Response {
 
 /// Who shared what, for whoever still owes the passphrase.
 pub struct LockedGuestPage<'a> {
-    /// What it is.
     pub kind: GuestPageKind,
     /// The word in the browser's address.
     pub word: &'a str,
-    /// Who shared it.
     pub owner: &'a str,
 }
 

@@ -2,10 +2,6 @@
 
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage, see_other};
-use super::super::form_errors::{FormErrors, echo_input};
 use super::dashboard::{DashboardForms, DashboardSettingsState, show_with_problems};
 use super::{dashboard_path, find_dashboard, find_managed, redirect_with_error, to_app_error};
 use crate::auth::Permission;
@@ -14,6 +10,10 @@ use crate::dashboards::{DashboardError, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_
 use crate::domain::{DashboardId, DisplayName, GroupId};
 use crate::error::AppError;
 use crate::store::dashboards::DashboardSettings;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage, see_other};
+use crate::web::form_errors::{FormErrors, echo_input};
 
 /// Its name, and what its owner's group may do.
 #[derive(Deserialize)]
@@ -65,7 +65,6 @@ pub async fn extend(
     redirect_after(context, id, done, Some(FlashMessage::DashboardExtended))
 }
 
-/// Stops it.
 pub async fn stop(
     context: RequestContext,
     me: CurrentPerson,
@@ -77,7 +76,6 @@ pub async fn stop(
     redirect_after(context, id, done, None)
 }
 
-/// Deletes it.
 pub async fn delete(
     context: RequestContext,
     me: CurrentPerson,

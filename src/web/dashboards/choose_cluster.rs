@@ -1,7 +1,5 @@
 //! The clusters on which someone can have a dashboard, and why not on the others.
 
-use super::super::compose::compose_target::{self, ComposeTarget};
-use super::super::extractors::{CurrentPerson, RequestContext};
 use crate::cluster::DiscoveredFacts;
 use crate::cluster::folders::PathVariables;
 use crate::dashboards::{DEFAULT_RUN_MINUTES, DashboardKind, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
@@ -10,17 +8,17 @@ use crate::error::AppError;
 use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::store::connections::ConnectionKey;
+use crate::web::compose::compose_target::{self, ComposeTarget};
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// So many folders of earlier dashboards are offered.
 const MAX_RECENT_FOLDERS: usize = 6;
 
 /// A cluster that cannot be chosen.
 pub struct UnavailableCluster {
-    /// Its short name.
     pub slug: String,
     /// What it is called.
     pub title: String,
-    /// Why not.
     pub why: &'static str,
 }
 

@@ -3,12 +3,6 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage, see_other};
-use super::super::form_errors::FormErrors;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use super::super::reveal_once::{self, RevealedSecret};
-use super::super::{HandlerResult, assets};
 use super::live_view::{DashboardLiveView, build_live_view};
 use super::{dashboard_path, find_dashboard, minute_choices, to_app_error};
 use crate::auth::Permission;
@@ -17,6 +11,12 @@ use crate::dashboards::guest_links::{DEFAULT_LINK_DAYS, DashboardGuestLink};
 use crate::dashboards::{DashboardStatus, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
 use crate::domain::DashboardId;
 use crate::error::AppError;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage, see_other};
+use crate::web::form_errors::FormErrors;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::reveal_once::{self, RevealedSecret};
+use crate::web::{HandlerResult, assets};
 
 #[derive(Template)]
 #[template(path = "dashboards/dashboard.html")]
@@ -84,7 +84,6 @@ impl DashboardPageQuery {
     }
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

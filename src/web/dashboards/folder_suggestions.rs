@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::compose::compose_target;
-use super::super::compose::form_values::FormFields;
-use super::super::extractors::{CurrentPerson, QueryParams, RequestContext};
-use super::super::page_frame::respond;
 use super::choose_cluster::{self, DashboardClusterContext};
 use crate::auth::Permission;
 use crate::cluster::dashboard_folders::{DashboardFolderKind, DashboardFolders};
 use crate::dashboards::DashboardKind;
 use crate::error::AppError;
 use crate::ssh::RunCommandError;
+use crate::web::HandlerResult;
+use crate::web::compose::compose_target;
+use crate::web::compose::form_values::FormFields;
+use crate::web::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::page_frame::respond;
 
 /// Nobody waits longer for suggestions.
 const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);

@@ -4,17 +4,17 @@ use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::form_errors::{FormErrors, echo_input};
-use super::super::page_frame::{NavSection, PageFrame, respond};
-use super::super::reveal_once::{self, RevealedSecret};
 use super::dashboard::{DashboardForms, GuestLinkFormState, show_with_problems};
 use super::{dashboard_path, find_managed, to_app_error, to_hidden_error};
 use crate::auth::Permission;
 use crate::dashboards::guest_links::{CreateGuestLinkError, DashboardGuestLink, GuestLinkRequest};
 use crate::domain::{DashboardId, DashboardLinkId, GroupRole};
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::form_errors::{FormErrors, echo_input};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
+use crate::web::reveal_once::{self, RevealedSecret};
 
 /// Where links are overseen.
 const GUEST_LINKS_PATH: &str = "/boards/links";

@@ -2,10 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::compose::compose_target::{self, ComposeTarget};
-use super::super::extractors::{CurrentPerson, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::guest_links::oversight_action;
 use super::status_text::{DashboardBadge, badge};
 use super::{cost, dashboard_path, kind_title};
@@ -13,6 +9,10 @@ use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::dashboards::DashboardStatus;
 use crate::domain::DashboardId;
+use crate::web::HandlerResult;
+use crate::web::compose::compose_target::{self, ComposeTarget};
+use crate::web::extractors::{CurrentPerson, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "dashboards/list.html")]
@@ -56,7 +56,6 @@ struct DashboardListRow {
     can_start: bool,
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let spots = compose_target::list_targets(&context, &me).await?;

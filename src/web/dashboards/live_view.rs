@@ -1,10 +1,5 @@
 //! The part of a dashboard's page that renews itself: its state, and what one can do now.
 
-use super::super::compose::compose_target;
-use super::super::extractors::{CurrentPerson, RequestContext};
-use super::super::jobs::job_lookup::{self, JobOrArray};
-use super::super::jobs::list::row_builder;
-use super::super::jobs::list_row::JobTime;
 use super::status_text::{
     DashboardBadge, DashboardPhase, DashboardStatusText, DashboardStep, StatusTextContext, badge,
     phase, status_text, steps,
@@ -20,18 +15,21 @@ use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::store::dashboards::Dashboard;
 use crate::store::dashboards::runs::DashboardRun;
+use crate::web::compose::compose_target;
+use crate::web::extractors::{CurrentPerson, RequestContext};
+use crate::web::jobs::job_lookup::{self, JobOrArray};
+use crate::web::jobs::list::row_builder;
+use crate::web::jobs::list_row::JobTime;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
 /// What the part says.
 pub struct DashboardLiveView {
-    /// Its address.
     pub href: String,
     /// What it is called.
     pub title: String,
     /// `TensorBoard` or `MLflow`.
     pub kind: &'static str,
-    /// The cluster's name.
     pub cluster: String,
     /// The cluster's short name.
     pub slug: String,
@@ -39,7 +37,6 @@ pub struct DashboardLiveView {
     pub owner: String,
     /// The group that sees it; empty: none.
     pub group: String,
-    /// What it shows.
     pub places: Vec<String>,
     /// Its state in a word or two.
     pub badge: DashboardBadge,
@@ -79,17 +76,13 @@ pub struct DashboardLiveView {
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
 pub struct DashboardButtons {
-    /// Open it.
     pub open: bool,
     /// Connect to its cluster.
     pub connect: bool,
     /// Let a follow-up take over.
     pub extend: bool,
-    /// Stop it.
     pub stop: bool,
-    /// Start it again.
     pub start: bool,
-    /// Start a colleague's.
     pub wake: bool,
 }
 

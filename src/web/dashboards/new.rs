@@ -2,20 +2,20 @@
 
 use askama::Template;
 
-use super::super::compose::compose_target::ComposeTarget;
-use super::super::compose::form::new_nonce;
-use super::super::compose::form_values::FormFields;
-use super::super::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
-use super::super::flash::see_other;
-use super::super::form_errors::FormErrors;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use super::super::{HandlerResult, assets};
 use super::choose_cluster::{self, DashboardClusterContext, UnavailableCluster};
 use super::{cost, dashboard_path, minute_choices, to_app_error};
 use crate::auth::Permission;
 use crate::dashboards::new_dashboard::MAX_FOLDERS;
 use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
 use crate::error::AppError;
+use crate::web::compose::compose_target::ComposeTarget;
+use crate::web::compose::form::new_nonce;
+use crate::web::compose::form_values::FormFields;
+use crate::web::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
+use crate::web::flash::see_other;
+use crate::web::form_errors::FormErrors;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::{HandlerResult, assets};
 
 /// No more of what was typed is shown again.
 const MAX_SHOWN_LEN: usize = 1000;

@@ -11,7 +11,6 @@ pub enum DashboardPhase {
     NotStarted,
     /// Its job is being handed over.
     Requested,
-    /// Its job waits.
     Waiting,
     /// Its job makes what it needs.
     Preparing,
@@ -23,7 +22,6 @@ pub enum DashboardPhase {
     Ready,
     /// It was told to stop.
     Stopping,
-    /// It is over.
     Ended,
 }
 
@@ -32,7 +30,6 @@ pub enum DashboardPhase {
 pub struct DashboardBadge {
     /// The kind of badge.
     pub kind: &'static str,
-    /// Its words.
     pub label: &'static str,
 }
 
@@ -56,7 +53,6 @@ pub struct DashboardStatusText {
 pub struct DashboardStep {
     /// done, next or later.
     pub state: &'static str,
-    /// What it is.
     pub title: &'static str,
     /// What happens in it.
     pub text: String,
@@ -93,7 +89,6 @@ pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
     }
 }
 
-/// The badge.
 pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
     let (kind, label) = match phase(standing) {
         DashboardPhase::NotStarted => ("neutral", "Not started"),

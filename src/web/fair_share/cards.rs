@@ -18,9 +18,7 @@ const MAX_ROWS: usize = 60;
 pub struct GroupFairShareCard {
     /// As Slurm names it.
     pub account: String,
-    /// A few words.
     pub headline: &'static str,
-    /// What it means.
     pub sentence: String,
     /// From 0 (waits longer) to 100 (comes earlier).
     pub position: Option<u8>,
@@ -94,13 +92,9 @@ impl GroupFairShareCard {
 pub struct GroupDemandCard {
     /// The name that people submit with.
     pub account: String,
-    /// Jobs that wait.
     pub waiting: String,
-    /// Their core hours.
     pub waiting_cores: String,
-    /// Their GPU hours.
     pub waiting_gpus: String,
-    /// Jobs that run.
     pub running: String,
     /// What they hold now.
     pub holding: String,

@@ -1,9 +1,5 @@
 //! How a group stands, for other programs: fair share over time, what its jobs ask for, and its storage.
 
-use super::super::HandlerResult;
-use super::super::csv::{download_response, format_row};
-use super::super::extractors::{CurrentPerson, PathParams, RequestContext};
-use super::super::usage::{format_exact, record_names_seen};
 use super::{cards, load_accounts_by_cluster, storage};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -11,6 +7,10 @@ use crate::domain::GroupId;
 use crate::store;
 use crate::usage::demand::compute_demand;
 use crate::usage::{GroupAccountDetails, fair_share, hours};
+use crate::web::HandlerResult;
+use crate::web::csv::{download_response, format_row};
+use crate::web::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::usage::{format_exact, record_names_seen};
 
 /// Fair share of each account over time, as far as it was read.
 pub async fn fair_share_csv(

@@ -3,10 +3,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, RequestContext};
-use super::super::jobs::cluster_queues::ClusterQueue;
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::{load_accounts_by_cluster, load_group_name};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -19,6 +15,10 @@ use crate::slurm::job::JobStage;
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
 use crate::usage::{GroupAccountDetails, fair_share};
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::jobs::cluster_queues::ClusterQueue;
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Waiting jobs that are drawn.
 const MAX_JOBS: usize = 5;
@@ -40,7 +40,6 @@ struct PriorityFragment {
     clusters: Vec<ClusterPriorityCards>,
 }
 
-/// One cluster.
 struct ClusterPriorityCards {
     title: String,
     slug: String,

@@ -1,17 +1,16 @@
 //! Storage of a group's projects, and who has how much of it.
 
-use super::super::home::resource_bars::{FolderQuota, folder_quota};
 use crate::explain::amounts;
 use crate::sites::quota;
 use crate::sites::storage_per_user::UserStorageUse;
 use crate::usage::{GroupAccountDetails, GroupUsage};
+use crate::web::home::resource_bars::{FolderQuota, folder_quota};
 
 /// Folders that are drawn.
 const MAX_FOLDERS: usize = 20;
 /// People who are listed for a project.
 const MAX_PEOPLE: usize = 100;
 
-/// A project's folder.
 pub struct ProjectFolder {
     /// How full it is.
     pub folder: FolderQuota,
@@ -19,7 +18,6 @@ pub struct ProjectFolder {
 
 /// Who has how much in a project's folder.
 pub struct ProjectStorageUsage {
-    /// The project.
     pub project: String,
     /// The people, those with most first.
     pub people: Vec<PersonStorageUsage>,
@@ -27,15 +25,12 @@ pub struct ProjectStorageUsage {
     pub more: usize,
 }
 
-/// What someone has.
 pub struct PersonStorageUsage {
     /// As people read it.
     pub name: String,
     /// Their name on the cluster, where it differs.
     pub user: String,
-    /// Space in words.
     pub space: String,
-    /// Files in words.
     pub files: String,
 }
 

@@ -1,6 +1,5 @@
 //! A folder as the dialog and the page show it.
 
-use super::super::jobs::output::format_bytes;
 use crate::cluster::DiscoveredFacts;
 use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
 use crate::cluster::folders::{
@@ -8,6 +7,7 @@ use crate::cluster::folders::{
     join_path, parent_path,
 };
 use crate::store::clusters::Cluster;
+use crate::web::jobs::output::format_bytes;
 
 /// A field's name is a word; whatever is longer is not one of ours.
 const MAX_FIELD_LEN: usize = 100;
@@ -15,11 +15,8 @@ const MAX_FIELD_LEN: usize = 100;
 /// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PickMode {
-    /// A file.
     File,
-    /// A folder.
     Folder,
-    /// Either.
     Any,
 }
 
@@ -33,7 +30,6 @@ impl PickMode {
         }
     }
 
-    /// The stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -43,19 +39,16 @@ impl PickMode {
     }
 }
 
-/// What was found.
 pub struct OpenedFolder {
     path: String,
     listing: Result<FolderListing, FolderError>,
 }
 
 impl OpenedFolder {
-    /// A folder.
     pub fn from_listing(listing: FolderListing) -> Self {
         Self { path: listing.path.clone(), listing: Ok(listing) }
     }
 
-    /// Nothing, and why.
     pub fn from_problem(path: &str, problem: FolderError) -> Self {
         let path = path.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).collect();
         Self { path, listing: Err(problem) }
@@ -80,7 +73,6 @@ pub struct FolderView {
     pub crumbs: Vec<FolderCrumb>,
     /// The address of the folder around it; empty for the outermost.
     pub up: String,
-    /// The folder itself.
     pub path: String,
     /// The folder as a form likes it.
     pub short: String,
@@ -102,11 +94,9 @@ pub struct FolderCrumb {
     pub label: String,
     /// Its address; empty for the folder that is shown.
     pub href: String,
-    /// Its path.
     pub path: String,
 }
 
-/// One name.
 pub struct FolderViewRow {
     /// What the cluster says of it.
     pub entry: FolderEntry,
@@ -117,7 +107,6 @@ pub struct FolderViewRow {
 }
 
 impl FolderViewRow {
-    /// Its picture.
     pub const fn icon(&self) -> &'static str {
         match self.entry.kind {
             FolderEntryKind::Folder => "folder",
@@ -144,7 +133,6 @@ impl FolderViewRow {
         }
     }
 
-    /// What that means.
     pub fn hint(&self) -> &'static str {
         match self.entry.kind {
             FolderEntryKind::Other => "A device, a pipe, or a link that leads nowhere.",
@@ -156,7 +144,6 @@ impl FolderViewRow {
 }
 
 impl FolderView {
-    /// Puts it together.
     pub fn new(
         cluster: &Cluster,
         pick: PickMode,

@@ -2,9 +2,6 @@
 
 use std::cmp::Reverse;
 
-use super::super::jobs::cluster_queues::ClusterQueue;
-use super::super::jobs::list::row_builder;
-use super::super::jobs::list_row::JobListRow;
 use crate::clock::UnixTime;
 use crate::domain::NotificationId;
 use crate::explain::amounts;
@@ -13,6 +10,9 @@ use crate::jobs::notification_digest::{self, JobEndCounts, NotificationDigest};
 use crate::jobs::{JobListItem, JobRecord};
 use crate::slurm::job::JobStage;
 use crate::store::notifications::Notification;
+use crate::web::jobs::cluster_queues::ClusterQueue;
+use crate::web::jobs::list::row_builder;
+use crate::web::jobs::list_row::JobListRow;
 
 /// Jobs that are shown; the rest is on the page of jobs.
 const MAX_ROWS: usize = 5;
@@ -21,7 +21,6 @@ const MAX_ENDED: usize = 6;
 /// Pictures hold the ends of this many seconds; older ones are in the history.
 const DAY: i64 = 86_400;
 
-/// One's jobs now.
 pub struct HomeJobSummary {
     /// Whether there is anything to say: some queue was seen, or is about to be.
     pub is_worth_showing: bool,
@@ -53,7 +52,6 @@ pub struct HomeJobSummary {
     pub more_ended: usize,
 }
 
-/// Something that ended.
 struct EndedJobs<'a> {
     place: &'a ClusterQueue,
     first: &'a JobRecord,

@@ -1,12 +1,12 @@
 //! How one stands on a cluster: fair-share or granted hours, and how full one's folders are. As bars with words.
 
-use super::super::jobs::cluster_queues::ClusterQueue;
 use crate::clock::UnixTime;
 use crate::explain::amounts;
 use crate::explain::fair_share::{self, FairShareFigures};
 use crate::sites::cost::AccountCost;
 use crate::sites::quota;
 use crate::slurm::fair_share::SshareRow;
+use crate::web::jobs::cluster_queues::ClusterQueue;
 
 /// Accounts that are drawn.
 const MAX_ACCOUNTS: usize = 4;
@@ -19,25 +19,19 @@ const DANGER_PERCENT: u64 = 95;
 
 /// How someone stands on one cluster.
 pub struct HomeResources {
-    /// Its name.
     pub cluster: String,
-    /// Its short name.
     pub slug: String,
     /// Fair-share of each account.
     pub shares: Vec<FairShareBar>,
-    /// When.
     pub shares_at: Option<UnixTime>,
     /// Granted hours of each account.
     pub costs: Vec<GrantedHoursBar>,
     /// For which period; empty if it is not said.
     pub period: String,
-    /// When.
     pub costs_at: Option<UnixTime>,
-    /// Folders.
     pub folders: Vec<FolderQuota>,
     /// How many are not shown.
     pub more_folders: usize,
-    /// When.
     pub folders_at: Option<UnixTime>,
     /// Why there is nothing, in words; empty if there is something.
     pub nothing: &'static str,
@@ -45,11 +39,9 @@ pub struct HomeResources {
 
 /// The fair-share of an account.
 pub struct FairShareBar {
-    /// The account.
     pub account: String,
     /// In a few words.
     pub headline: &'static str,
-    /// In a sentence.
     pub sentence: String,
     /// Where on the scale, from 0 (waits longer) to 100 (comes earlier).
     pub position: Option<u8>,
@@ -64,25 +56,18 @@ impl FairShareBar {
     }
 }
 
-/// Granted hours.
 pub struct GrantedHoursBar {
-    /// The account.
     pub account: String,
-    /// Used.
     pub value: u64,
-    /// Granted.
     pub max: u64,
-    /// In words.
     pub text: String,
     /// empty, warning or danger.
     pub level: &'static str,
 }
 
-/// A folder.
 pub struct FolderQuota {
     /// As the cluster calls it.
     pub label: String,
-    /// Space.
     pub space: QuotaBar,
     /// Files, where they are counted.
     pub files: Option<QuotaBar>,
@@ -96,7 +81,6 @@ pub struct QuotaBar {
     pub value: u64,
     /// Whether a limit is known.
     pub has_limit: bool,
-    /// In words.
     pub text: String,
     /// empty, warning or danger.
     pub level: &'static str,

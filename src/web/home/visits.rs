@@ -18,7 +18,6 @@ const VISIT_PREFERENCE: &str = "home.visit";
 /// So many people are remembered in memory.
 const MAX_PEOPLE: usize = 20_000;
 
-/// People's visits.
 #[derive(Debug, Default)]
 pub struct HomeVisits(Mutex<HashMap<PersonId, HomeVisit>>);
 

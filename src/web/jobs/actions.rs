@@ -2,9 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::cluster_queues::{ClusterQueue, list_cluster_queues};
 use super::list_options::safe_list_path;
 use crate::auth::Permission;
@@ -16,6 +13,9 @@ use crate::jobs::job_list::record_stage;
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::RunCommandError;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Most jobs that are named one by one.
 const MAX_NAMED_JOBS: usize = 50;

@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::cluster_queues::ClusterQueue;
 use super::job::JobPageQuery;
 use super::job_lookup::FoundJob;
@@ -20,6 +17,9 @@ use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
 use crate::recipes::sweep::Sweep;
 use crate::slurm::job::JobStage;
 use crate::store;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Tasks on a page.
 const TASKS_PER_PAGE: usize = 100;
@@ -59,7 +59,6 @@ struct JobArrayView {
     pages: usize,
 }
 
-/// The page.
 pub async fn show_page(
     context: &RequestContext,
     me: &CurrentPerson,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use crate::clock::UnixTime;
 use crate::cluster::{ConnectionStatus, DiscoveredFacts};
 use crate::domain::ConnectionRole;
@@ -10,12 +9,12 @@ use crate::error::AppError;
 use crate::jobs::{ClusterAccountId, QueueReadError, QueueSnapshot};
 use crate::store::clusters::Cluster;
 use crate::store::{self};
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// A cluster and what is known of someone's queue there.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that pages ask for one by one")]
 pub struct ClusterQueue {
-    /// The cluster.
     pub cluster: Arc<Cluster>,
     /// What they can charge jobs to, as Slurm has it.
     pub accounts: Vec<String>,
@@ -31,13 +30,11 @@ pub struct ClusterQueue {
     pub is_connected: bool,
     /// Whether it is being opened.
     pub is_connecting: bool,
-    /// What is known.
     pub snapshot: Arc<QueueSnapshot>,
 }
 
 /// Why a picture is not fresh, and what one can do.
 pub struct StaleQueueReason {
-    /// What happened.
     pub sentence: String,
     /// Slurm's own words; empty if there are none.
     pub said: String,

@@ -5,15 +5,15 @@ use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::flash::see_other;
 use super::job_lookup::find_job;
 use super::output::{OutputQuery, find_output_file};
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::OutputCache;
 use crate::jobs::output::OutputKey;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::flash::see_other;
 
 /// So much is asked for at a time.
 const CHUNK_BYTES: u32 = 8 * 1024 * 1024;

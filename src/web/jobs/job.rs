@@ -10,12 +10,6 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::assets;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::fair_share;
-use super::super::page_frame::{NavSection, PageFrame, respond};
-use super::super::submissions;
 use super::array;
 use super::cluster_queues::ClusterQueue;
 use super::facts::build_job_facts;
@@ -38,6 +32,12 @@ use crate::jobs::{JobRecord, LoadedJobDetails};
 use crate::logs::findings::{self, LogFinding};
 use crate::slurm::job::JobStage;
 use crate::store;
+use crate::web::HandlerResult;
+use crate::web::assets;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::fair_share;
+use crate::web::page_frame::{NavSection, PageFrame, respond};
+use crate::web::submissions;
 
 /// The part of the page waits so long for the cluster; what comes later is on the next one.
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(12);
@@ -69,13 +69,10 @@ struct JobScriptFragment {
 #[serde(default)]
 pub struct JobPageQuery {
     mark: u64,
-    /// For arrays.
     pub state: String,
-    /// For arrays.
     pub page: usize,
 }
 
-/// A button.
 pub struct JobActionButton {
     verb: &'static str,
     label: &'static str,
@@ -109,7 +106,6 @@ pub struct JobLiveView {
     mark: u64,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

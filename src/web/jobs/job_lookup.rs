@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use super::cluster_queues::{ClusterQueue, list_cluster_queues};
 use crate::error::AppError;
 use crate::jobs::job_list::{self, JobListItem, record_stage};
@@ -11,15 +10,13 @@ use crate::jobs::output::JobPhase;
 use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// A job that ended longer ago than this writes nothing more.
 const OUTPUT_GRACE_SECONDS: i64 = 120;
 
-/// What was found.
 pub struct FoundJob {
-    /// Where.
     pub queue: ClusterQueue,
-    /// Which.
     pub id: JobId,
     /// A job or task, or an array.
     pub job_or_array: JobOrArray,
@@ -31,12 +28,10 @@ pub struct FoundJob {
 pub enum JobOrArray {
     /// A job, or a task of an array.
     Job(Arc<JobRecord>),
-    /// An array.
     Array(Box<JobListItem>),
 }
 
 impl FoundJob {
-    /// Whose queue.
     pub fn queue_key(&self, me: &CurrentPerson) -> ClusterAccountId {
         ClusterAccountId { person: me.0.person.id, cluster: self.queue.cluster.id }
     }
@@ -49,7 +44,6 @@ impl FoundJob {
         }
     }
 
-    /// Its address.
     pub fn href(&self) -> String {
         format!("/jobs/{}/{}", self.queue.cluster.slug, self.id)
     }

@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, QueryParams, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::cluster_queues::{ClusterQueue, list_cluster_queues};
 use super::list_query::{JobListQuery, JobScope, OPTIONAL_COLUMNS, parse_columns};
 use super::list_row::{JobListRow, JobRowBuilder, JobTime};
@@ -21,6 +18,9 @@ use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
 use crate::store::jobs::JobHistorySearch;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Rows on a page.
 const JOBS_PER_PAGE: usize = 50;
@@ -99,7 +99,6 @@ impl JobList {
     }
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

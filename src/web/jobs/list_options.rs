@@ -3,9 +3,6 @@
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, RequestContext};
-use super::super::flash::{self, FlashMessage, see_other};
 use super::cluster_queues::list_cluster_queues;
 use super::list::COLUMNS_PREFERENCE;
 use super::list_query::parse_columns;
@@ -13,6 +10,9 @@ use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::ClusterAccountId;
 use crate::store;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, RequestContext};
+use crate::web::flash::{self, FlashMessage, see_other};
 
 /// Which columns to show.
 #[derive(Deserialize)]
@@ -21,7 +21,6 @@ pub struct RefreshJobsForm {
     back: String,
 }
 
-/// Remembers the columns.
 pub async fn choose_columns(
     context: RequestContext,
     me: CurrentPerson,
@@ -55,7 +54,6 @@ pub async fn refresh(
     Ok(see_other(safe_list_path(&form.back)).into_response())
 }
 
-/// Which cluster's history.
 #[derive(Deserialize)]
 pub struct OlderJobsForm {
     cluster: String,

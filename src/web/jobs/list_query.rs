@@ -13,7 +13,6 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("folder", "Folder"),
 ];
 
-/// Which jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobScope {
     /// One's own that are under way, or ended lately.
@@ -53,7 +52,6 @@ pub struct JobListQuery {
     pub q: String,
     /// name, submitted, size; empty for the usual order.
     pub sort: String,
-    /// From 1.
     pub page: usize,
     /// An array that is opened into its tasks: `cluster-number`.
     pub open: String,
@@ -63,7 +61,6 @@ pub struct JobListQuery {
 const MAX_SEARCH_LEN: usize = 100;
 
 impl JobListQuery {
-    /// Which jobs.
     pub fn scope(&self) -> JobScope {
         match self.scope.as_str() {
             "group" => JobScope::Group,
@@ -147,7 +144,6 @@ impl JobListQuery {
             .href()
     }
 
-    /// Nothing left out.
     pub fn unfiltered(&self) -> String {
         Self { scope: self.scope.clone(), sort: self.sort.clone(), ..Self::default() }.href()
     }

@@ -14,7 +14,6 @@ use crate::store::clusters::Cluster;
 /// Most tasks that an array shows in the list; its own page has them all.
 const MAX_SHOWN_TASKS: usize = 20;
 
-/// A row.
 pub struct JobListRow {
     /// Names the row in the page: `fir-123_4`.
     pub key: String,
@@ -22,11 +21,8 @@ pub struct JobListRow {
     pub href: String,
     /// What the checkbox sends; empty where nothing can be done.
     pub pick: String,
-    /// The job's number.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// The cluster's name.
     pub cluster: String,
     /// Whose it is on the cluster.
     pub user: String,
@@ -36,9 +32,7 @@ pub struct JobListRow {
     pub label: &'static str,
     /// What it asked for.
     pub asked: String,
-    /// Its time.
     pub time: JobTime,
-    /// Why it waits.
     pub why: Option<WaitExplanation>,
     /// For an array, what its tasks do.
     pub counts: Option<JobCounts>,
@@ -48,15 +42,12 @@ pub struct JobListRow {
     pub more_tasks: u64,
     /// Whether the array is opened.
     pub is_open: bool,
-    /// Who pays.
     pub account: String,
     /// Where in the cluster.
     pub partition: String,
-    /// Where it runs.
     pub nodes: String,
     /// When it was submitted.
     pub submitted: Option<UnixTime>,
-    /// Its rank.
     pub priority: String,
     /// The folder it runs in.
     pub folder: String,
@@ -80,23 +71,17 @@ pub enum JobTime {
         elapsed: String,
         /// Of how much, in words; empty if there is no limit.
         limit: String,
-        /// Seconds.
         value: u64,
-        /// Seconds.
         max: u64,
     },
-    /// It waits.
     Waiting {
-        /// Since when.
         since: Option<UnixTime>,
         /// When it might start.
         start: Option<UnixTime>,
         /// Its place in the queue, in words.
         place: String,
     },
-    /// It is over.
     Ended {
-        /// Since when.
         at: Option<UnixTime>,
         /// How long it ran, in words; empty if it never did.
         lasted: String,
@@ -105,11 +90,8 @@ pub enum JobTime {
 
 /// What all rows of a picture have in common.
 pub struct JobRowBuilder<'a> {
-    /// The cluster.
     pub cluster: &'a Cluster,
-    /// The picture.
     pub snapshot: &'a QueueSnapshot,
-    /// Now.
     pub now: UnixTime,
     /// Whether this cluster ranks by fair-share.
     pub uses_fair_share: bool,

@@ -6,10 +6,6 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::assets;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::download::MAX_DOWNLOAD_BYTES;
 use super::job_lookup::{FoundJob, find_job, life_stage};
 use crate::auth::Permission;
@@ -19,6 +15,10 @@ use crate::jobs::job_list::record_stage;
 use crate::jobs::output::{JobPhase, OutputKey, OutputKind, OutputSnapshot};
 use crate::logs::terminal::LogLine;
 use crate::slurm::job::JobStage;
+use crate::web::HandlerResult;
+use crate::web::assets;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
@@ -29,7 +29,6 @@ const MAX_BYTES_BACK: u64 = 4 * 1024 * 1024;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct OutputQuery {
-    /// out or err.
     pub stream: String,
     generation: u64,
     /// The first line that may have changed.
@@ -341,7 +340,6 @@ impl OutputViewer {
     }
 }
 
-/// Bytes in words.
 pub fn format_bytes(size: u64) -> String {
     match size {
         1 => "1 byte".to_owned(),

@@ -12,11 +12,8 @@ use crate::store::jobs::JobEvent;
 
 /// One thing that happened, or is expected to.
 pub struct TimelineEntry {
-    /// When.
     pub at: UnixTime,
-    /// How it looks.
     pub kind: &'static str,
-    /// What.
     pub title: &'static str,
     /// More about it; may be empty.
     pub detail: String,
@@ -27,7 +24,6 @@ pub struct TimelineEntry {
 /// What is expected, not told.
 const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
 
-/// Tells it.
 pub fn build_timeline(
     record: &JobRecord,
     moments: &[JobEvent],

@@ -3,11 +3,6 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::compose::form_values::FormFields;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use super::{describe_error, find_saved, recipe_path, save_error_text};
 use crate::auth::Permission;
@@ -18,6 +13,11 @@ use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form;
 use crate::recipes::overrides::build_recipe;
 use crate::recipes::recipe::Recipe;
+use crate::web::HandlerResult;
+use crate::web::compose::form_values::FormFields;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 #[derive(Template)]
 #[template(path = "recipes/edit.html")]
@@ -44,7 +44,6 @@ pub struct EditRecipeFileForm {
     note: String,
 }
 
-/// The form.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

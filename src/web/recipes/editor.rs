@@ -1,20 +1,18 @@
 //! The form in which a recipe is made or changed: its questions as a table, with what each begins with, whether that is
 //! fixed, limits and help.
 
-use super::super::compose::form_values::FormFields;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form::{FormAnswers, RecipeForm};
 use crate::recipes::overrides::{QuestionOverride, RecipeOverrides, has_limits};
 use crate::recipes::question::{QuestionKind, RecipeQuestion};
 use crate::recipes::recipe::Recipe;
+use crate::web::compose::form_values::FormFields;
 
-/// The form.
 pub struct RecipeEditor {
     /// What it does, in a few words.
     pub title: String,
     /// What it is for.
     pub summary: String,
-    /// Its questions.
     pub parts: Vec<RecipeEditorSection>,
     /// What must be mended: where, and a sentence.
     pub problems: Vec<(String, String)>,
@@ -22,17 +20,12 @@ pub struct RecipeEditor {
 
 /// A part of the form.
 pub struct RecipeEditorSection {
-    /// Its heading.
     pub title: String,
-    /// Its questions.
     pub rows: Vec<RecipeEditorRow>,
 }
 
-/// A question.
 pub struct RecipeEditorRow {
-    /// Its key.
     pub key: String,
-    /// The question.
     pub label: String,
     /// The answer that stands there at first.
     pub begins: String,
@@ -44,13 +37,10 @@ pub struct RecipeEditorRow {
     pub is_locked: bool,
     /// Whether there can be a least and a most.
     pub has_limits: bool,
-    /// The least.
     pub least: String,
-    /// The most.
     pub most: String,
     /// What the question means.
     pub help: String,
-    /// What is wrong.
     pub error: String,
 }
 

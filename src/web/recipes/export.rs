@@ -4,14 +4,13 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::auth::Permission;
 use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::recipes::overrides::slug_from_title;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 
-/// Which version.
 #[derive(Deserialize)]
 pub struct ExportRecipeQuery {
     version: Option<i64>,

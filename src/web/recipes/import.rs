@@ -3,13 +3,13 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::{recipe_path, save_error_text};
 use crate::auth::Permission;
 use crate::jobs::saved_recipes::RecipeDraft;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 #[derive(Template)]
 #[template(path = "recipes/import.html")]
@@ -19,13 +19,11 @@ struct ImportRecipePage {
     error: String,
 }
 
-/// A recipe's file.
 #[derive(Deserialize)]
 pub struct ImportRecipeForm {
     file: String,
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     respond(&build_page(&context, &me, String::new(), String::new()))

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::describe_error;
 use crate::auth::Permission;
 use crate::jobs::saved_recipes::SavedRecipeRow;
 use crate::recipes::recipe::Recipe;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "recipes/list.html")]
@@ -25,7 +25,6 @@ struct RecipeListPage {
     faults: Vec<(String, String)>,
 }
 
-/// The page.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (mine, others): (Vec<SavedRecipeRow>, Vec<SavedRecipeRow>) = context

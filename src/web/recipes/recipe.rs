@@ -3,11 +3,6 @@
 use askama::Template;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::compose::compose_target;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::{describe_error, find_saved, recipe_path};
 use crate::auth::Permission;
 use crate::domain::{GroupId, RecipeId};
@@ -17,6 +12,11 @@ use crate::jobs::saved_recipes::{
 };
 use crate::recipes::form;
 use crate::recipes::recipe::Recipe;
+use crate::web::HandlerResult;
+use crate::web::compose::compose_target;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "recipes/recipe.html")]
@@ -45,7 +45,6 @@ pub struct PublishRecipeForm {
     group: String,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -108,7 +107,6 @@ pub async fn publish(
     Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipePublished))
 }
 
-/// Deletes it.
 pub async fn delete(
     context: RequestContext,
     me: CurrentPerson,

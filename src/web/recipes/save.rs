@@ -2,13 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::compose::compose_target;
-use super::super::compose::form_values::{FormFields, JobDraft, JobFormValues};
-use super::super::compose::recipe_lookup::{self, ChosenRecipe};
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use super::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use super::{recipe_path, save_error_text};
 use crate::auth::Permission;
@@ -17,6 +10,13 @@ use crate::error::AppError;
 use crate::jobs::saved_recipes::RecipeDraft;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::overrides::{RecipeOverrides, build_recipe};
+use crate::web::HandlerResult;
+use crate::web::compose::compose_target;
+use crate::web::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::compose::recipe_lookup::{self, ChosenRecipe};
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 #[derive(Template)]
 #[template(path = "recipes/save.html")]
@@ -52,7 +52,6 @@ pub async fn show_form(
     respond(&page)
 }
 
-/// Saves it.
 pub async fn save(
     context: RequestContext,
     me: CurrentPerson,

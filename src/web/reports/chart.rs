@@ -17,7 +17,6 @@ pub struct ReportChartSvg {
     pub ticks: Vec<(String, String)>,
     /// Days of which something was not read: where they begin, and how wide they are.
     pub gaps: Vec<(String, String)>,
-    /// Parts of bars.
     pub parts: Vec<ReportBarSegment>,
     /// Days below the bars.
     pub days: Vec<(String, String)>,
@@ -31,7 +30,6 @@ pub struct ReportChartSvg {
 pub struct ReportBarSegment {
     /// The class of its colour.
     pub colour: usize,
-    /// Where it is.
     pub x: String,
     /// Where its upper edge is.
     pub y: String,

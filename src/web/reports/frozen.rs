@@ -3,13 +3,6 @@
 use askama::Template;
 use axum::http::StatusCode;
 
-use super::super::dashboards::dashboard::GuestLinkFormState;
-use super::super::dashboards::guest_links::GuestLinkForm;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use super::super::reveal_once::{self, RevealedSecret};
-use super::super::{HandlerResult, assets};
 use super::chart::ReportChartSvg;
 use super::{report_format, report_path};
 use crate::auth::Permission;
@@ -19,6 +12,13 @@ use crate::error::AppError;
 use crate::usage::frozen_reports::FrozenReport;
 use crate::usage::report::UsageReport;
 use crate::usage::report_guest_links::ReportGuestLink;
+use crate::web::dashboards::dashboard::GuestLinkFormState;
+use crate::web::dashboards::guest_links::GuestLinkForm;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::reveal_once::{self, RevealedSecret};
+use crate::web::{HandlerResult, assets};
 
 #[derive(Template)]
 #[template(path = "reports/frozen.html")]
@@ -36,7 +36,6 @@ struct FrozenReportPage {
     ended: Vec<ReportGuestLink>,
 }
 
-/// Its page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -79,7 +78,6 @@ async fn render_page(
     respond_with(status, &page)
 }
 
-/// Deletes it.
 pub async fn remove(
     context: RequestContext,
     me: CurrentPerson,

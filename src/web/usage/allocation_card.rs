@@ -18,7 +18,6 @@ const MAX_POINTS: usize = 120;
 pub struct AllocationCard {
     /// The account and its cluster.
     pub title: String,
-    /// Its period.
     pub period: String,
     /// `412 of 1,000 core hours (41 %)`
     pub used: String,
@@ -34,7 +33,6 @@ pub struct AllocationCard {
 
 /// The picture of an allocation.
 pub struct AllocationChart {
-    /// What it shows.
     pub label: String,
     /// What was used so far.
     pub line: String,
@@ -44,9 +42,7 @@ pub struct AllocationChart {
     pub granted: String,
     /// Where today is; empty if it is over or ahead.
     pub today: String,
-    /// Labels beside it.
     pub ticks: [String; 2],
-    /// Labels below it.
     pub marks: [String; 2],
 }
 

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-use super::super::form_errors::{FormErrors, echo_input};
 use super::formatting::unit_label;
 use super::query::UsageSelectOption;
 use crate::clock::Day;
@@ -12,6 +11,7 @@ use crate::store::clusters::Cluster;
 use crate::usage::{
     AllocationInput, AllocationUnit, GroupAccountOption, SiteUnit, UsageMeasure, UsageSettingsError,
 };
+use crate::web::form_errors::{FormErrors, echo_input};
 
 /// What was granted, as typed.
 #[derive(Deserialize, Default)]
@@ -19,13 +19,9 @@ use crate::usage::{
 pub struct AllocationForm {
     /// The cluster and the account.
     pub account: String,
-    /// In what.
     pub unit: String,
-    /// How much.
     pub amount: String,
-    /// The first day.
     pub begins: String,
-    /// The last day.
     pub ends: String,
 }
 

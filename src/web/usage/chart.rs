@@ -16,29 +16,22 @@ pub const HEIGHT: f64 = 300.0;
 /// Labels below the bars.
 const MAX_AXIS_LABELS: usize = 5;
 
-/// A chart.
 pub struct UsageChart {
     /// What it shows, in one sentence.
     pub label: String,
-    /// In what.
     pub unit: String,
     /// Labels beside it, from the top.
     pub ticks: Vec<String>,
-    /// Labels below it.
     pub marks: Vec<String>,
     /// Who has which colour.
     pub series: Vec<UsageChartSeries>,
-    /// The bars.
     pub bars: Vec<UsageChartBar>,
     /// Whether nothing was used.
     pub is_empty: bool,
 }
 
-/// One colour.
 pub struct UsageChartSeries {
-    /// Its class.
     pub class: String,
-    /// Who.
     pub name: String,
     /// All that is drawn in it, as one path: half the bytes of as many rectangles.
     pub path: String,
@@ -46,28 +39,21 @@ pub struct UsageChartSeries {
     member_indexes: Vec<usize>,
 }
 
-/// A bar.
 pub struct UsageChartBar {
-    /// Its days.
     pub label: String,
     /// Hours of each series, for the table.
     pub cells: Vec<String>,
-    /// All together.
     pub total: String,
     /// Days that were not read yet, in words; empty if all were.
     pub missing: String,
-    /// Left edge.
     pub x: String,
-    /// Width.
     pub width: String,
     /// All that it shows, for whoever points at it.
     pub title: String,
-    /// Its jobs.
     pub href: String,
 }
 
 impl UsageChart {
-    /// Draws.
     pub fn draw(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> Self {
         let (what, step) = (looked.choice.measure, looked.choice.step);
         let mut series = build_series(&figures.members);
@@ -241,11 +227,11 @@ pub fn count_to_f64(count: usize) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::query::UsageQuery;
     use super::*;
     use crate::clock::Day;
     use crate::domain::PersonId;
     use crate::usage::{GroupUsage, UsageTotals};
+    use crate::web::usage::query::UsageQuery;
 
     fn member(id: i64, colour: Option<usize>) -> MemberFigures {
         let who = if id == 0 { UsageOwner::Others } else { UsageOwner::Person(PersonId(id)) };

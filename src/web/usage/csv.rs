@@ -1,8 +1,5 @@
 //! The tables of a group's use as files for other programs. Their sums are those of the page.
 
-use super::super::HandlerResult;
-use super::super::csv::{download_response, format_row};
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use super::formatting::format_exact;
 use super::job_search::{MAX_JOBS, UsageJobRange, UsageJobResults, find_jobs};
 use super::tables::kind_label;
@@ -11,6 +8,9 @@ use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::usage::{AllocationUnit, UsageMeasure, UsageTotals, hours};
+use crate::web::HandlerResult;
+use crate::web::csv::{download_response, format_row};
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 
 /// What follows the first column of tables of sums.
 const COLUMNS: [&str; 21] = [
@@ -89,13 +89,11 @@ async fn load_and_record(
     Ok((sight, ask))
 }
 
-/// A file's name.
 fn file_name(sight: &UsagePageData, what: &str) -> String {
     let choice = &sight.filter.choice;
     format!("group-{}-{what}-{}-{}.csv", sight.group.id, choice.from, choice.until)
 }
 
-/// By person.
 pub async fn members(
     context: RequestContext,
     me: CurrentPerson,
@@ -109,7 +107,6 @@ pub async fn members(
     Ok(download_response(&file_name(&sight, "members"), render_table("member", rows)))
 }
 
-/// By account.
 pub async fn accounts(
     context: RequestContext,
     me: CurrentPerson,

@@ -3,7 +3,6 @@
 use crate::explain::amounts;
 use crate::usage::{AllocationUnit, SiteUnit, UsageMeasure};
 
-/// Nothing is known.
 pub const UNKNOWN: &str = "–";
 
 /// Hours, or any other amount: one digit after the point while that says something.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::super::extractors::{CurrentPerson, RequestContext};
 use super::UsagePageData;
 use super::query::UsageQuery;
 use super::tables::{OUTCOME_OVERSIZED, parse_member};
@@ -14,6 +13,7 @@ use crate::store;
 use crate::store::usage::jobs::{UsageJobFilter, UsageJobTotal};
 use crate::usage::figures::{UsageOwner, is_selected};
 use crate::usage::{GroupAccountUsage, UsageOutcome};
+use crate::web::extractors::{CurrentPerson, RequestContext};
 
 /// Jobs in a file, or looked through.
 pub const MAX_JOBS: usize = 50_000;
@@ -24,11 +24,9 @@ pub const OUTCOME_ENDED: &str = "ended";
 /// Jobs that held a GPU.
 pub const WITH_GPUS: &str = "gpus";
 
-/// What was found.
 pub struct UsageJobResults {
     /// Those that are shown, of all that fit; the ones that held most first.
     pub jobs: Vec<UsageJob>,
-    /// All that fit.
     pub totals: UsageJobTotals,
     /// Of whom alone, if of one person.
     pub member: Option<UsageOwner>,
@@ -47,7 +45,6 @@ pub struct UsageJobResults {
 /// What all jobs that fit come to.
 #[derive(Default)]
 pub struct UsageJobTotals {
-    /// How many.
     pub count: u64,
     /// Seconds of cores that they held.
     pub core_s: u64,

@@ -3,9 +3,6 @@
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect};
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::formatting::{format_amount, format_exact};
 use super::job_search::{
     OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS,
@@ -17,6 +14,9 @@ use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::explain::amounts;
 use crate::usage::hours;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 /// Jobs on a page.
 const JOBS_PER_PAGE: usize = 50;
@@ -54,7 +54,6 @@ struct UsageJobsPage {
     leads: bool,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

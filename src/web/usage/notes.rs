@@ -11,20 +11,15 @@ use super::query::UsageFilter;
 /// Where what a command said begins in the words of a problem.
 const COMMAND_OUTPUT_MARKER: &str = " It said: ";
 
-/// A note.
 #[derive(Default)]
 pub struct UsageNote {
-    /// info or warning.
     pub tone: &'static str,
-    /// The sentence.
     pub title: String,
-    /// More of it.
     pub text: String,
     /// What a command said, as it came.
     pub said: String,
     /// Where to go; empty for nowhere.
     pub href: String,
-    /// What is there.
     pub action: String,
     /// How far something is, of how much.
     pub progress: Option<(i64, i64)>,

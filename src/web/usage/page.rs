@@ -2,10 +2,6 @@
 
 use askama::Template;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use super::super::fair_share::{self, GroupFairShareFragment};
-use super::super::page_frame::{NavSection, PageFrame, respond};
 use super::notes::{UsageNote, collect_notes};
 use super::query::UsageSelectOption;
 use super::summary::RenderedUsageHtml;
@@ -13,6 +9,10 @@ use super::{UsagePageData, UsageQueryPairs, load_page_data, record_names_seen};
 use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::fair_share::{self, GroupFairShareFragment};
+use crate::web::page_frame::{NavSection, PageFrame, respond};
 
 #[derive(Template)]
 #[template(path = "usage/page.html")]
@@ -59,7 +59,6 @@ struct UsageFragment {
 /// It escapes what it shows by itself.
 impl askama::filters::HtmlSafe for UsageFragment {}
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

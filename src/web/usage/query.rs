@@ -27,17 +27,12 @@ pub struct UsageQuery {
     by: String,
     show: String,
     account: String,
-    /// Whose jobs.
     pub member: String,
-    /// Of which sort.
     pub kind: String,
-    /// How they ended.
     pub outcome: String,
     /// With what: GPUs, or empty.
     pub with: String,
-    /// From which day.
     pub from: String,
-    /// To which day.
     pub until: String,
     /// Which page of a long list.
     pub page: String,
@@ -83,7 +78,6 @@ pub enum UsagePeriod {
     Days90,
     /// The last 365 days.
     Year,
-    /// A month.
     Month(Month),
     /// The period of the group's allocation.
     Allocation,
@@ -119,13 +113,11 @@ impl UsagePeriod {
 /// What is looked at, made of what was asked for.
 #[derive(Debug, Clone)]
 pub struct UsageFilter {
-    /// For the figures.
     pub choice: FiguresQuery,
     /// The stretch of time.
     pub period: UsagePeriod,
     /// The site's own unit, if all that is looked at counts in the same.
     pub unit: Option<SiteUnit>,
-    /// Today.
     pub today: Day,
     chosen_step: Option<ChartStep>,
     /// The period of the allocation that is looked at.

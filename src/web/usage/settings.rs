@@ -6,11 +6,6 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::super::HandlerResult;
-use super::super::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
-use super::super::flash::{self, FlashMessage};
-use super::super::form_errors::FormErrors;
-use super::super::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use super::UsageQueryPairs;
 use super::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
@@ -27,6 +22,11 @@ use crate::store;
 use crate::usage::{
     AllocationUnit, GroupAccountOption, SiteUnit, UsageSettingsError, allocation_period,
 };
+use crate::web::HandlerResult;
+use crate::web::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::flash::{self, FlashMessage};
+use crate::web::form_errors::FormErrors;
+use crate::web::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 
 #[derive(Template)]
 #[template(path = "usage/settings.html")]
@@ -80,7 +80,6 @@ struct UsageSettingsState {
     problems: FormErrors,
 }
 
-/// The page.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,

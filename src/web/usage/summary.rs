@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use askama::Template;
 
-use super::super::page_frame::render;
 use super::allocation_card::{AllocationCard, build_allocation_cards};
 use super::chart::UsageChart;
 use super::job_search::WITH_GPUS;
@@ -19,6 +18,7 @@ use crate::error::AppError;
 use crate::store::allocations::Allocation;
 use crate::usage::figures::UsageFigures;
 use crate::usage::{SiteUnit, UsageMeasure, UsageTotals};
+use crate::web::page_frame::render;
 
 /// So many are kept at most.
 const MAX_CACHED: usize = 64;
@@ -111,7 +111,6 @@ struct UsageSummary<'a> {
     is_partly_read: bool,
 }
 
-/// A key figure.
 struct UsageKeyFigure {
     label: String,
     value: String,

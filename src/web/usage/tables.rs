@@ -18,11 +18,9 @@ const MAX_ROWS: usize = 60;
 /// Mebibytes of a gibibyte.
 const MB_PER_GB: f64 = 1024.0;
 
-/// A row.
 pub struct UsageTableRow {
     /// Who, or which sort.
     pub name: String,
-    /// More of it.
     pub note: String,
     /// The colour's class; empty for none.
     pub class: String,
@@ -34,29 +32,21 @@ pub struct UsageTableRow {
     pub lost_href: String,
     /// Those of them that could have asked for less.
     pub spare_href: String,
-    /// The figures.
     pub cells: UsageTableCells,
 }
 
-/// Figures in words.
 pub struct UsageTableCells {
-    /// Core hours.
     pub cores: String,
-    /// GPU hours.
     pub gpus: String,
-    /// By model.
     pub models: String,
     /// The site's own unit.
     pub site: String,
-    /// Jobs that ended.
     pub jobs: String,
     /// How many ended well.
     pub success: String,
-    /// The median wait.
     pub wait: String,
     /// Cores used of those held.
     pub core_use: String,
-    /// Memory likewise.
     pub memory_use: String,
     /// Busy GPUs, where that is measured; empty otherwise.
     pub gpu_use: String,
@@ -68,12 +58,10 @@ pub struct UsageTableCells {
     lost_gpus: String,
     /// Core hours that need not have been asked for.
     pub spare: String,
-    /// Memory likewise.
     pub spare_note: String,
 }
 
 impl UsageTableCells {
-    /// Of sums.
     pub fn from_sums(sums: &UsageTotals) -> Self {
         let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
         let model = |(name, seconds): &(String, u64)| {
@@ -137,9 +125,7 @@ impl UsageTableCells {
     }
 }
 
-/// A table.
 pub struct UsageTable {
-    /// Its rows.
     pub rows: Vec<UsageTableRow>,
     /// How many more there are.
     pub more: usize,
@@ -174,7 +160,6 @@ pub fn account_table(
     UsageTable { rows, more: figures.accounts.len().saturating_sub(MAX_ROWS) }
 }
 
-/// By person.
 pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
     let row = |member: &MemberFigures| {
         let word = member_query_value(&member.owner);

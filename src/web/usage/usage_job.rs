@@ -10,13 +10,10 @@ use crate::store::usage::jobs::UsageJobRow;
 use crate::usage::daily_totals::spare_core_s;
 use crate::usage::{GroupAccountUsage, UsageOutcome, hours};
 
-/// A job.
 pub struct UsageJob {
     /// The cluster's short name.
     pub slug: String,
-    /// Its name.
     pub cluster: String,
-    /// The account.
     pub account: String,
     /// Its number, and the task's.
     pub id: String,
@@ -24,11 +21,8 @@ pub struct UsageJob {
     pub member: String,
     /// Their name on the cluster.
     pub user: String,
-    /// Of what sort.
     pub kind: String,
-    /// How it ended.
     pub outcome: UsageOutcome,
-    /// When it began.
     pub began: UnixTime,
     /// Seconds of cores in the time looked at.
     pub core_s: u64,

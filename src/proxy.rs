@@ -51,7 +51,6 @@ pub struct ProxyContext {
     pub prefix: String,
     /// Our public origin: `https://boards.example.org`.
     pub origin: String,
-    /// Who asks.
     pub client: IpAddr,
     /// When this is cancelled, bodies and upgraded connections are cut at once.
     pub cancel: CancellationToken,

@@ -24,7 +24,6 @@ use crate::store::dashboards::Dashboard;
 /// How long one can ask for, in minutes.
 const TIME_CHOICES_MINUTES: [u32; 6] = [30, 60, 120, 240, 480, 720];
 
-/// A dashboard's page.
 pub fn dashboard_path(id: DashboardId) -> String {
     format!("/boards/{id}")
 }

@@ -88,7 +88,6 @@ pub enum StoreError {
     /// Something unique exists already.
     #[error("it exists already")]
     AlreadyExists,
-    /// Anything else.
     #[error("database: {0}")]
     Other(sqlx::Error),
     /// The schema could not be brought up to date.

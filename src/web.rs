@@ -63,7 +63,6 @@ pub use usage::UsageSummaryCache as UseSheets;
 /// What every handler answers with.
 type HandlerResult = Result<axum::response::Response, crate::error::AppError>;
 
-/// The portal.
 pub fn portal_router(app: AppState) -> Router {
     let router = Router::new()
         .route("/", get(home::get))

@@ -47,7 +47,6 @@ pub struct Site {
     /// Whose habits and tools it has.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: SiteFamily,
-    /// Who runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// The centre's own description.
@@ -72,7 +71,6 @@ pub struct Site {
     /// How commands find their programs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shell: SiteShell,
-    /// Where files live.
     #[serde(default, skip_serializing_if = "is_default")]
     pub storage: SiteStorage,
     /// The rules for jobs.
@@ -98,7 +96,6 @@ pub enum SiteFamily {
     Alliance,
     /// Sigma2 and NRIS in Norway.
     Nris,
-    /// LUMI in Finland.
     Lumi,
     /// Not the Alliance's, but with its names and tools: the demo cluster.
     AllianceLike,
@@ -137,12 +134,7 @@ pub enum SiteError {
     },
     /// A value is not possible.
     #[error("In the description of the site, `{field}` cannot stay as it is: {advice}")]
-    InvalidValue {
-        /// Which one.
-        field: String,
-        /// What to do.
-        advice: String,
-    },
+    InvalidValue { field: String, advice: String },
 }
 
 impl Site {

@@ -56,7 +56,6 @@ pub struct Visitor {
 /// Sessions that were ended just now, for streams that must close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionsEnded {
-    /// One browser.
     Session(SessionId),
     /// Every browser of a person but one.
     Person(PersonId, Option<SessionId>),
@@ -123,10 +122,8 @@ pub enum AuthError {
     /// Too many passwords wait to be checked.
     #[error("overloaded")]
     Overloaded,
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The vault.
     #[error(transparent)]
     Vault(#[from] VaultError),
     /// Hashing or the operating system.

@@ -14,7 +14,6 @@ use crate::error::AppError;
 use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow};
 use crate::recipes::recipe::RecipeError;
 
-/// A recipe's address.
 pub fn recipe_path(id: RecipeId) -> String {
     format!("/recipes/{id}")
 }

@@ -45,9 +45,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file names inside the data folder.
 pub mod files {
-    /// The database.
     pub const DATABASE: &str = "portolan.db";
-    /// The master key.
     pub const MASTER_KEY: &str = "master.key";
     /// The next master key, while it is being changed.
     pub const NEXT_MASTER_KEY: &str = "master.key.new";
@@ -61,27 +59,19 @@ pub mod files {
 
 /// Shared by all requests.
 pub struct App {
-    /// The settings.
     pub config: Config,
-    /// Accounts and rights.
     pub auth: AuthService,
-    /// The database.
     pub store: Store,
-    /// Sealing.
     pub vault: Vault,
-    /// The time.
     pub clock: Clock,
     /// People's connections to clusters.
     pub connections: ConnectionPool,
-    /// People's jobs.
     pub queue_monitor: QueueMonitor,
     /// Jobs on their way to clusters.
     pub submissions: SubmissionWorker,
-    /// Dashboards.
     pub dashboards: Dashboards,
     /// What dashboards could show.
     pub dashboard_folders: DashboardFolderCache,
-    /// What groups used.
     pub usage: UsageService,
     /// What was read for jobs' own pages.
     pub job_details: JobDetailsCache,
@@ -113,7 +103,6 @@ pub struct App {
     pub cluster_queues: web::ClusterQueueCache,
     /// What was drawn of groups' use.
     pub usage_summaries: web::UseSheets,
-    /// Open event streams.
     pub event_streams: web::EventStreamLimiter,
     /// Names this run of the program in request ids.
     run_id: u32,
@@ -124,7 +113,6 @@ pub struct App {
     pub tasks: TaskTracker,
 }
 
-/// What handlers get.
 pub type AppState = Arc<App>;
 
 impl App {
