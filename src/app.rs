@@ -92,9 +92,9 @@ pub struct App {
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
     /// What every home page shows.
-    pub home_overview: StoreCache<(), web::HomeFacts>,
+    pub home_overview: StoreCache<(), web::HomeOverview>,
     /// What it shows of each person's connections.
-    pub home_connections: web::HomeWays,
+    pub home_connections: web::HomeConnectionCache,
     /// When people were last there.
     pub home_visits: web::HomeVisits,
     /// The clusters that people compose jobs for.
@@ -102,7 +102,7 @@ pub struct App {
     /// The clusters that people have jobs on.
     pub cluster_queues: web::ClusterQueueCache,
     /// What was drawn of groups' use.
-    pub usage_summaries: web::UseSheets,
+    pub usage_summaries: web::UsageSummaryCache,
     pub event_streams: web::EventStreamLimiter,
     /// Names this run of the program in request ids.
     run_id: u32,
@@ -208,7 +208,7 @@ impl App {
             home_visits: web::HomeVisits::default(),
             compose_targets: StoreCache::new(1000),
             cluster_queues: StoreCache::new(1000),
-            usage_summaries: web::UseSheets::default(),
+            usage_summaries: web::UsageSummaryCache::default(),
             event_streams: web::EventStreamLimiter::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),
             request_counter: AtomicU64::new(1),

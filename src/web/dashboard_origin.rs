@@ -14,12 +14,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
 use axum_extra::extract::cookie::{Cookie, SameSite};
 
-use super::assets;
-use super::cookies::RequestCookies;
 use crate::app::{App, AppState};
 use crate::auth::guest_links::ViewingSession;
 use crate::dashboards::{DashboardAccessError, DashboardPass};
 use crate::probe::DASHBOARD_ORIGIN_HEADER;
+use crate::web::http::assets;
+use crate::web::http::cookies::RequestCookies;
 
 /// Largest form of our own pages here: a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;

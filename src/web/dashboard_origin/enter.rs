@@ -7,15 +7,15 @@ use axum::response::{IntoResponse as _, Response};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::viewer::{self, GuestMessage};
-use super::{GuestPageKind, access_cookie, check_access, is_token};
 use crate::app::{App, AppState};
 use crate::auth::guest_links::{OpenGuestLinkError, ViewingSession};
 use crate::auth::{AuthError, Visitor};
 use crate::dashboards::DashboardAccessError;
-use crate::web::errors::{format_wait, set_retry_after};
-use crate::web::extractors::{FormBody, PathParams};
-use crate::web::visitor::visitor_from_request;
+use crate::web::dashboard_origin::viewer::{self, GuestMessage};
+use crate::web::dashboard_origin::{GuestPageKind, access_cookie, check_access, is_token};
+use crate::web::http::errors::{format_wait, set_retry_after};
+use crate::web::http::extractors::{FormBody, PathParams};
+use crate::web::http::visitor::visitor_from_request;
 
 /// Someone of the portal comes with a ticket, which works once and for a minute.
 pub async fn by_ticket(

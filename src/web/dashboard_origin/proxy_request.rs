@@ -10,12 +10,12 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use http_body_util::Limited;
 
-use super::{ProxiedResponseMarker, check_access, dashboard_base_path};
 use crate::app::AppState;
 use crate::dashboards::{DashboardAccessError, DashboardKind, DashboardViewer, read_only};
 use crate::proxy::{self, ProxyContext, ProxyError, clean_path};
-use crate::web::middleware::is_same_origin;
-use crate::web::visitor::visitor_from_request;
+use crate::web::dashboard_origin::{ProxiedResponseMarker, check_access, dashboard_base_path};
+use crate::web::http::middleware::is_same_origin;
+use crate::web::http::visitor::visitor_from_request;
 
 /// Largest request of someone who only reads: a search.
 const MAX_READER_BODY_BYTES: usize = 1024 * 1024;

@@ -6,20 +6,22 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use super::enter::{
-    self, UnlockForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
-};
-use super::viewer::{self, DashboardOriginAssets, GuestMessage, LockedGuestPage};
-use super::{GuestPageKind, is_token};
 use crate::app::{App, AppState};
 use crate::clock::UnixTime;
 use crate::usage::report::UsageReport;
 use crate::usage::report_guest_links::{ReportAccessError, ReportPass};
-use crate::web::assets;
-use crate::web::cookies::RequestCookies;
-use crate::web::extractors::{FormBody, PathParams};
-use crate::web::reports::chart::ReportChartSvg;
-use crate::web::reports::report_format;
+use crate::web::dashboard_origin::enter::{
+    self, UnlockForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
+};
+use crate::web::dashboard_origin::viewer::{
+    self, DashboardOriginAssets, GuestMessage, LockedGuestPage,
+};
+use crate::web::dashboard_origin::{GuestPageKind, is_token};
+use crate::web::http::assets;
+use crate::web::http::cookies::RequestCookies;
+use crate::web::http::extractors::{FormBody, PathParams};
+use crate::web::pages::groups::reports::chart::ReportChartSvg;
+use crate::web::pages::groups::reports::report_format;
 
 const CLOSED: GuestMessage = GuestMessage {
     title: "This report is not open to you",

@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse as _, Response};
 use serde::Serialize;
 
-use super::{GuestPageKind, check_access, dashboard_base_path};
 use crate::app::{App, AppState};
 use crate::clock::UnixTime;
 use crate::dashboards::{
     DashboardAccessError, DashboardKind, DashboardPass, DashboardStatus, DashboardViewer,
 };
 use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
-use crate::web::assets;
-use crate::web::extractors::PathParams;
+use crate::web::dashboard_origin::{GuestPageKind, check_access, dashboard_base_path};
+use crate::web::http::assets;
+use crate::web::http::extractors::PathParams;
 
 /// A sentence and what to do.
 pub struct GuestMessage {

@@ -1,0 +1,178 @@
+//! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
+//! one of the person's connections, jobs or submissions has changed, a dashboard that they see, what was read for them
+//! of their groups' use, or there is a notice.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{self, Stream};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::app::AppState;
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::{Permission, SessionsEnded};
+use crate::dashboards::owner_of;
+use crate::domain::{DashboardId, PersonId};
+use crate::jobs::ClusterAccountId;
+use crate::jobs::submissions::SubmissionChange;
+use crate::store;
+use crate::store::connections::ConnectionKey;
+use crate::usage::UsageReader;
+use crate::web::HandlerResult;
+use crate::web::http::cookies::CookieKind;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::stream_limits::EventStreamPermit;
+
+/// How often a stream asks whether its session still holds: time limits and the command line end sessions
+/// without anyone telling.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(20);
+
+/// The stream of a signed-in page. It ends with the session and with the portal, and keeps neither alive.
+pub async fn get(context: RequestContext) -> HandlerResult {
+    let app = &context.app;
+    let cookie = context.cookie(CookieKind::Session).unwrap_or_default().to_owned();
+    let Some(me) = app.auth.peek_session(&cookie).await?.map(CurrentPerson) else {
+        // A redirect would lead the browser to read a page as a stream.
+        return Ok(StatusCode::UNAUTHORIZED.into_response());
+    };
+    me.may(Permission::UseOwnAccount)?;
+    let Some(place) = app.event_streams.acquire(me.0.person.id) else {
+        return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
+    };
+    let mut response = Sse::new(build_stream(app.clone(), me, cookie, place))
+        .keep_alive(KeepAlive::new().interval(RECHECK_INTERVAL))
+        .into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    // Proxies in front must pass events on as they come.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// What a stream listens to.
+struct EventSubscriptions {
+    sessions_ended: Receiver<SessionsEnded>,
+    connections: Receiver<ConnectionKey>,
+    queues: Receiver<ClusterAccountId>,
+    submissions: Receiver<SubmissionChange>,
+    dashboards: Receiver<DashboardId>,
+    usage: Receiver<UsageReader>,
+    notifications: Receiver<PersonId>,
+}
+
+/// What a stream heard.
+enum StreamSignal {
+    /// Something for the page.
+    PageEvent(String),
+    /// The session may be over.
+    RecheckSession,
+    /// The session is over.
+    SessionEnded,
+    /// Nothing that concerns this person.
+    Ignored,
+    ShuttingDown,
+}
+
+impl EventSubscriptions {
+    fn new(app: &AppState) -> Self {
+        Self {
+            sessions_ended: app.auth.subscribe_sessions_ended(),
+            connections: app.connections.subscribe(),
+            queues: app.queue_monitor.subscribe(),
+            submissions: app.submissions.subscribe(),
+            dashboards: app.dashboards.watch(),
+            usage: app.usage.watch(),
+            notifications: app.notifications.subscribe(),
+        }
+    }
+
+    async fn next_signal(&mut self, app: &AppState, me: &SignedInPerson) -> StreamSignal {
+        let person = me.person.id;
+        tokio::select! {
+            changed = self.connections.recv() => to_signal(changed, |key| {
+                // One event for the page of that cluster; lists listen to the same stream by its prefix.
+                (key.person == person).then(|| format!("line-{}", key.cluster))
+            }),
+            changed = self.queues.recv() => to_signal(changed, |key| {
+                (key.person == person).then(|| "jobs".to_owned())
+            }),
+            changed = self.submissions.recv() => to_signal(changed, |change| {
+                (change.person == person).then(|| "submissions".to_owned())
+            }),
+            changed = self.dashboards.recv() => match changed {
+                Ok(board) if can_see_dashboard(app, me, board).await => StreamSignal::PageEvent("boards".to_owned()),
+                told => to_signal(told, |_| None),
+            },
+            read = self.usage.recv() => to_signal(read, |reader| {
+                (reader.person == person).then(|| "usage".to_owned())
+            }),
+            rung = self.notifications.recv() => to_signal(rung, |whom| (whom == person).then(|| "notices".to_owned())),
+            () = app.stop.cancelled() => StreamSignal::ShuttingDown,
+            told = self.sessions_ended.recv() => match told {
+                Ok(ended) if ended.applies_to(person, me.session) => StreamSignal::SessionEnded,
+                Ok(_) => StreamSignal::Ignored,
+                // Too many at once to remember each: ask.
+                Err(RecvError::Lagged(_)) => StreamSignal::RecheckSession,
+                Err(RecvError::Closed) => StreamSignal::ShuttingDown,
+            },
+            () = tokio::time::sleep(RECHECK_INTERVAL) => StreamSignal::RecheckSession,
+        }
+    }
+}
+
+/// Whether a dashboard is theirs or one of their groups', also one that was just deleted. What cannot be read now is
+/// told at the next change.
+async fn can_see_dashboard(app: &AppState, me: &SignedInPerson, id: DashboardId) -> bool {
+    let Ok(mut db) = app.store.read().await else { return false };
+    let board = store::dashboards::get(&mut db, id).await.ok().flatten();
+    board.is_some_and(|board| me.viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok())
+}
+
+/// Those of others, or too many to remember, are passed over: pages also look by themselves.
+fn to_signal<T>(
+    told: Result<T, RecvError>,
+    event: impl FnOnce(T) -> Option<String>,
+) -> StreamSignal {
+    match told {
+        Ok(told) => event(told).map_or(StreamSignal::Ignored, StreamSignal::PageEvent),
+        Err(RecvError::Lagged(_)) => StreamSignal::Ignored,
+        Err(RecvError::Closed) => StreamSignal::ShuttingDown,
+    }
+}
+
+fn build_stream(
+    app: AppState,
+    CurrentPerson(me): CurrentPerson,
+    cookie: String,
+    place: EventStreamPermit,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let ears = EventSubscriptions::new(&app);
+    stream::unfold(Some((app, me, cookie, ears, place)), |state| async move {
+        let (app, me, cookie, mut ears, place) = state?;
+        loop {
+            let is_over = match ears.next_signal(&app, &me).await {
+                StreamSignal::PageEvent(name) => {
+                    let event = Event::default().event(name).data("changed");
+                    return Some((Ok(event), Some((app, me, cookie, ears, place))));
+                }
+                StreamSignal::RecheckSession => !is_session_valid(&app, &cookie).await,
+                StreamSignal::SessionEnded => true,
+                StreamSignal::Ignored => false,
+                StreamSignal::ShuttingDown => return None,
+            };
+            if is_over {
+                // Browsers drop events without data.
+                return Some((Ok(Event::default().event("signed-out").data("now")), None));
+            }
+        }
+    })
+}
+
+/// A database that does not answer is no reason to send people away.
+async fn is_session_valid(app: &AppState, cookie: &str) -> bool {
+    !matches!(app.auth.peek_session(cookie).await, Ok(None))
+}

@@ -1,0 +1,164 @@
+//! What handlers take from a request: who is signed in, the form, the path, and the context of the page.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRef, FromRequest, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use axum_extra::extract::CookieJar;
+
+use crate::app::{App, AppState};
+use crate::auth::activity::Actor;
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::{Permission, Visitor};
+use crate::error::AppError;
+use crate::web::http::cookies::{CookieKind, RequestCookies};
+use crate::web::http::flash::FlashMessage;
+use crate::web::http::visitor::visitor_from_request;
+use crate::web::pages::account::theme::Theme;
+
+/// Someone is signed in; otherwise the request ends at the sign-in page.
+pub struct CurrentPerson(pub Arc<SignedInPerson>);
+
+/// Someone may be signed in.
+pub struct MaybeCurrentPerson(pub Option<Arc<SignedInPerson>>);
+
+/// A form's fields, with our own words when it cannot be read.
+#[derive(FromRequest)]
+#[from_request(via(axum::extract::Form), rejection(AppError))]
+pub struct FormBody<T>(pub T);
+
+/// The variable parts of the address; one that cannot be read is a page that does not exist.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(AppError))]
+pub struct PathParams<T>(pub T);
+
+/// The part of the address after `?`.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(AppError))]
+pub struct QueryParams<T>(pub T);
+
+/// What every page needs to know of the request it answers.
+pub struct RequestContext {
+    pub app: AppState,
+    /// The cookies that the browser sent.
+    pub cookies: RequestCookies,
+    /// The cookies that the answer will set.
+    pub jar: CookieJar,
+    pub visitor: Visitor,
+    /// Light, dark or automatic.
+    pub theme: Theme,
+    /// A message left by the page before.
+    pub flash: Option<FlashMessage>,
+    /// Whether htmx asks for a part of a page that is open.
+    pub is_fragment: bool,
+}
+
+impl CurrentPerson {
+    /// The decision whether they may; the first line of every handler.
+    pub fn may(&self, action: Permission) -> Result<(), AppError> {
+        Ok(self.0.viewer.may(action)?)
+    }
+
+    /// They as the one who does something.
+    pub fn actor(&self, context: &RequestContext) -> Actor {
+        Actor::from_person(&self.0.person, &context.visitor)
+    }
+}
+
+impl<S> FromRequestParts<S> for MaybeCurrentPerson
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = AppError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
+        let app = AppState::from_ref(state);
+        // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
+        let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
+        let me = match RequestCookies::from_headers(&parts.headers).get(&app, CookieKind::Session) {
+            Some(cookie) if is_person => app.auth.find_session(cookie).await?,
+            Some(cookie) => app.auth.peek_session(cookie).await?,
+            None => None,
+        };
+        if let Some(me) = &me {
+            // Every page shows how much is new, and takes it from memory. One that cannot be read is no reason to fail.
+            let _ = app.notifications.unread(&app.store, me.person.id).await;
+        }
+        Ok(Self(me))
+    }
+}
+
+impl<S> FromRequestParts<S> for CurrentPerson
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = AppError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
+        let MaybeCurrentPerson(me) = MaybeCurrentPerson::from_request_parts(parts, state).await?;
+        me.map(Self).ok_or_else(|| {
+            // After signing in, people go on where they wanted to; only pages can be gone to.
+            let wanted = parts.uri.path_and_query().filter(|_| parts.method == Method::GET);
+            AppError::NotSignedIn(wanted.map_or_else(|| "/".into(), ToString::to_string))
+        })
+    }
+}
+
+impl<S> FromRequestParts<S> for RequestContext
+where
+    AppState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self::new(&AppState::from_ref(state), parts))
+    }
+}
+
+impl RequestContext {
+    /// The context of a request.
+    pub fn new(app: &Arc<App>, parts: &Parts) -> Self {
+        let sent = RequestCookies::from_headers(&parts.headers);
+        Self {
+            visitor: visitor_from_request(parts, &app.config.proxy.trusted),
+            theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
+            flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            is_fragment: parts.headers.contains_key("hx-request"),
+            app: app.clone(),
+            cookies: sent,
+            jar: CookieJar::new(),
+        }
+    }
+
+    /// The value of a cookie, if the browser sent it.
+    pub fn cookie(&self, kind: CookieKind) -> Option<&str> {
+        self.cookies.get(&self.app, kind)
+    }
+}
+
+impl From<FormRejection> for AppError {
+    fn from(rejection: FormRejection) -> Self {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            return Self::TooLarge;
+        }
+        Self::BadRequest(rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for AppError {
+    fn from(_: PathRejection) -> Self {
+        Self::NotFound
+    }
+}
+
+impl From<QueryRejection> for AppError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
+    }
+}

@@ -1,0 +1,59 @@
+//! `/healthz` and `/metrics`. The public one says only whether; what is wrong is told on loopback.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use crate::app::{App, AppState};
+use crate::health;
+use crate::probe;
+use crate::web::http::extractors::RequestContext;
+
+/// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
+pub async fn public(
+    State(app): State<AppState>,
+    context: RequestContext,
+    headers: HeaderMap,
+) -> Response {
+    let status = status(&health::find_problems(&app).await);
+    let mark = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
+    if mark.is_some_and(|mark| probe::verify_probe(&app.vault, mark, app.clock.now())) {
+        return (status, Json(describe_request(&app, &context, &headers))).into_response();
+    }
+    let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], word).into_response()
+}
+
+fn describe_request(app: &App, context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
+    let header =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    json!({
+        "host": header("host"),
+        "forwarded_proto": header("x-forwarded-proto"),
+        "forwarded_for": header("x-forwarded-for"),
+        "client_address": context.visitor.address.to_string(),
+        "now": app.clock.now().0,
+    })
+}
+
+/// For monitoring on the same machine: what is wrong.
+pub async fn private(State(app): State<AppState>) -> Response {
+    let problems = health::find_problems(&app).await;
+    let body = json!({
+        "status": if problems.is_empty() { "well" } else { "unwell" },
+        "problems": problems,
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    (status(&problems), Json(body)).into_response()
+}
+
+pub async fn metrics(State(app): State<AppState>) -> Response {
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()
+}
+
+fn status(problems: &[String]) -> StatusCode {
+    if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}

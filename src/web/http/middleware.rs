@@ -1,0 +1,275 @@
+//! What happens around every request, in one place: names, headers, origin checks, sizes, figures.
+
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum_extra::extract::CookieJar;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
+
+use crate::app::AppState;
+use crate::config::PublicUrl;
+use crate::web::dashboard_origin::ProxiedResponseMarker;
+use crate::web::http::cookies::{self, CookieKind};
+use crate::web::http::errors::{self, ResponseContext};
+
+/// Largest form, in bytes. Nothing that people type comes near it.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// A form must have arrived after this long.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Everything comes from the portal itself; no script or style inside a page; no frame around it.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+
+/// The same for the page around a dashboard, which is a frame of the same origin.
+const DASHBOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What a dashboard may do: run its own scripts and talk to itself. It reaches nobody else, so that what it shows stays
+/// here.
+const PROXIED_CONTENT_POLICY: &str = "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; \
+    style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; \
+    form-action 'self'; base-uri 'self'; frame-ancestors 'self'; webrtc 'block'";
+
+/// Sent with every answer.
+const SECURITY_HEADERS: &[(&str, &str)] = &[
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    // Links with secrets in them must not travel to other sites.
+    ("referrer-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    ("vary", "Cookie, HX-Request, Accept-Encoding"),
+];
+
+/// Dresses the portal's router. One stack and one function: every further layer would cost each request a copy of
+/// all that are inside it.
+pub fn wrap_portal(router: Router<AppState>, app: &AppState) -> Router<AppState> {
+    router.layer(
+        ServiceBuilder::new()
+            .layer(CompressionLayer::new())
+            .layer(middleware::from_fn_with_state(app.clone(), handle_portal_request))
+            .layer(CatchPanicLayer::custom(errors::panic_response))
+            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT)),
+    )
+}
+
+/// Dresses the dashboards' router: other host, no cookies of ours.
+pub fn wrap_dashboards(router: Router<AppState>, app: &AppState) -> Router<AppState> {
+    router.layer(
+        ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(app.clone(), handle_dashboard_request))
+            .layer(CatchPanicLayer::custom(errors::panic_response)),
+    )
+}
+
+/// Dresses the private listener's router.
+pub fn wrap_private(router: Router<AppState>) -> Router<AppState> {
+    router.layer(middleware::from_fn(require_loopback_host))
+}
+
+/// The way of a request: is it for us, does it come from us; then the handler; then words for errors, headers, figures.
+async fn handle_portal_request(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let asker = ResponseContext::from_request(&app, request.headers());
+    let url = &app.config.portal.public_url;
+    let answer = if !is_addressed_to(url, &request) {
+        errors::wrong_host_response(&url.to_string(), "portal.public_url")
+    } else if !method.is_safe() && !is_same_origin(url, request.headers()) {
+        errors::cross_origin_response()
+    } else {
+        next.run(request).await
+    };
+    let answer = errors::render_error(&app, &asker, answer).await;
+    let mut answer = clear_flash(&app, &asker, answer);
+    if asker.is_htmx {
+        redirect_htmx(&mut answer);
+    }
+    add_headers(answer.headers_mut(), url);
+    answer.headers_mut().insert(errors::REQUEST_ID, asker.request_id.clone());
+    record_metrics(&method, route.as_ref(), answer.status(), started);
+    answer
+}
+
+async fn handle_dashboard_request(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let url = &app.config.boards.public_url;
+    // Forms of our own pages only; what goes through to a dashboard has a guard of its own.
+    let is_own = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
+    let mut answer = if !is_addressed_to(url, &request) {
+        errors::wrong_host_response(&url.to_string(), "boards.public_url")
+    } else if is_own && !method.is_safe() && !is_same_origin(url, request.headers()) {
+        StatusCode::FORBIDDEN.into_response()
+    } else {
+        next.run(request).await
+    };
+    let is_foreign = answer.extensions().get::<ProxiedResponseMarker>().is_some();
+    let policy = if is_foreign { PROXIED_CONTENT_POLICY } else { DASHBOARD_PAGE_POLICY };
+    let theirs: Vec<HeaderValue> = if is_foreign {
+        answer.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
+    } else {
+        Vec::new()
+    };
+    let headers = answer.headers_mut();
+    add_headers(headers, url);
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    // Each policy can only forbid more.
+    for policy in theirs {
+        headers.append(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if is_foreign {
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    }
+    record_metrics(&method, route.as_ref(), answer.status(), started);
+    answer
+}
+
+/// Rebinding a foreign name to our address gives nothing: a request must name us as people do, once, and the same
+/// everywhere that it names us.
+fn is_addressed_to(url: &PublicUrl, request: &Request) -> bool {
+    let is_ours = |host: &str| host.eq_ignore_ascii_case(url.authority());
+    requested_host(request).is_some_and(is_ours)
+        && request.headers().get_all(header::HOST).iter().count() <= 1
+        && request.uri().authority().is_none_or(|named| is_ours(named.as_str()))
+}
+
+/// The private listener goes by the names of this machine only, for the same reason.
+async fn require_loopback_host(request: Request, next: Next) -> Response {
+    let named = requested_host(&request).unwrap_or_default();
+    let without_port = named.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let host = without_port.map_or(named, |(host, _)| host);
+    if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
+        next.run(request).await
+    } else {
+        StatusCode::MISDIRECTED_REQUEST.into_response()
+    }
+}
+
+/// The host that a request names.
+fn requested_host(request: &Request) -> Option<&str> {
+    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))
+}
+
+/// A request that changes something must come from a page of exactly this portal, and browsers say where it comes
+/// from. One that does not say is refused: no browser of these years sends neither header.
+pub fn is_same_origin(here: &PublicUrl, headers: &HeaderMap) -> bool {
+    let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if headers.get_all(header::ORIGIN).iter().count() > 1 {
+        return false;
+    }
+    match (says("origin"), says("sec-fetch-site")) {
+        (Some(origin), Some(site)) if origin != "null" => {
+            here.is_origin(origin) && site == "same-origin"
+        }
+        (Some(origin), None) => here.is_origin(origin),
+        (_, Some(site)) => site == "same-origin",
+        (None, None) => false,
+    }
+}
+
+fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
+    headers.reserve(SECURITY_HEADERS.len() + 3);
+    for (name, value) in SECURITY_HEADERS {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if url.is_https() {
+        headers.insert(
+            header::STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static("max-age=31536000"),
+        );
+    }
+    // Personal unless it says otherwise (only assets do).
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
+}
+
+/// htmx follows a redirect by itself and would put the whole next page into a part of the open one.
+/// It is told to lead the page there instead.
+fn redirect_htmx(answer: &mut Response) {
+    if !answer.status().is_redirection() {
+        return;
+    }
+    let Some(to) = answer.headers_mut().remove(header::LOCATION) else { return };
+    // The sign-in page leads back to the page that is open, not to its part: that page asks for itself.
+    let (name, value) = if to.as_bytes().starts_with(b"/sign-in") {
+        ("hx-refresh", HeaderValue::from_static("true"))
+    } else {
+        ("hx-redirect", to)
+    };
+    answer.headers_mut().insert(HeaderName::from_static(name), value);
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+}
+
+/// A message is shown once: the page that showed it takes the cookie back. Parts of pages do not show it.
+fn clear_flash(app: &AppState, asker: &ResponseContext, answer: Response) -> Response {
+    let is_page = answer
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if asker.flash.is_some() && is_page && !asker.is_htmx {
+        return (cookies::clear(CookieJar::new(), app, CookieKind::FlashMessage), answer)
+            .into_response();
+    }
+    answer
+}
+
+/// Counts and times requests by route; addresses themselves are not logged, since some hold secrets.
+fn record_metrics(
+    method: &Method,
+    route: Option<&MatchedPath>,
+    status: StatusCode,
+    started: Instant,
+) {
+    let route = route.map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
+    let took = started.elapsed().as_secs_f64();
+    metrics::histogram!("portolan_http_request_seconds", "route" => route.clone()).record(took);
+    tracing::debug!(
+        http.method = %method,
+        http.route = route,
+        http.status = status.as_u16(),
+        "Answered a request"
+    );
+    let labels = [
+        ("method", method_label(method).to_owned()),
+        ("route", route),
+        ("status", status.as_str().to_owned()),
+    ];
+    metrics::counter!("portolan_http_requests_total", &labels).increment(1);
+}
+
+/// Anyone may invent methods; figures know only the usual ones.
+fn method_label(method: &Method) -> &str {
+    match *method {
+        Method::GET
+        | Method::HEAD
+        | Method::POST
+        | Method::PUT
+        | Method::DELETE
+        | Method::OPTIONS => method.as_str(),
+        _ => "other",
+    }
+}

@@ -1,0 +1,67 @@
+//! What is shown once: a new link travels to the next page in a sealed cookie, so that reloading that page neither
+//! shows it again nor makes another.
+
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::error::AppError;
+use crate::vault::VaultPurpose;
+use crate::web::HandlerResult;
+use crate::web::http::cookies::{self, CookieKind};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::flash::see_other;
+
+/// Seconds it waits for its page.
+const LIFETIME_SECS: i64 = 60;
+
+/// A link, and whom it is for.
+#[derive(Debug, Default)]
+pub struct RevealedSecret {
+    pub link: String,
+    /// In the words of the one who made it.
+    pub label: String,
+}
+
+/// Goes to a page that shows the link to this person, once.
+pub fn redirect(
+    context: RequestContext,
+    me: &CurrentPerson,
+    to: &str,
+    shown: &RevealedSecret,
+) -> HandlerResult {
+    let text = format!("{}\n{}", shown.link, shown.label);
+    let sealed = context
+        .app
+        .vault
+        .seal(VaultPurpose::ShownOnce, &seal_context(me, to), text.as_bytes())
+        .map_err(|error| AppError::Internal(error.to_string()))?;
+    let value = URL_SAFE_NO_PAD.encode(sealed);
+    let jar =
+        cookies::set(context.jar, &context.app, CookieKind::RevealOnce, &value, LIFETIME_SECS);
+    Ok((jar, see_other(to)).into_response())
+}
+
+/// The link that waits for this page, if one does.
+pub fn take_pending(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    here: &str,
+) -> Option<RevealedSecret> {
+    let sealed = URL_SAFE_NO_PAD.decode(context.cookie(CookieKind::RevealOnce)?).ok()?;
+    let text =
+        context.app.vault.open(VaultPurpose::ShownOnce, &seal_context(me, here), &sealed).ok()?;
+    let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
+    Some(RevealedSecret { link: link.to_owned(), label: label.to_owned() })
+}
+
+/// The page that showed it takes it back.
+pub fn clear_cookie(context: &RequestContext, page: Response) -> Response {
+    (cookies::clear(context.jar.clone(), &context.app, CookieKind::RevealOnce), page)
+        .into_response()
+}
+
+/// Only this person, only on this page.
+fn seal_context(me: &CurrentPerson, page: &str) -> String {
+    format!("person:{} {page}", me.0.person.id)
+}

@@ -1,0 +1,290 @@
+//! One's SSH keys: made here or imported, replaced, deleted, and whether the portal may use them unattended.
+//! The private half is never shown, by no page.
+
+use askama::Template;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::auth::ssh_keys::{KeyOrigin, KeyToSave};
+use crate::auth::{AuthError, Permission};
+use crate::domain::{ConnectionRole, SshKeyId};
+use crate::error::AppError;
+use crate::ssh::key_import::{self, KeyImportError};
+use crate::ssh::keys::{PrivateKey, SshKeyError};
+use crate::store;
+use crate::store::connections::SshKeyUse;
+use crate::store::keys::SshKey;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{
+    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
+};
+use crate::web::http::flash::{self, FlashMessage, safe_local_path};
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+
+/// What to make, and where to go afterwards.
+#[derive(Deserialize)]
+pub struct CreateKeyForm {
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    back: String,
+}
+
+/// A key to import.
+#[derive(Deserialize)]
+pub struct ImportKeyForm {
+    key: SecretString,
+    #[serde(default)]
+    passphrase: SecretString,
+    #[serde(default)]
+    back: String,
+}
+
+/// Where someone came from.
+#[derive(Deserialize)]
+pub struct ReturnToQuery {
+    #[serde(default)]
+    back: String,
+}
+
+#[derive(Deserialize)]
+pub struct KeyRoleForm {
+    #[serde(default)]
+    role: String,
+}
+
+/// Whether a key may be used unattended.
+#[derive(Deserialize)]
+pub struct UnattendedKeyForm {
+    allow: bool,
+    #[serde(default)]
+    password: SecretString,
+}
+
+/// A key as the page shows it.
+struct SshKeyCard {
+    key: SshKey,
+    uses: Vec<SshKeyUse>,
+    is_proven: bool,
+}
+
+#[derive(Template)]
+#[template(path = "account/key.html")]
+struct SshKeyPage {
+    page: PageFrame,
+    current: Option<SshKeyCard>,
+    next: Option<SshKeyCard>,
+    robot: Option<SshKeyCard>,
+    robot_next: Option<SshKeyCard>,
+    /// Where to go after an import; empty for here.
+    back: String,
+    problems: FormErrors,
+    /// Which key's form has the problem: `login`, `robot`, or nothing if it is another form's.
+    scope: &'static str,
+}
+
+impl SshKeyPage {
+    /// What is wrong in the form of this key.
+    fn password_problem(&self, shown: &SshKeyCard) -> &str {
+        if shown.key.role().as_str() == self.scope { self.problems.of("password") } else { "" }
+    }
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(back): QueryParams<ReturnToQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let mut page = load_page(&context, &me, FormErrors::default()).await?;
+    page.back = back.back;
+    respond(&page)
+}
+
+pub async fn create(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<CreateKeyForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let role = parse_role(&form.role);
+    // The day tells an old key from a new one on a centre's key page.
+    let purpose = if role == ConnectionRole::Automation { "-robot" } else { "" };
+    let day = context.app.clock.now().utc_date();
+    let comment = format!("{}@portolan{purpose}-{day}", me.0.person.name);
+    let keep = PrivateKey::generate(&comment)
+        .and_then(|key| key_to_save(&key, role, KeyOrigin::Generated))
+        .map_err(internal_error)?;
+    let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
+        Ok(id) if is_pending_key(&context, &me, id).await? => FlashMessage::NewKeyMade,
+        Ok(_) if role == ConnectionRole::Automation => FlashMessage::AutomationKeyMade,
+        Ok(_) => FlashMessage::KeyMade,
+        Err(AuthError::NewKeyPending) => FlashMessage::NewKeyPending,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(flash::redirect(context, return_path(&form.back), flash))
+}
+
+pub async fn import(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<ImportKeyForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    // Opening a key with a passphrase is slow on purpose.
+    let ImportKeyForm { key, passphrase, back } = form;
+    let open = move || {
+        let passphrase = Some(&passphrase).filter(|words| !words.expose_secret().is_empty());
+        key_import::import(key.expose_secret(), passphrase)
+    };
+    let imported = context.app.auth.run_key_import(me.0.person.id, open).await?;
+    let problem = match imported {
+        Ok(key) => {
+            let keep = key_to_save(&key, ConnectionRole::Login, KeyOrigin::Imported)
+                .map_err(internal_error)?;
+            let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
+                Ok(id) if is_pending_key(&context, &me, id).await? => FlashMessage::NewKeyMade,
+                Ok(_) => FlashMessage::KeyImported,
+                Err(AuthError::NewKeyPending) => FlashMessage::NewKeyPending,
+                Err(error) => return Err(error.into()),
+            };
+            return Ok(flash::redirect(context, return_path(&back), flash));
+        }
+        Err(error @ (KeyImportError::WrongPassphrase | KeyImportError::PassphraseNeeded)) => {
+            FormErrors::single("passphrase", error)
+        }
+        Err(error) => FormErrors::single("key", error),
+    };
+    let mut page = load_page(&context, &me, problem).await?;
+    page.back = back;
+    respond_with(FORM_ERROR_STATUS, &page)
+}
+
+/// Puts the new key into the old one's place.
+pub async fn replace(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<KeyRoleForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let flash = match context
+        .app
+        .auth
+        .promote_new_key(&me.0, parse_role(&form.role), &context.visitor)
+        .await
+    {
+        Ok(()) => FlashMessage::KeyReplaced,
+        Err(AuthError::KeyUnproven) => FlashMessage::KeyUnproven,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(flash::redirect(context, "/account/key", flash))
+}
+
+/// Deletes a key. Connections that stand go on; no new one can be opened with it.
+pub async fn delete(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SshKeyId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    context.app.auth.delete_key(&me.0, id, &context.visitor).await?;
+    Ok(flash::redirect(context, "/account/key", FlashMessage::KeyDeleted))
+}
+
+/// Allows or forbids unattended use.
+pub async fn set_unattended(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SshKeyId>,
+    FormBody(form): FormBody<UnattendedKeyForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let auth = &context.app.auth;
+    if !form.allow {
+        auth.forbid_unattended(&me.0, id, &context.visitor).await?;
+        return Ok(flash::redirect(context, "/account/key", FlashMessage::UnattendedOff));
+    }
+    match auth.allow_unattended(&me.0, id, &form.password, &context.visitor).await {
+        Ok(()) => Ok(flash::redirect(context, "/account/key", FlashMessage::UnattendedOn)),
+        Err(AuthError::WrongPassword) => {
+            let problems = FormErrors::single("password", "This is not your password.");
+            let mut page = load_page(&context, &me, problems).await?;
+            let robot = page.robot.as_ref().is_some_and(|shown| shown.key.id == id);
+            page.scope =
+                if robot { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
+            respond_with(FORM_ERROR_STATUS, &page)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn internal_error(error: SshKeyError) -> AppError {
+    AppError::Internal(error.to_string())
+}
+
+/// Where someone came from, if they said; this page otherwise.
+fn return_path(back: &str) -> &str {
+    if back.is_empty() { "/account/key" } else { safe_local_path(back) }
+}
+
+fn parse_role(word: &str) -> ConnectionRole {
+    if word == "robot" { ConnectionRole::Automation } else { ConnectionRole::Login }
+}
+
+fn key_to_save(
+    key: &PrivateKey,
+    role: ConnectionRole,
+    origin: KeyOrigin,
+) -> Result<KeyToSave, SshKeyError> {
+    let public = key.public();
+    Ok(KeyToSave {
+        role,
+        origin,
+        kind: public.kind(),
+        public_line: public.to_line(),
+        fingerprint: public.fingerprint(),
+        private: key.to_bytes()?,
+    })
+}
+
+async fn is_pending_key(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: SshKeyId,
+) -> Result<bool, AppError> {
+    let mut db = context.app.store.read().await?;
+    Ok(store::keys::get(&mut db, me.0.person.id, id).await?.is_some_and(|key| key.is_next()))
+}
+
+async fn load_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    problems: FormErrors,
+) -> Result<SshKeyPage, AppError> {
+    let mut db = context.app.store.read().await?;
+    let mut keys = Vec::new();
+    for key in store::keys::list_for_person(&mut db, me.0.person.id).await? {
+        let uses = store::connections::list_key_uses(&mut db, key.id).await?;
+        keys.push(SshKeyCard { is_proven: !uses.is_empty(), uses, key });
+    }
+    let mut take = |role: ConnectionRole, next: bool| {
+        let at = keys
+            .iter()
+            .position(|shown| shown.key.role() == role && shown.key.is_next() == next)?;
+        Some(keys.swap_remove(at))
+    };
+    Ok(SshKeyPage {
+        page: PageFrame::for_person(context, &me.0, "SSH key", NavSection::Account),
+        current: take(ConnectionRole::Login, false),
+        next: take(ConnectionRole::Login, true),
+        robot: take(ConnectionRole::Automation, false),
+        robot_next: take(ConnectionRole::Automation, true),
+        back: String::new(),
+        scope: "",
+        problems,
+    })
+}

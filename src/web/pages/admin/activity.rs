@@ -1,0 +1,195 @@
+//! The activity log: everyone sees their own, administrators see all and may export it.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::activity::{ActivityDetails, record};
+use crate::auth::{ActivityEvent, Permission};
+use crate::clock::UnixTime;
+use crate::store::activity::{self, ActivityEntry, ActivityFilter};
+use crate::store::{self};
+use crate::web::HandlerResult;
+use crate::web::http::csv;
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+
+/// Entries on a page.
+const PER_PAGE: i64 = 50;
+/// Entries in an export.
+const MAX_EXPORT_ROWS: i64 = 100_000;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct ActivityQuery {
+    action: String,
+    text: String,
+    before: Option<i64>,
+}
+
+impl ActivityQuery {
+    fn to_filter(&self, limit: i64) -> ActivityFilter {
+        let some = |text: &str| {
+            Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty())
+        };
+        ActivityFilter {
+            about: None,
+            action: some(&self.action),
+            text: some(&self.text),
+            before: self.before,
+            limit,
+        }
+    }
+
+    fn to_query_string(&self, before: Option<i64>) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("action", &self.action).append_pair("text", &self.text);
+        if let Some(before) = before {
+            query.append_pair("before", &before.to_string());
+        }
+        query.finish()
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.action.is_empty() && self.text.is_empty()
+    }
+}
+
+struct ActivityTableRow {
+    at: UnixTime,
+    actor: String,
+    is_stranger: bool,
+    sentence: String,
+    subject: String,
+    detail: String,
+    address: String,
+}
+
+impl From<ActivityEntry> for ActivityTableRow {
+    fn from(entry: ActivityEntry) -> Self {
+        let sentence = ActivityEvent::parse(&entry.action)
+            .map_or(entry.action, |event| event.sentence().to_owned());
+        Self {
+            at: entry.at,
+            actor: entry.actor_name,
+            is_stranger: entry.is_stranger,
+            sentence,
+            subject: entry.subject,
+            detail: entry.detail,
+            address: entry.address,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/activity/own.html")]
+struct OwnActivityPage {
+    page: PageFrame,
+    me: String,
+    rows: Vec<ActivityTableRow>,
+    older: String,
+    newest: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/activity/all.html")]
+struct AllActivityPage {
+    page: PageFrame,
+    rows: Vec<ActivityTableRow>,
+    events: &'static [ActivityEvent],
+    choice: ActivityQuery,
+    export: String,
+    older: String,
+    newest: String,
+}
+
+/// One page of entries, and where the next begins.
+async fn load_rows(
+    context: &RequestContext,
+    filter: ActivityFilter,
+) -> Result<(Vec<ActivityTableRow>, Option<i64>), crate::error::AppError> {
+    let limit = filter.limit;
+    let mut db = context.app.store.read().await?;
+    let mut entries =
+        activity::list(&mut db, &ActivityFilter { limit: limit + 1, ..filter }).await?;
+    let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
+    entries.truncate(usize::try_from(limit).unwrap_or_default());
+    let last = entries.last().map(|entry| entry.id).filter(|_| more);
+    Ok((entries.into_iter().map(ActivityTableRow::from).collect(), last))
+}
+
+/// What I did, and what was done to my account.
+pub async fn show_own(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let filter = ActivityFilter {
+        about: Some(me.0.person.id),
+        action: None,
+        text: None,
+        ..choice.to_filter(PER_PAGE)
+    };
+    let (rows, next) = load_rows(&context, filter).await?;
+    respond(&OwnActivityPage {
+        page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
+        me: me.0.person.name.clone(),
+        rows,
+        older: next.map_or_else(String::new, |before| format!("/account/activity?before={before}")),
+        newest: choice.before.map_or_else(String::new, |_| "/account/activity".into()),
+    })
+}
+
+pub async fn show_all(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
+    me.may(Permission::SeeAllActivity)?;
+    let (rows, next) = load_rows(&context, choice.to_filter(PER_PAGE)).await?;
+    respond(&AllActivityPage {
+        page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Activity),
+        rows,
+        events: ActivityEvent::ALL,
+        export: format!("/activity.csv?{}", choice.to_query_string(None)),
+        older: next.map_or_else(String::new, |before| {
+            format!("/activity?{}", choice.to_query_string(Some(before)))
+        }),
+        newest: choice
+            .before
+            .map_or_else(String::new, |_| format!("/activity?{}", choice.to_query_string(None))),
+        choice,
+    })
+}
+
+/// The chosen entries as a table for other programs.
+pub async fn export_csv(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(choice): QueryParams<ActivityQuery>,
+) -> HandlerResult {
+    me.may(Permission::SeeAllActivity)?;
+    let app = &context.app;
+    let entries =
+        activity::list(&mut *app.store.read().await?, &choice.to_filter(MAX_EXPORT_ROWS)).await?;
+    let mut tx = app.store.write().await?;
+    let detail = format!("{} entries", entries.len());
+    let about = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
+    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, about, app.clock.now())
+        .await?;
+    store::commit(tx).await?;
+    let mut text = String::from("time,who,action,subject,detail,address\r\n");
+    for entry in entries {
+        let time = entry.at.iso();
+        let cells = [
+            &time,
+            &entry.actor_name,
+            &entry.action,
+            &entry.subject,
+            &entry.detail,
+            &entry.address,
+        ];
+        text.push_str(&csv::format_row(&cells));
+    }
+    Ok(csv::download_response("portolan-activity.csv", text))
+}

@@ -1,0 +1,146 @@
+//! People, for administrators: who is here, switching accounts off and on, rights, reset links.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::auth::people::PortalAccountState;
+use crate::domain::PersonId;
+use crate::error::AppError;
+use crate::store;
+use crate::store::groups::Membership;
+use crate::store::people::{Person, PersonListItem};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::http::reveal_once::{self, RevealedSecret};
+
+#[derive(Deserialize)]
+pub struct SetAdminForm {
+    admin: bool,
+}
+
+#[derive(Template)]
+#[template(path = "admin/people/list.html")]
+struct PeopleListPage {
+    page: PageFrame,
+    people: Vec<PersonListItem>,
+    me: PersonId,
+}
+
+#[derive(Template)]
+#[template(path = "admin/people/person.html")]
+struct PersonPage {
+    page: PageFrame,
+    person: Person,
+    memberships: Vec<Membership>,
+    devices: usize,
+    is_me: bool,
+    link: String,
+}
+
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    let people = store::people::list(&mut *context.app.store.read().await?).await?;
+    let page = PageFrame::for_person(&context, &me.0, "People", NavSection::People);
+    respond(&PeopleListPage { page, people, me: me.0.person.id })
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    let Some(shown) = reveal_once::take_pending(&context, &me, &person_path(id)) else {
+        return render_person(&context, &me, id, String::new()).await;
+    };
+    Ok(reveal_once::clear_cookie(&context, render_person(&context, &me, id, shown.link).await?))
+}
+
+async fn render_person(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: PersonId,
+    link: String,
+) -> HandlerResult {
+    let mut db = context.app.store.read().await?;
+    let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
+    let memberships = store::groups::list_for_person(&mut db, id).await?;
+    let devices = store::sessions::list_for_person(&mut db, id).await?.len();
+    let page = PageFrame::for_person(context, &me.0, &person.display_name, NavSection::People);
+    respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
+}
+
+/// Switches an account off; every session of it ends at once.
+pub async fn disable(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    context
+        .app
+        .auth
+        .set_account_state(&me.actor(&context), id, PortalAccountState::Disabled)
+        .await?;
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonDisabled))
+}
+
+/// Switches an account on again.
+pub async fn enable(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Active).await?;
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonEnabled))
+}
+
+/// Makes someone an administrator, or no longer one.
+pub async fn set_admin(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+    FormBody(form): FormBody<SetAdminForm>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    context.app.auth.set_admin(&me.actor(&context), id, form.admin).await?;
+    // Whoever gave their own rights away may not see that page any more.
+    let to = if id == me.0.person.id { "/".to_owned() } else { person_path(id) };
+    Ok(flash::redirect(context, &to, FlashMessage::AdminChanged))
+}
+
+/// Turns someone's second factor off.
+pub async fn remove_second_factor(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    context.app.auth.remove_second_factor(&me.actor(&context), id).await?;
+    Ok(flash::redirect(context, &person_path(id), FlashMessage::SecondFactorRemoved))
+}
+
+/// Makes a reset link and shows it, once.
+pub async fn create_reset_link(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    let token = context.app.auth.create_reset_link(&me.actor(&context), id).await?;
+    let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
+    reveal_once::redirect(
+        context,
+        &me,
+        &person_path(id),
+        &RevealedSecret { link, ..RevealedSecret::default() },
+    )
+}
+
+fn person_path(id: PersonId) -> String {
+    format!("/people/{id}")
+}

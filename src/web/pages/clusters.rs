@@ -1,0 +1,40 @@
+//! Clusters as people see them: the list with one's connections, the way in, connecting, and what was learnt.
+
+use crate::app::AppState;
+use crate::cluster::ClusterProfile;
+use crate::domain::{ConnectionRole, PersonId};
+use crate::error::AppError;
+use crate::store::connections::ConnectionKey;
+
+pub mod admin;
+pub mod automation;
+pub mod cluster_page;
+pub mod connect;
+mod connect_steps;
+pub mod host_keys;
+pub mod list;
+mod panel;
+mod settings_form;
+
+/// The cluster with this short name.
+pub(in crate::web) async fn find_cluster(
+    app: &AppState,
+    slug: &str,
+) -> Result<ClusterProfile, AppError> {
+    let mut db = app.store.read().await?;
+    ClusterProfile::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
+}
+
+/// A person's line to a cluster.
+pub(in crate::web) const fn connection_key(
+    person: PersonId,
+    known: &ClusterProfile,
+    role: ConnectionRole,
+) -> ConnectionKey {
+    ConnectionKey { person, cluster: known.row.id, role }
+}
+
+/// The address of a cluster's page.
+fn cluster_path(slug: &str) -> String {
+    format!("/clusters/{slug}")
+}

@@ -1,0 +1,156 @@
+//! One cluster: the guided way in, and once connected what was learnt of the place.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::error::AppError;
+use crate::store;
+use crate::store::connections::SshKeyUse;
+use crate::store::keys::SshKey;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::form_errors::echo_input;
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
+use crate::web::pages::clusters::find_cluster;
+use crate::web::pages::clusters::panel::{ConnectPanel, PanelAttemptStep, PanelState};
+
+/// So many of a long list are shown at first.
+const MOST_AT_FIRST: usize = 12;
+
+#[derive(Template)]
+#[template(path = "clusters/cluster.html", blocks = ["place"])]
+struct ClusterPage {
+    page: PageFrame,
+    profile: ClusterProfile,
+    panel: ConnectPanel,
+    user: String,
+    user_problem: String,
+    key: Option<SshKey>,
+    /// A new key that waits to be proven.
+    next_key: Option<SshKey>,
+    /// Where the new key has opened a connection.
+    next_uses: Vec<SshKeyUse>,
+    /// Whether a test of the new key has just ended here.
+    is_tested: bool,
+    /// Whether it was connected before.
+    was_connected: bool,
+    discovered: Option<(DiscoveredFacts, UnixTime)>,
+    is_admin: bool,
+}
+
+impl ClusterPage {
+    /// Whether the new key has opened this cluster.
+    fn is_next_proven_here(&self) -> bool {
+        self.next_uses.iter().any(|place| place.cluster == self.profile.row.title)
+    }
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let way = ClusterSetupState::load(&context, &me, &known).await?;
+    respond(&build_page(&context, &me, known, way).await?)
+}
+
+/// What has changed of a page that is open and has seen this mark: nothing, the panel, or everything below the
+/// title where the page is to be arranged anew.
+pub(super) async fn render_changes(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    known: &ClusterProfile,
+    seen: Option<&str>,
+) -> HandlerResult {
+    use axum::response::IntoResponse as _;
+    let way = ClusterSetupState::load(context, me, known).await?;
+    let panel = ConnectPanel::new(known, &way);
+    // A test leaves no trace in the panel; what it showed is said beside the key.
+    let is_tested = way.test.is_none() && seen.is_some_and(|mark| mark.contains(".test-"));
+    match seen {
+        Some(mark) if is_tested || !panel.is_layout_current(mark) => {
+            // Whoever has just connected wants to see the beginning of what is there now.
+            let was_connecting = mark.starts_with("connect.connect-");
+            let swap = match panel.next {
+                NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => {
+                    "outerHTML show:window:top"
+                }
+                _ => "outerHTML",
+            };
+            let mut page = build_page(context, me, known.clone(), way).await?;
+            page.is_tested = is_tested;
+            let place = [("hx-retarget", "#place"), ("hx-reswap", swap)];
+            Ok((place, respond(&page.as_place())?).into_response())
+        }
+        _ => panel.respond(seen),
+    }
+}
+
+/// The page again, with what is wrong about the user name.
+pub(super) async fn show_with_problem(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    known: &ClusterProfile,
+    user: &str,
+    problem: &str,
+) -> HandlerResult {
+    let way = ClusterSetupState::load(context, me, known).await?;
+    let mut page = build_page(context, me, known.clone(), way).await?;
+    page.user = echo_input(user);
+    problem.clone_into(&mut page.user_problem);
+    respond_with(FORM_ERROR_STATUS, &page)
+}
+
+async fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    known: ClusterProfile,
+    way: ClusterSetupState,
+) -> Result<ClusterPage, AppError> {
+    let next_uses = match &way.next_key {
+        Some(next) => {
+            let mut db = context.app.store.read().await?;
+            store::connections::list_key_uses(&mut db, next.id).await?
+        }
+        None => Vec::new(),
+    };
+    let line = way.connection.as_ref();
+    let learnt =
+        line.and_then(|line| Some((serde_json::from_str(&line.learnt).ok()?, line.learnt_at()?)));
+    Ok(ClusterPage {
+        page: PageFrame::for_person(context, &me.0, &known.row.title, NavSection::Clusters),
+        panel: ConnectPanel::new(&known, &way),
+        user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+        user_problem: String::new(),
+        was_connected: way.was_connected(),
+        key: way.key,
+        next_key: way.next_key,
+        next_uses,
+        is_tested: false,
+        discovered: learnt,
+        is_admin: me.may(Permission::ManageClusters).is_ok(),
+        profile: known,
+    })
+}
+
+/// How long a job may run, in words.
+fn format_time_limit(minutes: Option<u32>) -> String {
+    match minutes {
+        None => "no limit known".into(),
+        Some(1440) => "1 day".into(),
+        Some(minutes) if minutes > 1440 && minutes % 1440 == 0 => {
+            format!("{} days", minutes / 1440)
+        }
+        Some(60) => "1 hour".into(),
+        Some(minutes) if minutes > 60 && minutes % 60 == 0 => format!("{} hours", minutes / 60),
+        Some(minutes) if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
+        Some(minutes) => format!("{minutes} minutes"),
+    }
+}

@@ -1,0 +1,230 @@
+//! Connecting: the user name, the try, its questions and answers, the end.
+
+use axum::response::Response;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError, ConnectionStatus};
+use crate::domain::{ConnectionRole, RemoteUser};
+use crate::error::AppError;
+use crate::ssh::login::LoginAttendance;
+use crate::store;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{
+    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
+};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::pages::clusters::{cluster_page, cluster_path, connection_key, find_cluster};
+
+/// The user name on the cluster.
+#[derive(Deserialize)]
+pub struct ClusterUserForm {
+    user: String,
+}
+
+/// An answer to the server's question.
+#[derive(Deserialize)]
+pub struct PromptAnswerForm {
+    number: u32,
+    answer: SecretString,
+    #[serde(default)]
+    purpose: String,
+    seen: Option<String>,
+}
+
+/// Which try is meant.
+#[derive(Deserialize)]
+pub struct ConnectPurposeForm {
+    #[serde(default)]
+    purpose: String,
+    seen: Option<String>,
+}
+
+/// What the page shows already.
+#[derive(Deserialize)]
+pub struct PanelSeenQuery {
+    seen: Option<String>,
+}
+
+/// The panel alone, for a page that is open.
+pub async fn show_panel(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    QueryParams(seen): QueryParams<PanelSeenQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    cluster_page::render_changes(&context, &me, &known, seen.seen.as_deref()).await
+}
+
+/// Notes the user name. Under another name it is another connection: the old one is closed.
+pub async fn save_user(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<ClusterUserForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let user: RemoteUser = match form.user.parse() {
+        Ok(user) => user,
+        Err(problem) => {
+            return cluster_page::show_with_problem(&context, &me, &known, &form.user, problem.0)
+                .await;
+        }
+    };
+    let app = &context.app;
+    let mut tx = app.store.write().await?;
+    let mut renamed = Vec::new();
+    for role in [ConnectionRole::Login, ConnectionRole::Automation] {
+        let key = connection_key(me.0.person.id, &known, role);
+        let before = store::connections::get(&mut tx, key).await?;
+        store::connections::save_user(&mut tx, key, &user, app.clock.now()).await?;
+        if before.is_some_and(|before| before.remote_user != user.as_str()) {
+            renamed.push(key);
+        }
+    }
+    let about = ActivityDetails {
+        subject: &known.row.slug,
+        detail: user.as_str(),
+        ..ActivityDetails::default()
+    };
+    record(&mut tx, &me.actor(&context), ActivityEvent::UserNamed, about, app.clock.now()).await?;
+    store::commit(tx).await?;
+    // After the commit: a try that begins now reads the new name.
+    for key in renamed {
+        app.connections.close_connection(key).await;
+    }
+    Ok(flash::see_other(&cluster_path(&slug)))
+}
+
+pub async fn connect(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(seen): FormBody<PanelSeenQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let begun =
+        context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
+    respond_after_start(context, &me, &known, begun, seen.seen).await
+}
+
+/// Begins to test the new key.
+pub async fn test_key(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(seen): FormBody<PanelSeenQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let begun = context.app.connections.test_new_key(key, me.actor(&context)).await;
+    respond_after_start(context, &me, &known, begun, seen.seen).await
+}
+
+/// Passes an answer on to the server.
+pub async fn answer_prompt(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<PromptAnswerForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let attempt = match parse_purpose(&form.purpose) {
+        ConnectPurpose::TestNewKey => context.app.connections.running_key_test(key),
+        ConnectPurpose::Connect => match context.app.connections.status(key) {
+            ConnectionStatus::Connecting(attempt) => Some(attempt),
+            _ => None,
+        },
+    };
+    if let Some(attempt) = attempt {
+        // A question that is gone needs no answer; the panel shows what is asked now.
+        attempt.answer(form.number, form.answer).await;
+    }
+    panel_or_page(&context, &me, &known, form.seen).await
+}
+
+/// Gives a try up.
+pub async fn cancel_attempt(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+    FormBody(form): FormBody<ConnectPurposeForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    let purpose = parse_purpose(&form.purpose);
+    context.app.connections.cancel_attempt(key, purpose).await;
+    // A test that was given up has shown nothing about the key.
+    let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
+    panel_or_page(&context, &me, &known, seen).await
+}
+
+pub async fn disconnect(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(slug): PathParams<String>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let known = find_cluster(&context.app, &slug).await?;
+    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+    context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
+    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::Disconnected))
+}
+
+fn parse_purpose(word: &str) -> ConnectPurpose {
+    if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
+}
+
+/// What follows a try that was begun, or was not.
+async fn respond_after_start(
+    context: RequestContext,
+    me: &CurrentPerson,
+    known: &ClusterProfile,
+    begun: Result<(), ConnectStartError>,
+    seen: Option<String>,
+) -> HandlerResult {
+    match begun {
+        Ok(()) => panel_or_page(&context, me, known, seen).await,
+        Err(error) => redirect_with_refusal(context, &cluster_path(&known.row.slug), error),
+    }
+}
+
+/// Why a try was not begun, on the page.
+pub(super) fn redirect_with_refusal(
+    context: RequestContext,
+    page: &str,
+    error: ConnectStartError,
+) -> Result<Response, AppError> {
+    let flash = match error {
+        ConnectStartError::NoRemoteUser => FlashMessage::NoUserName,
+        ConnectStartError::NoKey => FlashMessage::NoKey,
+        ConnectStartError::ClusterClosed => FlashMessage::ClusterClosed,
+        ConnectStartError::TooManyAttempts => FlashMessage::TooManyConnects,
+        ConnectStartError::Auth(error) => return Err(error.into()),
+        ConnectStartError::Store(error) => return Err(error.into()),
+    };
+    Ok(flash::redirect(context, page, flash))
+}
+
+async fn panel_or_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    known: &ClusterProfile,
+    seen: Option<String>,
+) -> HandlerResult {
+    if context.is_fragment {
+        return cluster_page::render_changes(context, me, known, seen.as_deref()).await;
+    }
+    Ok(flash::see_other(&cluster_path(&known.row.slug)))
+}

@@ -1,0 +1,163 @@
+//! All clusters, with one's own connections to them.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::cluster::ConnectionStatus;
+use crate::domain::ConnectionRole;
+use crate::error::AppError;
+use crate::store;
+use crate::store::clusters::Cluster;
+use crate::store::connections::{ConnectionKey, ConnectionRow};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::clusters::panel::format_idle;
+
+#[derive(Template)]
+#[template(path = "clusters/list.html")]
+struct ClustersPage {
+    page: PageFrame,
+    rows: Vec<ClusterListRow>,
+    retired: Vec<Cluster>,
+    is_admin: bool,
+}
+
+/// The list alone, for a page that is open.
+#[derive(Template)]
+#[template(path = "clusters/list_rows.html")]
+struct ClusterRowsFragment {
+    rows: Vec<ClusterListRow>,
+}
+
+/// A cluster and one's connection to it.
+struct ClusterListRow {
+    cluster: Cluster,
+    kind: &'static str,
+    label: &'static str,
+    user: String,
+    since: Option<UnixTime>,
+    figures: Option<crate::ssh::ConnectionStats>,
+    idle: String,
+    /// Why it is not connected, or what went wrong last.
+    problem: String,
+    action: ClusterListAction,
+    /// The connection to the automation host, in a word.
+    automation: Option<&'static str>,
+}
+
+/// What the list offers to do with a connection.
+enum ClusterListAction {
+    Disconnect,
+    Reconnect,
+    /// Go to its page; the button's words, and whether it is the thing to do.
+    Go(&'static str, bool),
+}
+
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (rows, retired) = load_rows(&context, &me).await?;
+    if context.is_fragment {
+        return respond(&ClusterRowsFragment { rows });
+    }
+    let page = PageFrame::for_person(&context, &me.0, "Clusters", NavSection::Clusters);
+    respond(&ClustersPage {
+        page,
+        rows,
+        retired,
+        is_admin: me.may(Permission::ManageClusters).is_ok(),
+    })
+}
+
+/// Every cluster in use with one's connection, and those out of use.
+async fn load_rows(
+    context: &RequestContext,
+    me: &CurrentPerson,
+) -> Result<(Vec<ClusterListRow>, Vec<Cluster>), AppError> {
+    let person = me.0.person.id;
+    let mut db = context.app.store.read().await?;
+    let lines = store::connections::list_for_person(&mut db, person).await?;
+    let (retired, used): (Vec<_>, Vec<_>) = store::clusters::list(&mut db)
+        .await?
+        .into_iter()
+        .partition(|cluster| cluster.retired_at().is_some());
+    let rows = used
+        .into_iter()
+        .map(|cluster| {
+            let key = |role| ConnectionKey { person, cluster: cluster.id, role };
+            let line = |role| lines.iter().find(|line| line.key() == key(role));
+            let robot = match context.app.connections.status(key(ConnectionRole::Automation)) {
+                ConnectionStatus::Up(_) => Some("Automation host connected"),
+                _ => None,
+            };
+            let status = context.app.connections.status(key(ConnectionRole::Login));
+            ClusterListRow {
+                automation: robot,
+                ..build_row(status, line(ConnectionRole::Login), cluster)
+            }
+        })
+        .collect();
+    Ok((rows, retired))
+}
+
+fn build_row(
+    status: ConnectionStatus,
+    line: Option<&ConnectionRow>,
+    cluster: Cluster,
+) -> ClusterListRow {
+    let problem = line
+        .map(|line| line.problem.lines().next().unwrap_or_default().to_owned())
+        .unwrap_or_default();
+    let empty = ClusterListRow {
+        user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+        kind: "neutral",
+        label: "Not set up",
+        since: None,
+        figures: None,
+        idle: String::new(),
+        problem,
+        action: ClusterListAction::Go("Set up", false),
+        automation: None,
+        cluster,
+    };
+    if empty.cluster.alarm_at().is_some() {
+        let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
+        let offer = ClusterListAction::Go("Read more", false);
+        return ClusterListRow {
+            kind: "failed",
+            label: "Stopped",
+            problem,
+            action: offer,
+            ..empty
+        };
+    }
+    match (status, line) {
+        (ConnectionStatus::Up(up), _) => ClusterListRow {
+            kind: "ok",
+            label: "Connected",
+            since: Some(up.since),
+            idle: format_idle(up.figures.idle.as_secs()),
+            problem: up.figures.problem.clone().unwrap_or_default(),
+            figures: Some(up.figures),
+            action: ClusterListAction::Disconnect,
+            ..empty
+        },
+        (ConnectionStatus::Connecting(_), _) => ClusterListRow {
+            kind: "waiting",
+            label: "Connecting",
+            problem: String::new(),
+            action: ClusterListAction::Go("Go on", true),
+            ..empty
+        },
+        (ConnectionStatus::Down, None) => empty,
+        (ConnectionStatus::Down, Some(line)) if line.connected_at().is_some() => {
+            ClusterListRow { label: "Not connected", action: ClusterListAction::Reconnect, ..empty }
+        }
+        (ConnectionStatus::Down, Some(_)) => ClusterListRow {
+            label: "Not connected",
+            action: ClusterListAction::Go("Go on", true),
+            ..empty
+        },
+    }
+}

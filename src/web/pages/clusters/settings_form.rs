@@ -1,0 +1,196 @@
+//! The form of a cluster's settings: what most administrators change, on top of a full description.
+
+use serde::Deserialize;
+
+use crate::domain::{DisplayName, HostName, Slug};
+use crate::sites::{
+    AccountPrefix, Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName, StorageArea,
+    StorageAreaKind,
+};
+use crate::web::http::form_errors::FormErrors;
+
+/// The fields as they are typed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ClusterSettingsForm {
+    pub name: String,
+    pub title: String,
+    pub host: String,
+    pub port: String,
+    pub jump_host: String,
+    pub jump_port: String,
+    pub robot_host: String,
+    pub robot_port: String,
+    pub calls_per_minute: String,
+    pub idle_minutes: String,
+    pub connects_per_hour: String,
+    pub storage: String,
+    pub accounts: String,
+    pub units: String,
+    /// The description that the fields above change.
+    pub base: String,
+}
+
+impl ClusterSettingsForm {
+    /// The fields of a description.
+    pub fn from_site(site: &Site) -> Self {
+        let jump = site.login.jump.as_ref();
+        let robot = site.automation.as_ref();
+        let area = |area: &StorageArea| format!("{}: {}", area.label, area.path);
+        Self {
+            name: site.name.as_str().to_owned(),
+            title: site.title.clone(),
+            host: site.login.host.as_ref().map(|host| host.as_str().to_owned()).unwrap_or_default(),
+            port: site.login.port.to_string(),
+            jump_host: jump.map(|jump| jump.host.as_str().to_owned()).unwrap_or_default(),
+            jump_port: jump.map_or(22, |jump| jump.port).to_string(),
+            robot_host: robot
+                .and_then(|robot| robot.hosts.first())
+                .map(|host| host.as_str().to_owned())
+                .unwrap_or_default(),
+            robot_port: robot.map_or(22, |robot| robot.port).to_string(),
+            calls_per_minute: site.limits.calls_per_minute.to_string(),
+            idle_minutes: site.limits.idle_minutes.to_string(),
+            connects_per_hour: site.limits.connects_per_hour.to_string(),
+            storage: site.storage.areas.iter().map(area).collect::<Vec<_>>().join("\n"),
+            accounts: site
+                .jobs
+                .accounts
+                .iter()
+                .map(|account| account.prefix.clone())
+                .collect::<Vec<_>>()
+                .join(", "),
+            units: site.units.name.clone().unwrap_or_default(),
+            base: site.to_toml().unwrap_or_default(),
+        }
+    }
+
+    /// The description with the fields applied, or what is wrong with them.
+    pub fn to_site(&self) -> Result<Site, FormErrors> {
+        let mut problems = FormErrors::default();
+        let mut site = match Site::from_toml(&self.base) {
+            Ok(site) => site,
+            Err(error) => return Err(FormErrors::single("file", error)),
+        };
+        if let Some(name) = problems.parse::<Slug>("name", &self.name) {
+            site.name = SiteName(name);
+        }
+        if let Some(title) = problems.parse::<DisplayName>("title", &self.title) {
+            title.as_str().clone_into(&mut site.title);
+        }
+        site.login.host = problems.parse::<HostName>("host", self.host.trim()).map(SiteHost);
+        site.login.port = parse_port(&mut problems, "port", &self.port);
+        site.login.jump = match self.jump_host.trim() {
+            "" => None,
+            host => problems.parse::<HostName>("jump_host", host).map(|host| SiteJumpHost {
+                host: SiteHost(host),
+                port: parse_port(&mut problems, "jump_port", &self.jump_port),
+            }),
+        };
+        self.apply_automation(&mut site, &mut problems);
+        parse_number(
+            &mut problems,
+            "calls_per_minute",
+            &self.calls_per_minute,
+            &mut site.limits.calls_per_minute,
+        );
+        parse_number(
+            &mut problems,
+            "idle_minutes",
+            &self.idle_minutes,
+            &mut site.limits.idle_minutes,
+        );
+        parse_number(
+            &mut problems,
+            "connects_per_hour",
+            &self.connects_per_hour,
+            &mut site.limits.connects_per_hour,
+        );
+        site.storage.areas = self.parse_areas(&site, &mut problems);
+        site.jobs.accounts = self.parse_account_prefixes(&site);
+        site.units.name = Some(self.units.trim().to_owned()).filter(|name| !name.is_empty());
+        if problems.is_empty()
+            && let Err(error) = site.check()
+        {
+            problems.add("file", error);
+        }
+        if problems.is_empty() { Ok(site) } else { Err(problems) }
+    }
+
+    fn apply_automation(&self, site: &mut Site, problems: &mut FormErrors) {
+        let host = self.robot_host.trim();
+        if host.is_empty() {
+            site.automation = None;
+        } else if let Some(host) = problems.parse::<HostName>("robot_host", host) {
+            let robot = site.automation.get_or_insert_with(SiteAutomation::default);
+            robot.port = parse_port(problems, "robot_port", &self.robot_port);
+            match robot.hosts.first_mut() {
+                Some(first) => *first = SiteHost(host),
+                None => robot.hosts.push(SiteHost(host)),
+            }
+        }
+    }
+
+    /// Lines of `Label: path`; what is known of a folder of the same label stays.
+    fn parse_areas(&self, site: &Site, problems: &mut FormErrors) -> Vec<StorageArea> {
+        let mut areas = Vec::new();
+        for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let Some((label, path)) = line.split_once(':') else {
+                problems.add("storage", format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}"));
+                continue;
+            };
+            let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
+            let known = site.storage.areas.iter().find(|area| area.label == label).cloned();
+            areas.push(match known {
+                Some(area) => StorageArea { path, ..area },
+                None => StorageArea {
+                    kind: guess_area_kind(&label),
+                    purpose: format!("Files in {label}."),
+                    room: None,
+                    purge: None,
+                    read_only_in_jobs: false,
+                    label,
+                    path,
+                },
+            });
+        }
+        areas
+    }
+
+    fn parse_account_prefixes(&self, site: &Site) -> Vec<AccountPrefix> {
+        let words = self.accounts.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words
+            .map(|prefix| {
+                let known =
+                    site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
+                known.unwrap_or_else(|| AccountPrefix {
+                    prefix: prefix.to_owned(),
+                    meaning: "An account of your group.".to_owned(),
+                })
+            })
+            .collect()
+    }
+}
+
+fn guess_area_kind(label: &str) -> StorageAreaKind {
+    let label = label.to_lowercase();
+    match () {
+        () if label.contains("home") => StorageAreaKind::Home,
+        () if label.contains("scratch") => StorageAreaKind::Scratch,
+        () => StorageAreaKind::Project,
+    }
+}
+
+fn parse_port(problems: &mut FormErrors, field: &'static str, text: &str) -> u16 {
+    if let Ok(port @ 1..) = text.trim().parse() {
+        return port;
+    }
+    problems.add(field, "Give a port between 1 and 65535; 22 if you do not know it.");
+    22
+}
+
+fn parse_number(problems: &mut FormErrors, field: &'static str, text: &str, into: &mut u16) {
+    match text.trim().parse() {
+        Ok(value @ 1..) => *into = value,
+        _ => problems.add(field, "Give a whole number of at least 1."),
+    }
+}

@@ -1,0 +1,133 @@
+//! New job: the recipes to choose from, and the cluster that the job is for.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::error::AppError;
+use crate::recipes::recipe::{Recipe, RecipeCategory};
+use crate::recipes::requirements::unmet_requirement;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+
+#[derive(Template)]
+#[template(path = "compose/choose_recipe.html")]
+struct ChooseRecipePage {
+    page: PageFrame,
+    targets: Vec<ComposeTarget>,
+    /// The one that is chosen.
+    target: Option<ComposeTarget>,
+    /// Recipes that are published to the person's groups.
+    groups: Vec<RecipeCard>,
+    own: Vec<RecipeCard>,
+    run: Vec<RecipeCard>,
+    prepare: Vec<RecipeCard>,
+    /// Recipes that do not fit at this cluster.
+    elsewhere: Vec<RecipeCard>,
+}
+
+struct RecipeCard {
+    href: String,
+    title: String,
+    summary: String,
+    icon: String,
+    /// Who published it, and where.
+    by: String,
+    /// Why it cannot be used here; empty: it can.
+    why_not: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ChooseRecipeQuery {
+    cluster: String,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(ask): QueryParams<ChooseRecipeQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spots = compose_target::list_targets(&context, &me).await?;
+    let wanted = spots.iter().find(|spot| spot.cluster.slug == ask.cluster);
+    let spot = wanted.or(spots.first()).cloned();
+    let (mut run, mut prepare, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut groups, mut own) = (Vec::new(), Vec::new());
+    if let Some(spot) = &spot {
+        (groups, own) = load_saved_cards(&context, &me, spot).await?;
+        let book = context.app.recipe_files.catalog();
+        for recipe in &book.recipes {
+            let card = build_card(recipe, &recipe.name, spot);
+            match (card.why_not.is_empty(), recipe.shelf) {
+                (false, _) => elsewhere.push(card),
+                (true, RecipeCategory::Run) => run.push(card),
+                (true, RecipeCategory::Prepare) => prepare.push(card),
+            }
+        }
+    }
+    let page = PageFrame::for_person(&context, &me.0, "New job", NavSection::Jobs);
+    respond(&ChooseRecipePage {
+        page,
+        targets: spots,
+        target: spot,
+        groups,
+        own,
+        run,
+        prepare,
+        elsewhere,
+    })
+}
+
+/// Recipes that people keep: those of the person's groups, and their own.
+async fn load_saved_cards(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+) -> Result<(Vec<RecipeCard>, Vec<RecipeCard>), AppError> {
+    let (mut groups, mut own) = (Vec::new(), Vec::new());
+    let book = context.app.recipe_files.catalog();
+    for one in context.app.saved_recipes.list(&me.0.viewer).await? {
+        let is_mine = one.owner() == Some(me.0.person.id);
+        let belongs = one.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
+        if !is_mine && !belongs {
+            continue;
+        }
+        let found = context.app.saved_recipes.get(&me.0.viewer, one.id, None).await?;
+        let Some((_, version)) = found else { continue };
+        let mut card = match Recipe::parse(&version.text, &book.blocks) {
+            Ok(recipe) => build_card(&recipe, &format!("r{}", one.id), spot),
+            Err(error) => RecipeCard {
+                href: format!("/recipes/{}", one.id),
+                title: one.title.clone(),
+                summary: String::new(),
+                icon: "warning".to_owned(),
+                by: String::new(),
+                why_not: format!("It can no longer be used. {}", error.problem),
+            },
+        };
+        let owner = one.owner_name.as_deref().filter(|_| !is_mine);
+        card.by = match (one.group_name.as_deref(), owner) {
+            (Some(group), Some(owner)) => format!("{group}, published by {owner}"),
+            (Some(group), None) if is_mine => format!("{group}, published by you"),
+            (Some(group), None) => group.to_owned(),
+            (None, _) => String::new(),
+        };
+        if belongs { groups.push(card) } else { own.push(card) }
+    }
+    Ok((groups, own))
+}
+
+fn build_card(recipe: &Recipe, address: &str, spot: &ComposeTarget) -> RecipeCard {
+    let icon = if recipe.icon.is_empty() { "jobs" } else { recipe.icon.as_str() };
+    RecipeCard {
+        href: format!("/compose/{}/{address}", spot.cluster.slug),
+        title: recipe.title.clone(),
+        summary: recipe.summary.clone(),
+        icon: icon.to_owned(),
+        by: String::new(),
+        why_not: unmet_requirement(recipe, &spot.compose_context).unwrap_or_default(),
+    }
+}

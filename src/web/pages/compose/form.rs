@@ -1,0 +1,256 @@
+//! The form of a recipe, with the script that it makes beside it. Nothing here asks a cluster.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::entropy;
+use crate::error::AppError;
+use crate::jobs::ClusterAccountId;
+use crate::recipes::compose::ComposeProblem;
+use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW};
+use crate::recipes::request::RequestField;
+use crate::recipes::sweep::PARAMETERS_KEY;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond, respond_with};
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+use crate::web::pages::compose::fields::{ComposeSection, FieldControl, build_sections};
+use crate::web::pages::compose::form_values::{HandEditedScript, JobDraft, JobFormValues};
+use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+use crate::web::pages::compose::script_panel::{
+    ComposeTodo, ScriptPanel, build_panel, build_todos, load_reported_cost,
+};
+
+/// So many jobs are offered to wait for.
+const MAX_RECENT_JOBS: usize = 20;
+
+#[derive(Template)]
+#[template(path = "compose/compose.html")]
+struct ComposePage {
+    page: PageFrame,
+    compose_js: &'static str,
+    picker_js: &'static str,
+    title: String,
+    summary: String,
+    target: ComposeTarget,
+    /// Other clusters to compose for: short name, title.
+    others: Vec<(String, String)>,
+    recipe: String,
+    nonce: String,
+    parts: Vec<ComposeSection>,
+    panel: ScriptPanel,
+    own: Option<HandEditedScript>,
+    sweep_zip: bool,
+    at_once: String,
+    at_once_error: String,
+    can_sweep: bool,
+    /// Whether the script can be read into the fields.
+    can_read: bool,
+    notice: Option<ComposeNotice>,
+    /// What must be mended, if the form was sent.
+    wrong: Vec<ComposeTodo>,
+    /// Where what earlier runs used is asked for.
+    sizes: String,
+    /// Jobs that this one may wait for: number and name.
+    recent: Vec<(u64, String)>,
+    /// An older version of a recipe: which, and where the newest is.
+    older: Option<(i64, String)>,
+}
+
+/// A message above the form.
+pub struct ComposeNotice {
+    /// ok, info, warning or danger.
+    pub kind: &'static str,
+    /// In a few words.
+    pub title: String,
+    pub text: String,
+    pub said: String,
+    /// Projects to choose from.
+    pub accounts: Vec<String>,
+}
+
+/// What a page is asked with.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ComposeQuery {
+    /// Answers to begin with, as `a.key=value`, are in the rest of the address.
+    #[serde(flatten)]
+    pub rest: std::collections::BTreeMap<String, String>,
+}
+
+/// The form, as it begins.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, address)): PathParams<(String, String)>,
+    QueryParams(ask): QueryParams<ComposeQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
+    let mut filled = initial_values(&chosen, &spot)?;
+    fill_last_account(&context, &me, &spot, &chosen, &mut filled).await?;
+    // Links may bring answers along: they are shown like typed ones, and nothing happens by itself.
+    let given = JobFormValues::parse(ask.rest.into_iter().collect());
+    filled.answers.extend(given.answers);
+    respond(
+        &build_page(&context, &me, &spot, &chosen, &filled, ComposePageExtras::default()).await?,
+    )
+}
+
+/// A form as it begins.
+pub fn initial_values(
+    chosen: &ChosenRecipe,
+    spot: &ComposeTarget,
+) -> Result<JobFormValues, AppError> {
+    Ok(JobFormValues {
+        answers: chosen.form.defaults(&spot.compose_context),
+        nonce: new_nonce()?,
+        ..JobFormValues::default()
+    })
+}
+
+/// Whoever has several projects mostly goes on with the one they used last.
+async fn fill_last_account(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+    chosen: &ChosenRecipe,
+    filled: &mut JobFormValues,
+) -> Result<(), AppError> {
+    let question = chosen
+        .form
+        .find_setting(RequestField::Account)
+        .filter(|one| one.default.is_empty() && !chosen.form.bare);
+    let Some(question) = question.filter(|one| !chosen.form.locked.contains(&one.key)) else {
+        return Ok(());
+    };
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let last = picture.records.values().max_by_key(|record| record.job.submitted);
+    let accounts = &spot.compose_context.accounts;
+    let used = last.and_then(|record| {
+        let behind = &record.job.account;
+        accounts.iter().find(|one| one.name == *behind || one.slurm_names.contains(behind))
+    });
+    if let Some(account) = used {
+        filled.answers.insert(question.key.clone(), account.name.clone());
+    }
+    Ok(())
+}
+
+/// The word by which a form that is sent twice is noticed.
+pub fn new_nonce() -> Result<String, AppError> {
+    let bytes: [u8; 16] =
+        entropy::random_bytes().map_err(|error| AppError::Internal(error.to_string()))?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
+}
+
+/// What is shown besides the form itself.
+#[derive(Default)]
+pub struct ComposePageExtras {
+    pub notice: Option<ComposeNotice>,
+    /// Problems from elsewhere, such as Slurm's refusal.
+    pub problems: Vec<ComposeProblem>,
+    /// Whether the form was sent, so that problems are shown at their fields.
+    pub was_sent: bool,
+    /// Own changes to take back.
+    pub reverted_changes: Vec<usize>,
+    /// The earlier job that this repeats.
+    pub repeats: Option<String>,
+}
+
+/// The page with a form on it.
+pub async fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+    chosen: &ChosenRecipe,
+    filled: &JobFormValues,
+    shown: ComposePageExtras,
+) -> Result<impl Template + use<>, AppError> {
+    let job = JobDraft::new(&chosen.form, filled, &spot.compose_context, &shown.reverted_changes);
+    let own = job.edited.as_ref().map(|edited| HandEditedScript {
+        base: job.composed.build_script(),
+        text: edited.script(),
+    });
+    let told = load_reported_cost(context, me, spot).await?;
+    let panel = build_panel(chosen, filled, spot, &job, told.as_ref());
+    let mut problems = if shown.was_sent { job.composed.problems.clone() } else { Vec::new() };
+    problems.extend(shown.problems);
+    let wrong = build_todos(chosen, &problems);
+    let others = compose_target::list_targets(context, me).await?.into_iter();
+    let others = others
+        .filter(|other| other.cluster.id != spot.cluster.id)
+        .map(|other| (other.cluster.slug.clone(), other.cluster.title.clone()))
+        .collect();
+    let answer = |key: &str| filled.answers.get(key).cloned().unwrap_or_default();
+    let questions = || chosen.form.questions();
+    let sizes = match shown.repeats {
+        Some(job) => format!("{}/sizes?job={job}", panel.base),
+        None => format!("{}/sizes", panel.base),
+    };
+    let page = PageFrame::for_person(context, &me.0, &chosen.recipe.title, NavSection::Jobs);
+    Ok(ComposePage {
+        page,
+        compose_js: assets::asset_url("compose.js"),
+        picker_js: assets::asset_url("picker.js"),
+        title: chosen.recipe.title.clone(),
+        summary: chosen.recipe.summary.clone(),
+        target: spot.clone(),
+        others,
+        recipe: chosen.address.clone(),
+        nonce: filled.nonce.clone(),
+        parts: build_sections(&chosen.form, &filled.answers, &spot.compose_context, &problems),
+        own,
+        sweep_zip: answer(SWEEP_HOW) == "zip",
+        at_once: answer(SWEEP_AT_ONCE),
+        at_once_error: problems
+            .iter()
+            .find(|problem| problem.key == SWEEP_AT_ONCE)
+            .map(|problem| problem.sentence.clone())
+            .unwrap_or_default(),
+        can_sweep: questions().any(|one| one.key == PARAMETERS_KEY || chosen.form.can_sweep(one)),
+        can_read: chosen.form.bare,
+        notice: shown.notice,
+        wrong,
+        recent: list_open_jobs(context, me, spot).await?,
+        sizes,
+        older: chosen.version.zip(chosen.newest.clone()),
+        panel,
+    })
+}
+
+/// Jobs that run or wait, the newest first.
+async fn list_open_jobs(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+) -> Result<Vec<(u64, String)>, AppError> {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let open = picture.records.values().filter(|record| !record.is_over);
+    let mut jobs: Vec<(u64, String)> =
+        open.map(|record| (record.job.id.number, record.job.name.clone())).collect();
+    jobs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    jobs.dedup_by_key(|(number, _)| *number);
+    jobs.truncate(MAX_RECENT_JOBS);
+    Ok(jobs)
+}
+
+/// The form again, with what must be mended at its fields.
+pub async fn show_with_problems(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+    chosen: &ChosenRecipe,
+    filled: &JobFormValues,
+    shown: ComposePageExtras,
+) -> HandlerResult {
+    let shown = ComposePageExtras { was_sent: true, ..shown };
+    let page = build_page(context, me, spot, chosen, filled, shown).await?;
+    respond_with(StatusCode::UNPROCESSABLE_ENTITY, &page)
+}

@@ -1,0 +1,131 @@
+//! Which recipe an address means: one that comes with the portal, or one that people saved.
+
+use std::sync::Arc;
+
+use crate::domain::RecipeId;
+use crate::error::AppError;
+use crate::jobs::submissions::Submission;
+use crate::recipes::catalog::RecipeCatalog;
+use crate::recipes::form::RecipeForm;
+use crate::recipes::recipe::Recipe;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+
+/// A recipe that someone chose.
+pub struct ChosenRecipe {
+    /// As its address has it.
+    pub address: String,
+    pub recipe: Arc<Recipe>,
+    pub form: RecipeForm,
+    /// Its number, if it was saved here.
+    pub id: Option<i64>,
+    /// Which version of it.
+    pub version: Option<i64>,
+    /// Where the newest version is, if this is an older one.
+    pub newest: Option<String>,
+}
+
+/// Finds it; what belongs to others is not there.
+pub async fn find_recipe(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    address: &str,
+) -> Result<ChosenRecipe, AppError> {
+    if let Some((id, version)) = parse_saved_address(address) {
+        return find_saved(context, me, id, version).await;
+    }
+    let book = context.app.recipe_files.catalog();
+    let recipe = book.find(address).cloned().ok_or(AppError::NotFound)?;
+    Ok(choose_shipped(&book, recipe))
+}
+
+/// A recipe of the book.
+pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe {
+    ChosenRecipe {
+        address: recipe.name.clone(),
+        form: RecipeForm::new(&recipe, &book.blocks),
+        recipe,
+        id: None,
+        version: None,
+        newest: None,
+    }
+}
+
+/// The recipe of a submission, in the version that it was made with; nothing if it is gone or can no longer be used.
+pub async fn find_for_submission(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    one: &Submission,
+) -> Result<Option<ChosenRecipe>, AppError> {
+    let found = match (one.recipe_id, one.recipe_version) {
+        (Some(id), Some(version)) => find_saved(context, me, RecipeId(id), Some(version)).await,
+        _ => find_recipe(context, me, &one.recipe).await,
+    };
+    match found {
+        Ok(chosen) => Ok(Some(chosen)),
+        Err(AppError::NotFound | AppError::BrokenRecipe(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A recipe that someone keeps; the newest version if none is said.
+async fn find_saved(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: RecipeId,
+    version: Option<i64>,
+) -> Result<ChosenRecipe, AppError> {
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, version).await?;
+    let (kept, version) = found.ok_or(AppError::NotFound)?;
+    let book = context.app.recipe_files.catalog();
+    let recipe = Recipe::parse(&version.text, &book.blocks)
+        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let is_newest = version.version == kept.version && !kept.is_archived();
+    let newest = format!("r{id}");
+    Ok(ChosenRecipe {
+        address: if is_newest { newest.clone() } else { format!("r{id}v{}", version.version) },
+        form: RecipeForm::new(&recipe, &book.blocks),
+        recipe: Arc::new(recipe),
+        id: Some(id.0),
+        version: Some(version.version),
+        newest: Some(newest).filter(|_| !is_newest && !kept.is_archived()),
+    })
+}
+
+/// `r12` is the newest version of a recipe that someone keeps, `r12v3` its third.
+fn parse_saved_address(address: &str) -> Option<(RecipeId, Option<i64>)> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits { text.parse::<i64>().ok() } else { None }
+    };
+    let rest = address.strip_prefix('r')?;
+    match rest.split_once('v') {
+        Some((id, version)) => Some((RecipeId(number(id)?), Some(number(version)?))),
+        None => Some((RecipeId(number(rest)?), None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_recipes() {
+        assert_eq!(parse_saved_address("r12"), Some((RecipeId(12), None)));
+        assert_eq!(parse_saved_address("r12v3"), Some((RecipeId(12), Some(3))));
+        for other in [
+            "r",
+            "rv",
+            "r1v",
+            "rv1",
+            "r-1",
+            "r+1",
+            "r1v2v3",
+            "r-script",
+            "12",
+            "R1",
+            "r99999999999999999999",
+        ] {
+            assert_eq!(parse_saved_address(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What earlier runs of the same thing used, and what that means for this request. Loaded after the page is there.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::error::AppError;
+use crate::explain::right_size::right_size;
+use crate::jobs::ClusterAccountId;
+use crate::recipes::compose::compose;
+use crate::recipes::form::FormAnswers;
+use crate::store;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::respond;
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+use crate::web::pages::compose::cost_and_start::encode_changes;
+use crate::web::pages::compose::form_values::JobFormValues;
+use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+
+/// So many earlier runs are looked at.
+const MAX_RUNS: usize = 10;
+/// Among so many submissions they are looked for.
+const MAX_SUBMISSIONS: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "compose/right_size_fragment.html")]
+struct RightSizeFragment {
+    base: String,
+    proposals: Vec<SizeProposalRow>,
+    /// All of them at once.
+    all: Option<String>,
+}
+
+struct SizeProposalRow {
+    sentence: String,
+    value: String,
+    was: String,
+    take: Option<String>,
+}
+
+/// The job that is run again, if one is.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct RightSizeQuery {
+    job: Option<u64>,
+}
+
+/// What to take over.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, address)): PathParams<(String, String)>,
+    QueryParams(ask): QueryParams<RightSizeQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let (answers, mut numbers) = find_earlier_runs(&context, key, &chosen, &spot, ask.job).await?;
+    numbers.truncate(MAX_RUNS);
+    let runs = if numbers.is_empty() {
+        Vec::new()
+    } else {
+        context.app.past_runs.load_runs(key, &numbers).await?
+    };
+    let request = compose(&chosen.form, &answers, &spot.compose_context).request;
+    let found = right_size(&runs, &request, spot.compose_context.site.jobs.whole_node);
+    let mut changes = Vec::new();
+    let mut proposals = Vec::new();
+    for one in found {
+        let change = (one.sets, one.value.clone());
+        let take = encode_changes(&chosen, std::slice::from_ref(&change));
+        if take.is_some() {
+            changes.push(change);
+        }
+        proposals.push(SizeProposalRow {
+            sentence: one.sentence,
+            value: one.value,
+            was: one.was,
+            take,
+        });
+    }
+    let all = if changes.len() > 1 { encode_changes(&chosen, &changes) } else { None };
+    respond(&RightSizeFragment { base: format!("/compose/{slug}/{address}"), proposals, all })
+}
+
+/// The jobs that ran the same before, the newest first, and what was asked for in the newest.
+async fn find_earlier_runs(
+    context: &RequestContext,
+    key: ClusterAccountId,
+    chosen: &ChosenRecipe,
+    spot: &ComposeTarget,
+    job: Option<u64>,
+) -> Result<(FormAnswers, Vec<u64>), AppError> {
+    let mut db = context.app.store.read().await?;
+    let all = store::submissions::list_by_recipe(
+        &mut db,
+        key.person,
+        key.cluster,
+        &chosen.address,
+        MAX_SUBMISSIONS,
+    )
+    .await?;
+    let repeated = match job.and_then(|job| i64::try_from(job).ok()) {
+        Some(number) => {
+            store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?
+        }
+        None => None,
+    };
+    drop(db);
+    let mut answers = chosen.form.defaults(&spot.compose_context);
+    let filled =
+        |text: &str| serde_json::from_str::<JobFormValues>(text).unwrap_or_default().answers;
+    if let Some(repeated) = &repeated {
+        answers.extend(filled(&repeated.answers));
+    }
+    let mut numbers: Vec<u64> = job.into_iter().collect();
+    // What a recipe is about is its own first question that must be answered: the script, the command.
+    let about =
+        chosen.form.sections.first().and_then(|own| own.questions.iter().find(|one| one.required));
+    let wanted = about
+        .and_then(|question| answers.get(&question.key))
+        .filter(|text| !text.is_empty())
+        .cloned();
+    for one in &all {
+        let theirs = filled(&one.answers);
+        let same = match (&about, &wanted) {
+            (Some(question), Some(wanted)) => theirs.get(&question.key) == Some(wanted),
+            // Nothing is chosen yet: the last runs of this recipe are the best guess.
+            _ => true,
+        };
+        let number = one.number.and_then(|number| u64::try_from(number).ok()).filter(|_| same);
+        numbers.extend(number.filter(|number| !numbers.contains(number)));
+    }
+    Ok((answers, numbers))
+}

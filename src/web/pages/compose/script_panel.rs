@@ -1,0 +1,180 @@
+//! What stands beside the form: the script, what it means, what is still to do. Renewed while someone types; nothing here
+//! asks a cluster.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::error::AppError;
+use crate::jobs::ClusterAccountId;
+use crate::recipes::compose::ComposeProblem;
+use crate::sites::cost::CostReport;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::page_frame::respond;
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+use crate::web::pages::compose::cost_and_start::{CostAndStart, assess_cost_and_start};
+use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+
+/// So many points of a sweep are shown at once.
+const MAX_SHOWN_POINTS: usize = 12;
+#[derive(Template)]
+#[template(path = "compose/script_panel_fragment.html")]
+struct ScriptPanelFragment {
+    panel: ScriptPanel,
+}
+
+/// What stands beside the form: the script and what it means.
+pub struct ScriptPanel {
+    pub base: String,
+    pub(super) lines: Vec<ScriptLineView>,
+    pub(super) changes: Vec<ScriptChangeView>,
+    pub(super) is_editing: bool,
+    /// What must be answered or mended.
+    pub(super) todo: Vec<ComposeTodo>,
+    /// Keys of questions that are not asked now.
+    pub(super) hidden: String,
+    pub(super) cost_and_start: CostAndStart,
+    pub points: Option<SweepPointsView>,
+    pub(super) script: String,
+    pub(super) generated: String,
+}
+
+/// A line of the script.
+pub struct ScriptLineView {
+    pub(super) text: String,
+    pub(super) keys: String,
+    /// The question that made it: its label and where it is.
+    pub(super) made_by: Option<(String, String)>,
+    pub(super) is_own: bool,
+}
+
+/// A change by hand.
+pub struct ScriptChangeView {
+    pub(super) at: usize,
+    pub(super) labels: String,
+    pub(super) generated: String,
+    pub(super) has_generated: bool,
+}
+
+/// Something to answer or mend.
+pub struct ComposeTodo {
+    pub key: String,
+    pub label: String,
+    pub sentence: String,
+}
+
+/// The points of a sweep, as many as are shown.
+pub struct SweepPointsView {
+    pub(super) count: usize,
+    pub(super) names: Vec<String>,
+    pub(super) rows: Vec<(usize, Vec<String>)>,
+    pub(super) more: usize,
+}
+
+/// The script and what it means, for a form as it is now.
+pub async fn preview(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, address)): PathParams<(String, String)>,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
+    let filled = JobFormValues::parse(fields);
+    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let told = load_reported_cost(&context, &me, &spot).await?;
+    respond(&ScriptPanelFragment {
+        panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()),
+    })
+}
+
+/// What the site last told of what projects have left.
+pub async fn load_reported_cost(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+) -> Result<Option<CostReport>, AppError> {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    Ok(context.app.queue_monitor.snapshot(key).await?.resources.cost.clone())
+}
+
+/// The panel of a form as it is.
+pub fn build_panel(
+    chosen: &ChosenRecipe,
+    filled: &JobFormValues,
+    spot: &ComposeTarget,
+    job: &JobDraft,
+    told: Option<&CostReport>,
+) -> ScriptPanel {
+    let form = &chosen.form;
+    let label = |key: &str| form.question(key).map(|question| question.label.clone());
+    let made_by = |keys: &[String]| {
+        let key = keys.first()?;
+        Some((label(key)?, key.clone()))
+    };
+    let line = |line: &crate::recipes::template::ScriptLine, is_own: bool| ScriptLineView {
+        text: line.text.clone(),
+        keys: line.keys.join(" "),
+        made_by: made_by(&line.keys),
+        is_own,
+    };
+    let lines = match &job.edited {
+        Some(edited) => {
+            edited.lines.iter().map(|one| line(&one.line, one.change.is_some())).collect()
+        }
+        None => job.composed.lines.iter().map(|one| line(one, false)).collect(),
+    };
+    let changes =
+        job.edited.iter().flat_map(|edited| &edited.changes).map(|change| ScriptChangeView {
+            at: change.first_line,
+            labels: change.keys.iter().filter_map(|key| label(key)).collect::<Vec<_>>().join(", "),
+            generated: change.generated.join("\n"),
+            has_generated: !change.generated.is_empty(),
+        });
+    let hidden: Vec<&str> = form
+        .questions()
+        .filter(|one| !form.is_asked(one, &filled.answers, &spot.compose_context))
+        .map(|one| one.key.as_str())
+        .collect();
+    let points = job.composed.sweep.as_ref().map(|sweep| {
+        let count = sweep.len();
+        let row = |number: usize| {
+            let values =
+                sweep.point(number).into_iter().map(|(_, value)| value.to_owned()).collect();
+            (number, values)
+        };
+        SweepPointsView {
+            count,
+            names: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
+            rows: (0..count.min(MAX_SHOWN_POINTS)).map(row).collect(),
+            more: count.saturating_sub(MAX_SHOWN_POINTS),
+        }
+    });
+    ScriptPanel {
+        base: format!("/compose/{}/{}", spot.cluster.slug, chosen.address),
+        lines,
+        changes: changes.collect(),
+        is_editing: job.edited.is_some(),
+        todo: build_todos(chosen, &job.composed.problems),
+        hidden: hidden.join(" "),
+        cost_and_start: assess_cost_and_start(chosen, &job.request(), spot, told),
+        points,
+        script: job.script(),
+        generated: job.composed.build_script(),
+    }
+}
+
+/// Problems with the words of their questions.
+pub fn build_todos(chosen: &ChosenRecipe, problems: &[ComposeProblem]) -> Vec<ComposeTodo> {
+    let one = |problem: &ComposeProblem| ComposeTodo {
+        label: chosen
+            .form
+            .question(&problem.key)
+            .map_or_else(String::new, |question| question.label.clone()),
+        key: problem.key.clone(),
+        sentence: problem.sentence.clone(),
+    };
+    problems.iter().map(one).collect()
+}

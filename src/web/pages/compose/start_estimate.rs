@@ -1,0 +1,190 @@
+//! When a job would start, and what would start sooner. Asked of the cluster when a person presses for it, with one
+//! command; other clusters that they are connected to are asked with one each.
+
+use askama::Template;
+use futures_util::future::join_all;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::cluster::estimate::estimate_starts;
+use crate::explain::alternatives::{alternatives, compare_starts, start_words};
+use crate::explain::sbatch;
+use crate::jobs::ClusterAccountId;
+use crate::recipes::compose::compose;
+use crate::recipes::request::RequestField;
+use crate::recipes::requirements::unmet_requirement;
+use crate::slurm::test_only;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::page_frame::respond;
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+use crate::web::pages::compose::cost_and_start::encode_changes;
+use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+
+/// So many other clusters are asked at most.
+const MAX_OTHER_CLUSTERS: usize = 3;
+
+#[derive(Template)]
+#[template(path = "compose/start_estimate_fragment.html")]
+struct StartEstimateFragment {
+    base: String,
+    cluster: String,
+    /// What must be mended before anything can be asked.
+    unfinished: bool,
+    /// Why there is no answer.
+    problem: String,
+    /// When it would start, as it is.
+    start: Option<(String, UnixTime)>,
+    /// Why the cluster would not take it.
+    refused: Option<sbatch::SbatchRefusal>,
+    sooner: Vec<SoonerStartRow>,
+    elsewhere: Vec<OtherClusterStartRow>,
+    asked: UnixTime,
+}
+
+struct SoonerStartRow {
+    sentence: String,
+    at: UnixTime,
+    take: Option<String>,
+}
+
+struct OtherClusterStartRow {
+    title: String,
+    href: String,
+    sentence: String,
+}
+
+pub async fn post(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, address)): PathParams<(String, String)>,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
+    let filled = JobFormValues::parse(fields);
+    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let now = context.app.clock.now();
+    let mut answer = StartEstimateFragment {
+        base: format!("/compose/{slug}/{address}"),
+        cluster: spot.cluster.title.clone(),
+        unfinished: !job.composed.problems.is_empty(),
+        problem: String::new(),
+        start: None,
+        refused: None,
+        sooner: Vec::new(),
+        elsewhere: Vec::new(),
+        asked: now,
+    };
+    if answer.unfinished {
+        return respond(&answer);
+    }
+    let others = estimate_elsewhere(&context, &me, &chosen, &filled, &spot, now);
+    let ((), others) =
+        tokio::join!(estimate_here(&context, &me, &chosen, &spot, &job, &mut answer), others);
+    answer.elsewhere = others;
+    respond(&answer)
+}
+
+async fn estimate_here(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    chosen: &ChosenRecipe,
+    spot: &ComposeTarget,
+    job: &JobDraft,
+    answer: &mut StartEstimateFragment,
+) {
+    let request = job.request();
+    let tried = alternatives(&request, &spot.compose_context);
+    let mut variants = vec![Vec::new()];
+    variants.extend(tried.iter().map(|one| one.args.clone()));
+    let mut answers = match ask_cluster(context, me, spot, &job.script(), &variants).await {
+        Ok(answers) => answers.into_iter(),
+        Err(problem) => {
+            answer.problem = problem;
+            return;
+        }
+    };
+    let now = answer.asked;
+    let Some(asked) = answers.next() else { return };
+    match &asked {
+        test_only::TestOnlyAnswer::Starts(start) => {
+            answer.start = start_words(now, &asked).map(|words| (words, start.at));
+        }
+        test_only::TestOnlyAnswer::Refused(said) => {
+            answer.refused = Some(sbatch::explain_sbatch(said))
+        }
+        test_only::TestOnlyAnswer::Unclear => {
+            "The scheduler gave no estimate. It may be busy; submitting still works."
+                .clone_into(&mut answer.problem);
+        }
+    }
+    let tried: Vec<_> = tried.into_iter().zip(answers).collect();
+    for row in compare_starts(now, &asked, &tried) {
+        let take = encode_changes(chosen, &row.changes);
+        answer.sooner.push(SoonerStartRow { sentence: row.sentence, at: row.at, take });
+    }
+}
+
+async fn ask_cluster(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+    script: &str,
+    variants: &[Vec<String>],
+) -> Result<Vec<test_only::TestOnlyAnswer>, String> {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let line = context
+        .app
+        .connections
+        .connection(key.connection_key())
+        .map_err(|error| error.to_string())?;
+    estimate_starts(&line, script, variants).await.map_err(|error| error.to_string())
+}
+
+/// The same on other clusters: what differs there by nature is chosen anew.
+async fn estimate_elsewhere(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    chosen: &ChosenRecipe,
+    filled: &JobFormValues,
+    here: &ComposeTarget,
+    now: UnixTime,
+) -> Vec<OtherClusterStartRow> {
+    let Ok(spots) = compose_target::list_targets(context, me).await else { return Vec::new() };
+    let others = spots
+        .into_iter()
+        .filter(|spot| spot.is_connected && spot.cluster.id != here.cluster.id)
+        .filter(|spot| unmet_requirement(&chosen.recipe, &spot.compose_context).is_none())
+        .take(MAX_OTHER_CLUSTERS);
+    let asked = others.map(async |spot| {
+        let mut answers = filled.answers.clone();
+        let defaults = chosen.form.defaults(&spot.compose_context);
+        for sets in [
+            RequestField::Account,
+            RequestField::GpuModel,
+            RequestField::Partition,
+            RequestField::Folder,
+        ] {
+            if let Some(question) = chosen.form.find_setting(sets) {
+                let first = defaults.get(&question.key).cloned().unwrap_or_default();
+                answers.insert(question.key.clone(), first);
+            }
+        }
+        let job = compose(&chosen.form, &answers, &spot.compose_context);
+        if !job.problems.is_empty() {
+            return None;
+        }
+        let answer =
+            ask_cluster(context, me, &spot, &job.build_script(), &[Vec::new()]).await.ok()?;
+        let sentence = start_words(now, answer.first()?)?;
+        Some(OtherClusterStartRow {
+            title: spot.cluster.title.clone(),
+            href: format!("/compose/{}/{}", spot.cluster.slug, chosen.address),
+            sentence,
+        })
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}

@@ -1,0 +1,128 @@
+//! Dashboards as people see them: the list, a new one, one's own page with its state and links, links to oversee.
+//! What happens to them is decided in `crate::boards`.
+
+pub mod actions;
+mod choose_cluster;
+mod cost;
+pub mod dashboard;
+pub mod folder_suggestions;
+pub mod guest_links;
+pub mod list;
+mod live_view;
+pub mod new;
+mod status_text;
+
+use crate::auth::{AuthError, Permission};
+use crate::dashboards::{DashboardError, DashboardKind, DashboardStatus, owner_of};
+use crate::domain::DashboardId;
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::store::dashboards::Dashboard;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+
+/// How long one can ask for, in minutes.
+const TIME_CHOICES_MINUTES: [u32; 6] = [30, 60, 120, 240, 480, 720];
+
+pub fn dashboard_path(id: DashboardId) -> String {
+    format!("/boards/{id}")
+}
+
+/// A dashboard that someone may see. Those of others are not there, like those that never were.
+async fn find_dashboard(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: DashboardId,
+) -> Result<DashboardStatus, AppError> {
+    context.app.dashboards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
+}
+
+/// One that they may manage.
+async fn find_managed(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: DashboardId,
+) -> Result<DashboardStatus, AppError> {
+    let standing = find_dashboard(context, me, id).await?;
+    me.may(Permission::ManageDashboard(owner_of(&standing.dashboard)))?;
+    Ok(standing)
+}
+
+/// What kind of dashboard it is, as people call it.
+fn kind_title(board: &Dashboard) -> &'static str {
+    board.kind.parse().map_or("Dashboard", DashboardKind::title)
+}
+
+/// The choices of a time, each with whether it is chosen.
+fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bool)> {
+    let mut all: Vec<u32> =
+        TIME_CHOICES_MINUTES.into_iter().filter(|one| (least..=most).contains(one)).collect();
+    if all.is_empty() {
+        all.push(TIME_CHOICES_MINUTES[0]);
+    }
+    if !all.contains(&chosen) && (least..=most).contains(&chosen) {
+        all.push(chosen);
+        all.sort_unstable();
+    }
+    let chosen = if all.contains(&chosen) { chosen } else { all[0] };
+    all.into_iter()
+        .map(|one| (one.to_string(), amounts::format_minutes(one), one == chosen))
+        .collect()
+}
+
+/// Why nothing came of a wish, as a message on the page one came from; anything else is an error page.
+fn redirect_with_error(
+    context: RequestContext,
+    to: &str,
+    error: DashboardError,
+) -> crate::web::HandlerResult {
+    let flash = match error {
+        DashboardError::NotConnected => FlashMessage::DashboardNotConnected,
+        DashboardError::OwnerNotConnected => FlashMessage::DashboardOwnerAway,
+        DashboardError::AlreadyRunning => FlashMessage::DashboardAlreadyRunning,
+        DashboardError::NotRunning => FlashMessage::DashboardNotRunning,
+        DashboardError::AlreadyExtended => FlashMessage::DashboardAlreadyExtended,
+        DashboardError::WakeLimitReached => FlashMessage::DashboardStartLimit,
+        other => return Err(to_app_error(other)),
+    };
+    Ok(flash::redirect(context, to, flash))
+}
+
+/// What is nobody's mistake on a form.
+fn to_app_error(error: DashboardError) -> AppError {
+    match error {
+        DashboardError::Auth(error) => error.into(),
+        DashboardError::Store(error) => error.into(),
+        DashboardError::InvalidForm => {
+            AppError::BadRequest("the form came without its mark".to_owned())
+        }
+        other => AppError::Internal(other.to_string()),
+    }
+}
+
+/// The same for someone who must not learn whether there is such a thing.
+fn to_hidden_error(error: DashboardError) -> AppError {
+    match error {
+        DashboardError::Auth(AuthError::Denied) => AppError::NotFound,
+        other => to_app_error(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_to_the_sites_limits() {
+        let words = |most, least, chosen| {
+            let all = minute_choices(most, least, chosen);
+            let words =
+                all.iter().map(|(_, words, is)| format!("{words}{}", if *is { "*" } else { "" }));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(720, 0, 60), "30 min 1 h* 2 h 4 h 8 h 12 h");
+        assert_eq!(words(180, 60, 720), "1 h* 2 h");
+        assert_eq!(words(720, 0, 90), "30 min 1 h 1 h 30 min* 2 h 4 h 8 h 12 h");
+        assert_eq!(words(10, 0, 60), "30 min*", "something can always be chosen");
+    }
+}

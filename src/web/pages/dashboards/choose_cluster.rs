@@ -1,0 +1,124 @@
+//! The clusters on which someone can have a dashboard, and why not on the others.
+
+use crate::cluster::DiscoveredFacts;
+use crate::cluster::folders::PathVariables;
+use crate::dashboards::{DEFAULT_RUN_MINUTES, DashboardKind, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
+use crate::domain::ConnectionRole;
+use crate::error::AppError;
+use crate::jobs::ClusterAccountId;
+use crate::store;
+use crate::store::connections::ConnectionKey;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+
+/// So many folders of earlier dashboards are offered.
+const MAX_RECENT_FOLDERS: usize = 6;
+
+/// A cluster that cannot be chosen.
+pub struct UnavailableCluster {
+    pub slug: String,
+    /// What it is called.
+    pub title: String,
+    pub why: &'static str,
+}
+
+/// What can be chosen, connected clusters first, and what cannot.
+pub async fn list_clusters(
+    context: &RequestContext,
+    me: &CurrentPerson,
+) -> Result<(Vec<ComposeTarget>, Vec<UnavailableCluster>), AppError> {
+    let spots = compose_target::list_targets(context, me).await?;
+    let mut db = context.app.store.read().await?;
+    let lines = store::connections::list_for_person(&mut db, me.0.person.id).await?;
+    let mut others = Vec::new();
+    for cluster in store::clusters::list(&mut db).await? {
+        let is_known = spots.iter().any(|spot| spot.cluster.id == cluster.id);
+        if is_known || cluster.retired_at().is_some() {
+            continue;
+        }
+        let is_robot = |key: ConnectionKey| {
+            key.cluster == cluster.id && key.role == ConnectionRole::Automation
+        };
+        let why = if lines.iter().any(|line| is_robot(line.key())) {
+            "You use only its automation host. That one lets no dashboard through (it allows no port forwarding); set up the ordinary connection first."
+        } else {
+            "You have no way in there yet."
+        };
+        others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
+    }
+    Ok((spots, others))
+}
+
+/// Someone's place on a cluster, as far as dashboards need it.
+pub struct DashboardClusterContext {
+    /// Which line leads there.
+    pub key: ConnectionKey,
+    /// What was learnt there.
+    pub discovered: DiscoveredFacts,
+    /// The names of their folders.
+    pub folder_names: PathVariables,
+}
+
+impl DashboardClusterContext {
+    /// Reads it; nothing is asked of the cluster.
+    pub async fn load(
+        context: &RequestContext,
+        me: &CurrentPerson,
+        spot: &ComposeTarget,
+    ) -> Result<Self, AppError> {
+        let key =
+            ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id }.connection_key();
+        let line = store::connections::get(&mut *context.app.store.read().await?, key).await?;
+        let learnt: DiscoveredFacts =
+            line.and_then(|line| serde_json::from_str(&line.learnt).ok()).unwrap_or_default();
+        Ok(Self { key, folder_names: PathVariables::from_facts(&learnt), discovered: learnt })
+    }
+}
+
+/// What earlier dashboards there showed, the latest first.
+pub async fn recent_folders(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+    kind: DashboardKind,
+) -> Result<Vec<String>, AppError> {
+    let mut db = context.app.store.read().await?;
+    let (person, cluster) = (me.0.person.id, spot.cluster.id);
+    let all =
+        store::dashboards::list_recent_places(&mut db, person, cluster, kind.as_str()).await?;
+    let mut found: Vec<String> = Vec::new();
+    for path in all.into_iter().flatten() {
+        if found.len() < MAX_RECENT_FOLDERS && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The project that the person's last job was charged to, if they have several.
+pub async fn last_used_account(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    spot: &ComposeTarget,
+) -> Result<String, AppError> {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let last = picture.records.values().max_by_key(|record| record.job.submitted);
+    let accounts = &spot.compose_context.accounts;
+    let used = last.and_then(|record| {
+        let behind = &record.job.account;
+        accounts.iter().find(|one| one.name == *behind || one.slurm_names.contains(behind))
+    });
+    Ok(used.map(|account| account.name.clone()).unwrap_or_default())
+}
+
+/// The shortest, the longest and the usual time there, in minutes.
+pub fn time_limits(spot: &ComposeTarget) -> (u32, u32, u32) {
+    let jobs = &spot.compose_context.site.jobs;
+    let most = jobs
+        .max_hours
+        .map_or(MAX_RUN_MINUTES, |hours| hours.saturating_mul(60))
+        .min(MAX_RUN_MINUTES);
+    let least = jobs.min_minutes.unwrap_or(MIN_RUN_MINUTES).max(MIN_RUN_MINUTES).min(most);
+    (least, most, DEFAULT_RUN_MINUTES.clamp(least, most.max(least)))
+}

@@ -1,0 +1,235 @@
+//! A dashboard's own page: how far it is, opening it, and for its owner who else sees it.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::dashboards::actions::MAX_WAKES_PER_DAY;
+use crate::dashboards::guest_links::{DEFAULT_LINK_DAYS, DashboardGuestLink};
+use crate::dashboards::{DashboardStatus, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
+use crate::domain::DashboardId;
+use crate::error::AppError;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage, see_other};
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
+use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices, to_app_error};
+
+#[derive(Template)]
+#[template(path = "dashboards/dashboard.html")]
+struct DashboardPage {
+    page: PageFrame,
+    dashboards_js: &'static str,
+    live: DashboardLiveView,
+    /// What only its owner sees.
+    owner_panel: Option<DashboardOwnerPanel>,
+    /// The part that the page was asked to open.
+    wanted: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "dashboards/dashboard_fragment.html")]
+struct DashboardFragment {
+    live: DashboardLiveView,
+}
+
+/// What its owner can decide.
+struct DashboardOwnerPanel {
+    /// A link that was just made.
+    shown: RevealedSecret,
+    link_form: GuestLinkFormState,
+    /// Links that work, and those that no longer do.
+    open: Vec<DashboardGuestLink>,
+    ended: Vec<DashboardGuestLink>,
+    settings: DashboardSettingsState,
+    /// The owner's groups: number, name, whether they see it.
+    groups: Vec<(String, String, bool)>,
+    wake_minutes: Vec<(String, String, bool)>,
+}
+
+/// The form of a new link, as it is shown.
+#[derive(Default)]
+pub struct GuestLinkFormState {
+    /// What is wrong with it.
+    pub problems: FormErrors,
+    /// Whom the link is for.
+    pub label: String,
+    /// For how many days.
+    pub days: String,
+}
+
+/// The form of the settings, as it is shown.
+#[derive(Default)]
+pub struct DashboardSettingsState {
+    /// What is wrong with it.
+    pub problems: FormErrors,
+    /// What was typed: the name and how often others may start it. None: as it is.
+    pub typed: Option<(String, String)>,
+}
+
+/// What the page is asked to open: the bar of an open dashboard leads here.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct DashboardPageQuery {
+    #[serde(rename = "do")]
+    action: String,
+}
+
+impl DashboardPageQuery {
+    fn wanted_section(&self) -> &'static str {
+        ["extend", "stop", "share"].into_iter().find(|known| *known == self.action).unwrap_or("")
+    }
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<DashboardId>,
+    QueryParams(ask): QueryParams<DashboardPageQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let standing = find_dashboard(&context, &me, id).await?;
+    let shown = reveal_once::take_pending(&context, &me, &dashboard_path(id));
+    let has_shown = shown.is_some();
+    let forms = DashboardForms { shown: shown.unwrap_or_default(), ..DashboardForms::default() };
+    let page = respond(&build_page(&context, &me, standing, forms, ask.wanted_section()).await?)?;
+    Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
+}
+
+/// The part that renews itself.
+pub async fn get_fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<DashboardId>,
+    QueryParams(ask): QueryParams<DashboardPageQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let standing = find_dashboard(&context, &me, id).await?;
+    let mut live = build_live_view(&context, &me, &standing).await?;
+    live.wanted = ask.wanted_section();
+    respond(&DashboardFragment { live })
+}
+
+/// Goes to the dashboard itself, on its own origin, with a ticket that works once.
+pub async fn open(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<DashboardId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let standing = find_dashboard(&context, &me, id).await?;
+    if !standing.is_live {
+        return Ok(flash::redirect(context, &dashboard_path(id), FlashMessage::DashboardNotReady));
+    }
+    let ticket = context.app.dashboards.issue_ticket(id, me.0.session)?;
+    let to = format!("/enter/{}", ticket.as_str());
+    Ok(see_other(&context.app.config.boards.public_url.join(&to)))
+}
+
+/// Forms as they are shown.
+#[derive(Default)]
+pub struct DashboardForms {
+    /// A link that was just made.
+    pub shown: RevealedSecret,
+    /// The form of a new link.
+    pub link_form: GuestLinkFormState,
+    /// The form of the settings.
+    pub settings: DashboardSettingsState,
+}
+
+/// The page again, with what must be mended.
+pub async fn show_with_problems(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    standing: DashboardStatus,
+    forms: DashboardForms,
+) -> HandlerResult {
+    let wanted = if forms.link_form.problems.is_empty() { "" } else { "share" };
+    respond_with(FORM_ERROR_STATUS, &build_page(context, me, standing, forms, wanted).await?)
+}
+
+async fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    standing: DashboardStatus,
+    forms: DashboardForms,
+    wanted: &'static str,
+) -> Result<DashboardPage, AppError> {
+    let mut live = build_live_view(context, me, &standing).await?;
+    live.wanted = wanted;
+    let is_mine = me.may(Permission::ManageDashboard(owner_of(&standing.dashboard))).is_ok();
+    let desk =
+        if is_mine { Some(build_owner_panel(context, me, &standing, forms).await?) } else { None };
+    Ok(DashboardPage {
+        page: PageFrame::for_person(
+            context,
+            &me.0,
+            &standing.dashboard.title,
+            NavSection::Dashboards,
+        ),
+        dashboards_js: assets::asset_url("boards.js"),
+        live,
+        owner_panel: desk,
+        wanted,
+    })
+}
+
+async fn build_owner_panel(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    standing: &DashboardStatus,
+    mut forms: DashboardForms,
+) -> Result<DashboardOwnerPanel, AppError> {
+    let board = &standing.dashboard;
+    let now = context.app.clock.now();
+    let shares = context
+        .app
+        .dashboards
+        .list_guest_links(&me.0.viewer, board.id)
+        .await
+        .map_err(to_app_error)?;
+    let (open, ended) = shares.into_iter().partition(|share| share.terms.is_open(now));
+    if forms.link_form.days.is_empty() {
+        forms.link_form.days = DEFAULT_LINK_DAYS.to_string();
+    }
+    let groups = me.0.memberships.iter().map(|one| {
+        let is_chosen = board.group() == Some(one.group_id);
+        (one.group_id.to_string(), one.group_name.clone(), is_chosen)
+    });
+    let wake = u32::try_from(board.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
+    Ok(DashboardOwnerPanel {
+        shown: forms.shown,
+        link_form: forms.link_form,
+        open,
+        ended,
+        settings: forms.settings,
+        groups: groups.collect(),
+        wake_minutes: minute_choices(MAX_RUN_MINUTES, MIN_RUN_MINUTES, wake),
+    })
+}
+
+impl DashboardPage {
+    /// What stands in the field of the name.
+    fn title<'a>(&'a self, desk: &'a DashboardOwnerPanel) -> &'a str {
+        desk.settings.typed.as_ref().map_or(&self.live.title, |(title, _)| title)
+    }
+
+    /// How often others may start it in a day.
+    fn wakes(&self, desk: &DashboardOwnerPanel) -> String {
+        match &desk.settings.typed {
+            Some((_, wakes)) => wakes.clone(),
+            None => self.live.wakes_per_day.to_string(),
+        }
+    }
+
+    /// What is said of the number of starts.
+    fn wakes_hint() -> String {
+        format!("0: nobody but you. At most {MAX_WAKES_PER_DAY} a day.")
+    }
+}

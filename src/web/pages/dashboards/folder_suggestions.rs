@@ -1,0 +1,69 @@
+//! Folders that a new dashboard could show, asked of the cluster once the form is open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::cluster::dashboard_folders::{DashboardFolderKind, DashboardFolders};
+use crate::dashboards::DashboardKind;
+use crate::error::AppError;
+use crate::ssh::RunCommandError;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::http::page_frame::respond;
+use crate::web::pages::compose::compose_target;
+use crate::web::pages::compose::form_values::FormFields;
+use crate::web::pages::dashboards::choose_cluster::{self, DashboardClusterContext};
+
+/// Nobody waits longer for suggestions.
+const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Template)]
+#[template(path = "dashboards/folder_suggestions.html")]
+struct FolderSuggestionsFragment {
+    kind: DashboardKind,
+    found: Arc<DashboardFolders>,
+    /// Why nothing is known.
+    trouble: String,
+}
+
+/// The part of the form.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(fields): QueryParams<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let all = |name: &str| {
+        fields.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
+    };
+    let first = |name: &str| Vec::into_iter(all(name)).next().unwrap_or_default();
+    let kind: DashboardKind = first("kind").parse().map_err(|_| AppError::NotFound)?;
+    let spot = compose_target::find_target(&context, &me, &first("cluster")).await?;
+    let ground = DashboardClusterContext::load(&context, &me, &spot).await?;
+    let sort = match kind {
+        DashboardKind::TensorBoard => DashboardFolderKind::EventFiles,
+        DashboardKind::Mlflow => DashboardFolderKind::MlflowRuns,
+    };
+    let app = &context.app;
+    let looking = async {
+        let line = app.connections.connection(ground.key)?;
+        app.dashboard_folders.find(&line, ground.key, &ground.discovered, sort).await
+    };
+    let looked = tokio::time::timeout(SUGGESTIONS_TIMEOUT, looking)
+        .await
+        .unwrap_or(Err(RunCommandError::TimedOut));
+    let (found, trouble) = match looked {
+        Ok(found) => (found, String::new()),
+        Err(error) => (Arc::default(), error.to_string()),
+    };
+    // What stands on the form already is not offered again.
+    let mut known: Vec<String> = all("place");
+    known = known.iter().filter_map(|place| ground.folder_names.expand(place)).collect();
+    known.extend(choose_cluster::recent_folders(&context, &me, &spot, kind).await?);
+    let mut found = DashboardFolders::clone(&found);
+    found.folders.retain(|place| !known.contains(&place.path));
+    respond(&FolderSuggestionsFragment { kind, found: Arc::new(found), trouble })
+}

@@ -1,0 +1,316 @@
+//! A new dashboard: what kind, where, what it shows, for how long. Nothing here asks a cluster.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::dashboards::new_dashboard::MAX_FOLDERS;
+use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
+use crate::error::AppError;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
+use crate::web::http::flash::see_other;
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::pages::compose::compose_target::ComposeTarget;
+use crate::web::pages::compose::form::new_nonce;
+use crate::web::pages::compose::form_values::FormFields;
+use crate::web::pages::dashboards::choose_cluster::{
+    self, DashboardClusterContext, UnavailableCluster,
+};
+use crate::web::pages::dashboards::{cost, dashboard_path, minute_choices, to_app_error};
+
+/// No more of what was typed is shown again.
+const MAX_SHOWN_LEN: usize = 1000;
+
+#[derive(Template)]
+#[template(path = "dashboards/new.html")]
+struct NewDashboardPage {
+    page: PageFrame,
+    picker_js: &'static str,
+    problems: FormErrors,
+    form: NewDashboardForm,
+    targets: Vec<ComposeTarget>,
+    /// Clusters that cannot be chosen.
+    others: Vec<UnavailableCluster>,
+    target: Option<ComposeTarget>,
+    /// Folders of earlier dashboards, and whether they are chosen.
+    recent: Vec<(String, bool)>,
+    /// Where folders that could be shown are asked for.
+    found: String,
+    /// What stands in the fields.
+    inputs: Vec<String>,
+    can_add: bool,
+    /// Whether the last field was just added.
+    is_added: bool,
+    minutes: Vec<(String, String, bool)>,
+    /// Projects that can pay: value, label, whether it is chosen.
+    accounts: Vec<(String, String, bool)>,
+    cost: String,
+}
+
+/// What a form or a link asks for.
+#[derive(Debug, Clone)]
+struct NewDashboardForm {
+    kind: DashboardKind,
+    cluster: String,
+    places: Vec<String>,
+    minutes: String,
+    account: Option<String>,
+    title: String,
+    nonce: String,
+    /// Whether the form only wants to be shown again.
+    is_preview: bool,
+    /// Whether one more field is wanted.
+    is_add: bool,
+}
+
+impl NewDashboardForm {
+    fn parse(fields: FormFields) -> Self {
+        let mut asked = Self {
+            kind: DashboardKind::TensorBoard,
+            cluster: String::new(),
+            places: Vec::new(),
+            minutes: String::new(),
+            account: None,
+            title: String::new(),
+            nonce: String::new(),
+            is_preview: false,
+            is_add: false,
+        };
+        for (name, value) in fields {
+            match name.as_str() {
+                "kind" => asked.kind = value.parse().unwrap_or(DashboardKind::TensorBoard),
+                "cluster" => asked.cluster = value,
+                "place" => {
+                    let value = value.trim();
+                    let is_new = !asked.places.iter().any(|known| known == value);
+                    if !value.is_empty() && is_new && asked.places.len() <= MAX_FOLDERS {
+                        asked.places.push(value.to_owned());
+                    }
+                }
+                "minutes" => asked.minutes = value,
+                "account" => asked.account = Some(value),
+                "title" => asked.title = value,
+                "form" => asked.nonce = value,
+                "look" => asked.is_preview = true,
+                "add" => (asked.is_preview, asked.is_add) = (true, true),
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+/// The form. Links may bring along what it begins with; nothing happens by itself.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(fields): QueryParams<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let asked =
+        NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
+    respond(&build_page(&context, &me, asked, FormErrors::default()).await?)
+}
+
+/// Makes it and goes to its page; or shows the form again.
+pub async fn post(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let asked = NewDashboardForm::parse(fields);
+    if asked.is_preview {
+        return respond(&build_page(&context, &me, asked, FormErrors::default()).await?);
+    }
+    let (spots, _) = choose_cluster::list_clusters(&context, &me).await?;
+    let Some(spot) = spots.iter().find(|spot| spot.cluster.slug == asked.cluster) else {
+        let problems = FormErrors::single("cluster", "Choose one of your clusters.");
+        return respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?);
+    };
+    let ground = DashboardClusterContext::load(&context, &me, spot).await?;
+    let mut problems = FormErrors::default();
+    let minutes = parse_minutes(&asked, spot, &mut problems);
+    let account = parse_account(&asked, spot, &mut problems);
+    let wish = NewDashboard {
+        person: me.0.person.id,
+        cluster: spot.cluster.id,
+        kind: asked.kind,
+        title: asked.title.clone(),
+        places: resolve_paths(&asked.places, &ground),
+        minutes,
+        account,
+        form: asked.nonce.clone(),
+    };
+    if problems.is_empty() {
+        match context.app.dashboards.create(&me.actor(&context), &wish).await {
+            Ok(id) => return Ok(see_other(&dashboard_path(id))),
+            Err(error) => add_problem(error, &mut problems)?,
+        }
+    }
+    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?)
+}
+
+/// Why there is no dashboard, at the field that it is about.
+fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), AppError> {
+    let field = match &error {
+        DashboardError::InvalidFolder(_) => "place",
+        DashboardError::InvalidMinutes => "minutes",
+        DashboardError::InvalidTitle(_) => "title",
+        DashboardError::NotConnected | DashboardError::TooMany => "cluster",
+        _ => return Err(to_app_error(error)),
+    };
+    problems.add(field, error);
+    Ok(())
+}
+
+/// The full paths, each once. One that begins with a variable that is not known stays as it is, and is refused.
+fn resolve_paths(places: &[String], ground: &DashboardClusterContext) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for place in places {
+        let path = ground.folder_names.expand(place).unwrap_or_else(|| place.clone());
+        let path = match path.trim_end_matches('/') {
+            "" => path,
+            bare => bare.to_owned(),
+        };
+        if !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn parse_minutes(asked: &NewDashboardForm, spot: &ComposeTarget, problems: &mut FormErrors) -> u32 {
+    let (least, most, _) = choose_cluster::time_limits(spot);
+    let minutes = asked.minutes.trim().parse().ok();
+    let fit = minutes.filter(|minutes| (least..=most).contains(minutes));
+    if fit.is_none() {
+        problems.add("minutes", "Choose one of the times offered.");
+    }
+    fit.unwrap_or(least)
+}
+
+fn parse_account(
+    asked: &NewDashboardForm,
+    spot: &ComposeTarget,
+    problems: &mut FormErrors,
+) -> String {
+    let account = asked.account.clone().unwrap_or_default();
+    if !account.is_empty() && !spot.compose_context.accounts.iter().any(|one| one.name == account) {
+        problems.add("account", "Choose one of your projects.");
+        return String::new();
+    }
+    account
+}
+
+async fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    asked: NewDashboardForm,
+    problems: FormErrors,
+) -> Result<NewDashboardPage, AppError> {
+    let (spots, others) = choose_cluster::list_clusters(context, me).await?;
+    let wanted = spots.iter().find(|spot| spot.cluster.slug == asked.cluster);
+    let spot = wanted.or(spots.first()).cloned();
+    let mut page = NewDashboardPage {
+        page: PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards),
+        picker_js: assets::asset_url("picker.js"),
+        problems,
+        targets: spots,
+        others,
+        recent: Vec::new(),
+        found: String::new(),
+        inputs: asked.places.clone(),
+        can_add: false,
+        is_added: asked.is_add,
+        minutes: Vec::new(),
+        accounts: Vec::new(),
+        cost: String::new(),
+        target: None,
+        form: asked,
+    };
+    let Some(spot) = spot else { return Ok(page) };
+    let (least, most, usual) = choose_cluster::time_limits(&spot);
+    let minutes = page.form.minutes.trim().parse().unwrap_or(usual);
+    page.minutes = minute_choices(most, least, minutes);
+    let account = match page.form.account.clone() {
+        Some(account) => account,
+        None => choose_cluster::last_used_account(context, me, &spot).await?,
+    };
+    page.accounts = account_choices(&spot, &account);
+    page.cost = cost::cost_text(
+        page.form.kind,
+        minutes.clamp(least, most),
+        &account,
+        &spot.compose_context,
+    );
+    let recent = choose_cluster::recent_folders(context, me, &spot, page.form.kind).await?;
+    let names = DashboardClusterContext::load(context, me, &spot).await?.folder_names;
+    let is_chosen = |path: &String| page.form.places.contains(path);
+    page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
+    // What is ticked among the recent ones needs no field; what a link brings is written as forms like it.
+    let recent = &page.recent;
+    page.inputs.retain(|input| !recent.iter().any(|(path, _)| path == input));
+    page.inputs.iter_mut().for_each(|input| {
+        *input = names.abbreviate(&input.chars().take(MAX_SHOWN_LEN).collect::<String>());
+    });
+    if page.inputs.is_empty() || page.form.is_add {
+        page.inputs.push(String::new());
+    }
+    page.can_add = page.form.kind == DashboardKind::TensorBoard && page.inputs.len() < MAX_FOLDERS;
+    page.found = suggestions_path(&spot, &page.form);
+    page.target = Some(spot);
+    Ok(page)
+}
+
+/// Where folders that could be shown are asked for; what is chosen already is not offered again.
+fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("cluster", &spot.cluster.slug).append_pair("kind", asked.kind.as_str());
+    for place in &asked.places {
+        query.append_pair("place", place);
+    }
+    format!("/boards/found?{}", query.finish())
+}
+
+/// The projects to choose from, where there is a choice.
+fn account_choices(spot: &ComposeTarget, chosen: &str) -> Vec<(String, String, bool)> {
+    let all = &spot.compose_context.accounts;
+    let is_required = spot.compose_context.site.jobs.account_required;
+    if all.is_empty() || (all.len() == 1 && !is_required) {
+        return Vec::new();
+    }
+    let mut options: Vec<(String, String, bool)> =
+        all.iter().map(|one| (one.name.clone(), one.name.clone(), one.name == chosen)).collect();
+    if !is_required {
+        let label = "The cluster's own choice".to_owned();
+        options.insert(0, (String::new(), label, chosen.is_empty()));
+    }
+    options
+}
+
+impl NewDashboardPage {
+    /// What the first field is called.
+    fn place_label(&self) -> &'static str {
+        match self.form.kind {
+            DashboardKind::TensorBoard => "Folder with event files",
+            DashboardKind::Mlflow => "Tracking folder (mlruns) or database file (mlflow.db)",
+        }
+    }
+
+    /// What can be chosen with the button beside it.
+    fn pick(&self) -> &'static str {
+        match self.form.kind {
+            DashboardKind::TensorBoard => "folder",
+            DashboardKind::Mlflow => "any",
+        }
+    }
+
+    fn is_kind(&self, kind: DashboardKind) -> bool {
+        self.form.kind == kind
+    }
+}

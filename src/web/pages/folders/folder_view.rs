@@ -1,0 +1,319 @@
+//! A folder as the dialog and the page show it.
+
+use crate::cluster::DiscoveredFacts;
+use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
+use crate::cluster::folders::{
+    FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES, PathVariables,
+    join_path, parent_path,
+};
+use crate::store::clusters::Cluster;
+use crate::web::pages::jobs::output::format_bytes;
+
+/// A field's name is a word; whatever is longer is not one of ours.
+const MAX_FIELD_LEN: usize = 100;
+
+/// What can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PickMode {
+    File,
+    Folder,
+    Any,
+}
+
+impl PickMode {
+    /// Reads it; whatever is not known means either.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "file" => Self::File,
+            "folder" => Self::Folder,
+            _ => Self::Any,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Any => "any",
+        }
+    }
+}
+
+pub struct OpenedFolder {
+    path: String,
+    listing: Result<FolderListing, FolderError>,
+}
+
+impl OpenedFolder {
+    pub fn from_listing(listing: FolderListing) -> Self {
+        Self { path: listing.path.clone(), listing: Ok(listing) }
+    }
+
+    pub fn from_problem(path: &str, problem: FolderError) -> Self {
+        let path = path.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).collect();
+        Self { path, listing: Err(problem) }
+    }
+}
+
+/// What the template shows.
+pub struct FolderView {
+    /// The cluster's short name.
+    pub slug: String,
+    /// What it is called.
+    pub title: String,
+    /// What can be chosen.
+    pub pick: PickMode,
+    /// The field that the choice is for.
+    pub field: String,
+    /// Whether this is the inside of the dialog, where things can be chosen.
+    pub in_dialog: bool,
+    /// The person's own folders, to begin at.
+    pub starts: Vec<FolderCrumb>,
+    /// The way down to this folder.
+    pub crumbs: Vec<FolderCrumb>,
+    /// The address of the folder around it; empty for the outermost.
+    pub up: String,
+    pub path: String,
+    /// The folder as a form likes it.
+    pub short: String,
+    /// What is in it.
+    pub rows: Vec<FolderViewRow>,
+    /// Whether there is more.
+    pub is_cut: bool,
+    /// Why there is nothing to see.
+    pub trouble: Option<FolderError>,
+    /// The name of a folder that was not made.
+    pub new_name: String,
+    /// Why it was not made.
+    pub problem: String,
+}
+
+/// One folder that can be gone to.
+pub struct FolderCrumb {
+    /// What it is called.
+    pub label: String,
+    /// Its address; empty for the folder that is shown.
+    pub href: String,
+    pub path: String,
+}
+
+pub struct FolderViewRow {
+    /// What the cluster says of it.
+    pub entry: FolderEntry,
+    /// Where it leads, if it is a folder that can be opened.
+    pub href: String,
+    /// What is put into the form if it is chosen; empty if it cannot be.
+    pub value: String,
+}
+
+impl FolderViewRow {
+    pub const fn icon(&self) -> &'static str {
+        match self.entry.kind {
+            FolderEntryKind::Folder => "folder",
+            FolderEntryKind::File => "file",
+            FolderEntryKind::Other => "neutral",
+        }
+    }
+
+    /// How long a file is, in words.
+    pub fn size(&self) -> String {
+        if self.entry.kind == FolderEntryKind::File {
+            format_bytes(self.entry.size)
+        } else {
+            String::new()
+        }
+    }
+
+    /// Why it can be neither opened nor chosen; empty if it can.
+    pub fn why_not(&self) -> &'static str {
+        match self.entry.kind {
+            FolderEntryKind::Other => "Not a file",
+            _ if !self.entry.is_choosable => "Unusable name",
+            _ => "",
+        }
+    }
+
+    pub fn hint(&self) -> &'static str {
+        match self.entry.kind {
+            FolderEntryKind::Other => "A device, a pipe, or a link that leads nowhere.",
+            _ => {
+                "Its name holds characters that cannot be seen or typed. Give it another name first."
+            }
+        }
+    }
+}
+
+impl FolderView {
+    pub fn new(
+        cluster: &Cluster,
+        pick: PickMode,
+        field: &str,
+        in_dialog: bool,
+        learnt: &DiscoveredFacts,
+        names: &PathVariables,
+        shown: OpenedFolder,
+    ) -> Self {
+        let field: String = field.chars().take(MAX_FIELD_LEN).collect();
+        let address = |path: &str| folder_url(&cluster.slug, path, pick, &field);
+        let OpenedFolder { path, listing } = shown;
+        let starts: Vec<FolderCrumb> = learnt
+            .folders
+            .iter()
+            .map(|folder| FolderCrumb {
+                label: folder_label(folder),
+                href: address(&folder.path),
+                path: folder.path.clone(),
+            })
+            .collect();
+        let (entries, is_cut, trouble) = match listing {
+            Ok(listing) => (listing.entries, listing.is_cut, None),
+            Err(problem) => (Vec::new(), false, Some(problem)),
+        };
+        let row = |entry: FolderEntry| {
+            let whole = join_path(&path, &entry.name);
+            let opens = entry.is_choosable && entry.kind == FolderEntryKind::Folder;
+            let is_wanted = pick != PickMode::Folder && entry.kind == FolderEntryKind::File;
+            let is_picked = entry.is_choosable && is_wanted;
+            FolderViewRow {
+                href: if opens { address(&whole) } else { String::new() },
+                value: if is_picked { names.abbreviate(&whole) } else { String::new() },
+                entry,
+            }
+        };
+        Self {
+            slug: cluster.slug.clone(),
+            title: cluster.title.clone(),
+            crumbs: build_crumbs(&path, &starts, &address),
+            up: parent_path(&path).map(|around| address(&around)).unwrap_or_default(),
+            short: names.abbreviate(&path),
+            rows: entries.into_iter().map(row).collect(),
+            starts,
+            pick,
+            in_dialog,
+            path,
+            is_cut,
+            trouble,
+            new_name: String::new(),
+            problem: String::new(),
+            field,
+        }
+    }
+
+    /// Whether this start is where one is.
+    pub fn is_in(&self, start: &FolderCrumb) -> bool {
+        innermost_start(&self.path, &self.starts).is_some_and(|inner| inner.path == start.path)
+    }
+
+    /// Whether the folder itself can be chosen.
+    pub fn can_use(&self) -> bool {
+        self.in_dialog && self.trouble.is_none() && self.pick != PickMode::File
+    }
+
+    /// Whether connecting would help.
+    pub fn is_disconnected(&self) -> bool {
+        self.trouble == Some(FolderError::NotConnected)
+    }
+
+    /// Said aloud when the folder changes.
+    pub fn announcement(&self) -> String {
+        let name = self.crumbs.last().map_or(self.path.as_str(), |step| step.label.as_str());
+        match (&self.trouble, self.rows.len()) {
+            (Some(problem), _) => problem.to_string(),
+            (None, 0) => format!("{name}: empty"),
+            (None, 1) => format!("{name}: 1 name"),
+            (None, count) => format!("{name}: {count} names"),
+        }
+    }
+
+    /// How many names are shown of those that there are.
+    pub fn most(&self) -> usize {
+        self.rows.len().min(MAX_ENTRIES)
+    }
+
+    /// This folder once more.
+    pub fn again(&self) -> String {
+        folder_url(&self.slug, &self.path, self.pick, &self.field)
+    }
+}
+
+/// The address of a folder in the dialog.
+pub fn folder_url(slug: &str, path: &str, pick: PickMode, field: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("path", path).append_pair("pick", pick.as_str());
+    if !field.is_empty() {
+        query.append_pair("field", field);
+    }
+    format!("/clusters/{slug}/folders?{}", query.finish())
+}
+
+fn folder_label(folder: &DiscoveredFolder) -> String {
+    match &folder.group {
+        Some(group) if folder.label == FolderKind::Project => group.clone(),
+        _ => folder.label.title().to_owned(),
+    }
+}
+
+/// The person's own folder that a path lies in.
+fn innermost_start<'a>(path: &str, starts: &'a [FolderCrumb]) -> Option<&'a FolderCrumb> {
+    let is_around = |start: &&FolderCrumb| {
+        path.strip_prefix(start.path.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    starts.iter().filter(is_around).max_by_key(|start| start.path.len())
+}
+
+/// The way down, from the person's own folder if it begins there. The last one is the folder itself.
+fn build_crumbs(
+    path: &str,
+    starts: &[FolderCrumb],
+    address: &dyn Fn(&str) -> String,
+) -> Vec<FolderCrumb> {
+    let (mut so_far, label) = match innermost_start(path, starts) {
+        Some(start) => (start.path.trim_end_matches('/').to_owned(), start.label.clone()),
+        None if path.starts_with('/') => (String::new(), "/".to_owned()),
+        None => return Vec::new(),
+    };
+    let first = if so_far.is_empty() { "/" } else { &so_far };
+    let mut steps = vec![FolderCrumb { label, href: address(first), path: first.to_owned() }];
+    let rest = path.get(so_far.len()..).unwrap_or_default().to_owned();
+    for part in rest.split('/').filter(|part| !part.is_empty()) {
+        so_far = join_path(&so_far, part);
+        steps.push(FolderCrumb {
+            label: part.to_owned(),
+            href: address(&so_far),
+            path: so_far.clone(),
+        });
+    }
+    if let Some(last) = steps.last_mut() {
+        last.href.clear();
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(label: &str, path: &str) -> FolderCrumb {
+        FolderCrumb { label: label.into(), href: path.into(), path: path.into() }
+    }
+
+    fn way(path: &str, starts: &[FolderCrumb]) -> String {
+        let steps = build_crumbs(path, starts, &|path| path.to_owned());
+        let words: Vec<String> =
+            steps.iter().map(|step| format!("{}={}", step.label, step.href)).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_way_down_begins_at_ones_own_folder() {
+        let starts = [step("Home", "/home/ada"), step("Scratch", "/scratch/ada")];
+        assert_eq!(way("/scratch/ada", &starts), "Scratch=");
+        assert_eq!(way("/scratch/ada/a/b", &starts), "Scratch=/scratch/ada a=/scratch/ada/a b=");
+        assert_eq!(way("/scratch/adam", &starts), "/=/ scratch=/scratch adam=");
+        assert_eq!(way("/", &starts), "/=");
+        assert_eq!(way("nonsense", &starts), "");
+        assert_eq!(way("/a", &[]), "/=/ a=");
+        assert_eq!(way("/a", &[step("Root", "/")]), "Root=/ a=");
+    }
+}

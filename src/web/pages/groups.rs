@@ -1,0 +1,315 @@
+//! Groups: who belongs to them, roles, and the administrators' tools for them.
+
+pub(in crate::web) mod fair_share;
+pub(in crate::web) mod invitations;
+pub(in crate::web) mod reports;
+pub(in crate::web) mod usage;
+pub(in crate::web) mod usage_alerts;
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use crate::auth::one_time_links::DEFAULT_INVITATION_DAYS;
+use crate::auth::{AuthError, Permission};
+use crate::clock::UnixTime;
+use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId};
+use crate::error::AppError;
+use crate::store::groups::{Group, GroupMember};
+use crate::store::{self, one_time_links};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage, see_other};
+use crate::web::http::form_errors::{FormErrors, echo_input};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::http::reveal_once::{self, RevealedSecret};
+
+#[derive(Deserialize)]
+pub struct RenameGroupForm {
+    name: String,
+}
+
+#[derive(Deserialize)]
+pub struct NewGroupForm {
+    name: String,
+    /// Whether the one who makes it leads it.
+    #[serde(default)]
+    lead: bool,
+}
+
+#[derive(Deserialize)]
+pub struct MemberRoleForm {
+    role: String,
+}
+
+#[derive(Template)]
+#[template(path = "groups/list.html")]
+struct GroupListPage {
+    page: PageFrame,
+    groups: Vec<Group>,
+    may_manage: bool,
+    typed_name: String,
+    problems: FormErrors,
+}
+
+#[derive(Template)]
+#[template(path = "groups/group.html")]
+struct GroupPage {
+    page: PageFrame,
+    group: Group,
+    members: Vec<GroupMember>,
+    invitations: Vec<InvitationRow>,
+    me: PersonId,
+    rights: GroupRights,
+    state: GroupPageState,
+}
+
+/// What the viewer may do on a group's page.
+#[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
+struct GroupRights {
+    invite: bool,
+    invite_pi: bool,
+    manage: bool,
+    /// Seeing what the group used.
+    see_usage: bool,
+    manage_usage: bool,
+}
+
+/// What a form on a group's page left behind.
+pub struct GroupPageState {
+    /// A link that was just made.
+    pub shown: RevealedSecret,
+    /// The invitation's fields as typed, if something was wrong with them.
+    pub typed_label: String,
+    /// The role that was chosen.
+    pub role: String,
+    /// The days that were typed.
+    pub days: String,
+    /// What was wrong with the invitation.
+    pub invite_problems: FormErrors,
+    /// What was wrong with the group's new name.
+    pub name_problems: FormErrors,
+    /// The name as typed.
+    pub name: Option<String>,
+}
+
+impl Default for GroupPageState {
+    fn default() -> Self {
+        Self {
+            shown: RevealedSecret::default(),
+            typed_label: String::new(),
+            role: "member".into(),
+            days: DEFAULT_INVITATION_DAYS.to_string(),
+            invite_problems: FormErrors::default(),
+            name_problems: FormErrors::default(),
+            name: None,
+        }
+    }
+}
+
+impl GroupPageState {
+    fn has_errors(&self) -> bool {
+        !self.invite_problems.is_empty() || !self.name_problems.is_empty()
+    }
+}
+
+struct InvitationRow {
+    id: OneTimeLinkId,
+    label: String,
+    role: &'static str,
+    by: String,
+    until: UnixTime,
+    badge: (&'static str, String),
+    is_open: bool,
+}
+
+impl InvitationRow {
+    fn new(link: one_time_links::OneTimeLink, now: UnixTime) -> Self {
+        let is_open = link.is_open(now);
+        let badge = if let Some(by) = &link.used_by_name {
+            ("ok", format!("Used by {by}"))
+        } else if link.revoked_at.is_some() {
+            ("neutral", "Taken back".into())
+        } else if is_open {
+            ("waiting", "Open".into())
+        } else {
+            ("neutral", "Too old".into())
+        };
+        Self {
+            id: link.id,
+            role: link.group_role().map_or("", |(_, role)| role.title()),
+            by: link.created_by_name.clone().unwrap_or_else(|| "the command line".into()),
+            until: link.expires_at,
+            label: link.label,
+            badge,
+            is_open,
+        }
+    }
+}
+
+/// My groups; all groups for administrators. Someone with one group goes straight there.
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let may_manage = me.may(Permission::ManageGroups).is_ok();
+    if let ([only], false) = (me.0.memberships.as_slice(), may_manage) {
+        return Ok(see_other(&group_path(only.group_id)));
+    }
+    render_list(&context, &me, String::new(), FormErrors::default()).await
+}
+
+async fn render_list(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    typed_name: String,
+    problems: FormErrors,
+) -> HandlerResult {
+    let mut groups = store::groups::list(&mut *context.app.store.read().await?).await?;
+    groups.retain(|group| me.may(Permission::SeeGroup(group.id)).is_ok());
+    let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = GroupListPage {
+        page: PageFrame::for_person(context, &me.0, "Groups", NavSection::Groups),
+        groups,
+        may_manage: me.may(Permission::ManageGroups).is_ok(),
+        typed_name,
+        problems,
+    };
+    respond_with(status, &page)
+}
+
+pub async fn add(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<NewGroupForm>,
+) -> HandlerResult {
+    me.may(Permission::ManageGroups)?;
+    let mut problems = FormErrors::default();
+    let leader = form.lead.then_some(me.0.person.id);
+    if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
+        match context.app.auth.add_group(&me.actor(&context), &name, leader).await {
+            Ok(group) => {
+                return Ok(flash::redirect(context, &group_path(group), FlashMessage::GroupMade));
+            }
+            Err(error) => problems = name_taken_error(error)?,
+        }
+    }
+    render_list(&context, &me, echo_input(&form.name), problems).await
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeGroup(group))?;
+    let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
+        return render_group(&context, &me, group, GroupPageState::default()).await;
+    };
+    let page =
+        render_group(&context, &me, group, GroupPageState { shown, ..GroupPageState::default() })
+            .await?;
+    Ok(reveal_once::clear_cookie(&context, page))
+}
+
+/// A group's page, with what a form left behind.
+pub async fn render_group(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    group: GroupId,
+    state: GroupPageState,
+) -> HandlerResult {
+    let rights = GroupRights {
+        invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
+        invite_pi: me.may(Permission::Invite(group, GroupRole::Pi)).is_ok(),
+        manage: me.may(Permission::ManageGroup(group)).is_ok(),
+        see_usage: me.may(Permission::SeeUsage(group)).is_ok(),
+        manage_usage: me.may(Permission::ManageUsage(group)).is_ok(),
+    };
+    let now = context.app.clock.now();
+    let mut db = context.app.store.read().await?;
+    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
+    let members = store::groups::list_members(&mut db, group).await?;
+    let invitations = if me.may(Permission::SeeInvitations(group)).is_ok() {
+        let links = one_time_links::list_invitations(&mut db, group).await?;
+        links.into_iter().map(|link| InvitationRow::new(link, now)).collect()
+    } else {
+        Vec::new()
+    };
+    let status = if state.has_errors() { FORM_ERROR_STATUS } else { StatusCode::OK };
+    let page = GroupPage {
+        page: PageFrame::for_person(context, &me.0, &found.name, NavSection::Groups),
+        group: found,
+        members,
+        invitations,
+        me: me.0.person.id,
+        rights,
+        state,
+    };
+    respond_with(status, &page)
+}
+
+/// Gives a group another name.
+pub async fn rename(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<RenameGroupForm>,
+) -> HandlerResult {
+    me.may(Permission::ManageGroup(group))?;
+    let mut problems = FormErrors::default();
+    if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
+        match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
+            Ok(()) => {
+                return Ok(flash::redirect(
+                    context,
+                    &group_path(group),
+                    FlashMessage::GroupRenamed,
+                ));
+            }
+            Err(error) => problems = name_taken_error(error)?,
+        }
+    }
+    let state = GroupPageState {
+        name_problems: problems,
+        name: Some(echo_input(&form.name)),
+        ..GroupPageState::default()
+    };
+    render_group(&context, &me, group, state).await
+}
+
+/// Changes what a member is.
+pub async fn set_role(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
+    FormBody(form): FormBody<MemberRoleForm>,
+) -> HandlerResult {
+    me.may(Permission::ManageGroup(group))?;
+    let role =
+        form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
+    context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
+    Ok(flash::redirect(context, &group_path(group), FlashMessage::RoleChanged))
+}
+
+/// Takes someone out of a group.
+pub async fn remove_member(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
+) -> HandlerResult {
+    me.may(Permission::ManageGroup(group))?;
+    context.app.auth.remove_member(&me.actor(&context), group, person).await?;
+    Ok(flash::redirect(context, &group_path(group), FlashMessage::MemberRemoved))
+}
+
+pub fn group_path(group: GroupId) -> String {
+    format!("/groups/{group}")
+}
+
+fn name_taken_error(error: AuthError) -> Result<FormErrors, AppError> {
+    match error {
+        AuthError::NameTaken => {
+            Ok(FormErrors::single("name", "There is a group of this name already."))
+        }
+        other => Err(other.into()),
+    }
+}

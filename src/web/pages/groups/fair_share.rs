@@ -1,0 +1,245 @@
+//! How a group stands: fair share now and over time, what it has asked for and not had yet, and its storage; and for
+//! each member what the ranks of their own jobs are made of. From what is known: no cluster is asked on the way.
+
+mod cards;
+pub mod csv;
+mod priority;
+mod storage;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+
+use self::cards::{GroupDemandCard, GroupFairShareCard};
+pub use self::priority::{find_priority_path, get as priority};
+use self::storage::{ProjectFolder, ProjectStorageUsage};
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, GroupId};
+use crate::error::AppError;
+use crate::jobs::ClusterAccountId;
+use crate::sites::cost::AccountCost;
+use crate::store;
+use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::home::resource_bars::{GrantedHoursBar, granted_hours_bar};
+use crate::web::pages::jobs::cluster_queues::{self, ClusterQueue};
+
+#[derive(Template)]
+#[template(path = "groups/fair_share/page.html")]
+struct GroupFairSharePage {
+    page: PageFrame,
+    group: GroupId,
+    group_name: String,
+    may_manage: bool,
+    fragment: GroupFairShareFragment,
+}
+
+/// The part alone: for a page that is open, and on the page of the group's use.
+#[derive(Template)]
+#[template(path = "groups/fair_share/fragment.html")]
+pub struct GroupFairShareFragment {
+    group: GroupId,
+    clusters: Vec<GroupClusterSummary>,
+}
+
+/// It escapes what it shows by itself.
+impl askama::filters::HtmlSafe for GroupFairShareFragment {}
+
+/// How a group stands on one cluster.
+pub struct GroupClusterSummary {
+    title: String,
+    slug: String,
+    /// Why nothing is known, in words; empty if something is.
+    empty_reason: &'static str,
+    /// Why it may be old, in words; empty if it is not.
+    stale: String,
+    /// Fair share of each account; none where the cluster does not rank by it.
+    fair_shares: Vec<GroupFairShareCard>,
+    uses_fair_share: bool,
+    fair_shares_at: Option<UnixTime>,
+    /// What the cluster itself says was granted to the accounts.
+    costs: Vec<GrantedHoursBar>,
+    /// For which period; empty if it is not said.
+    period: String,
+    costs_at: Option<UnixTime>,
+    demand: Vec<GroupDemandCard>,
+    queue_at: Option<UnixTime>,
+    /// Why the queue may be told in part, in words; empty if it is not.
+    partial: &'static str,
+    folders: Vec<ProjectFolder>,
+    folders_at: Option<UnixTime>,
+    people: Vec<ProjectStorageUsage>,
+    people_at: Option<UnixTime>,
+}
+
+/// The page, and its part.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    crate::web::pages::groups::usage::record_names_seen(&context, &me, &view).await?;
+    let part = build_fragment(&context, &me, &view).await?;
+    if context.is_fragment {
+        return respond(&part);
+    }
+    respond(&GroupFairSharePage {
+        page: PageFrame::for_person(&context, &me.0, "Fair share and storage", NavSection::Groups),
+        group,
+        group_name: load_group_name(&context, group).await?,
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
+        fragment: part,
+    })
+}
+
+/// How the group of a view stands, from what is known.
+pub async fn build_fragment(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: &GroupUsage,
+) -> Result<GroupFairShareFragment, AppError> {
+    let mut clusters = Vec::new();
+    for (place, accounts) in load_accounts_by_cluster(context, me, view).await? {
+        clusters.push(build_cluster_summary(context, me, view, place.as_ref(), &accounts).await?);
+    }
+    Ok(GroupFairShareFragment { group: view.group, clusters })
+}
+
+/// What a group is called.
+async fn load_group_name(context: &RequestContext, group: GroupId) -> Result<String, AppError> {
+    let mut db = context.app.store.read().await?;
+    Ok(store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?.name)
+}
+
+/// The group's accounts by cluster, each with what is known of the viewer's queue there. From here on it is kept fresh.
+async fn load_accounts_by_cluster<'a>(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: &'a GroupUsage,
+) -> Result<Vec<(Option<ClusterQueue>, Vec<&'a GroupAccountUsage>)>, AppError> {
+    let mut by_cluster: BTreeMap<(&str, ClusterId), Vec<&GroupAccountUsage>> = BTreeMap::new();
+    for one in &view.accounts {
+        by_cluster.entry((&one.details.title, one.details.cluster)).or_default().push(one);
+    }
+    let mut places = cluster_queues::list_cluster_queues(context, me).await?;
+    let mut found = Vec::new();
+    for ((_, cluster), accounts) in by_cluster {
+        let at = places.iter().position(|place| place.cluster.id == cluster);
+        let mut place = at.map(|at| places.swap_remove(at));
+        if let Some(place) = &mut place {
+            let key = ClusterAccountId { person: me.0.person.id, cluster };
+            place.snapshot = context.app.queue_monitor.view(key, true).await?;
+        }
+        found.push((place, accounts));
+    }
+    Ok(found)
+}
+
+async fn build_cluster_summary(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: &GroupUsage,
+    place: Option<&ClusterQueue>,
+    accounts: &[&GroupAccountUsage],
+) -> Result<GroupClusterSummary, AppError> {
+    let first = accounts.first().map(|one| one.details.clone());
+    let mut cards = GroupClusterSummary {
+        title: first.as_ref().map(|facts| facts.title.clone()).unwrap_or_default(),
+        slug: first.as_ref().map(|facts| facts.slug.clone()).unwrap_or_default(),
+        empty_reason: "",
+        stale: String::new(),
+        fair_shares: Vec::new(),
+        uses_fair_share: false,
+        fair_shares_at: None,
+        costs: Vec::new(),
+        period: String::new(),
+        costs_at: None,
+        demand: Vec::new(),
+        queue_at: None,
+        partial: "",
+        folders: Vec::new(),
+        folders_at: None,
+        people: Vec::new(),
+        people_at: None,
+    };
+    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
+        let is_up = place.is_some_and(|place| place.is_connected);
+        cards.empty_reason = if is_up {
+            "The cluster is being asked. This takes a moment."
+        } else {
+            "Nothing is known yet. It is read over your own connection once you are connected."
+        };
+        return Ok(cards);
+    };
+    let standing = &place.snapshot.resources;
+    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+    let now = context.app.clock.now();
+    cards.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
+    cards.uses_fair_share = place.uses_fair_share;
+    if place.uses_fair_share {
+        cards.fair_shares = load_fair_share_cards(context, me, place, &facts, now).await?;
+        cards.fair_shares_at = standing.shares_at.map(UnixTime);
+    }
+    if let Some(cost) = &standing.cost {
+        let is_theirs = |account: &&AccountCost| {
+            facts.iter().any(|one| {
+                one.account == account.account || one.slurm_names.contains(&account.account)
+            })
+        };
+        let theirs = cost.accounts.iter().filter(is_theirs);
+        cards.costs = theirs.filter_map(|account| granted_hours_bar(account, &cost.unit)).collect();
+        cards.period.clone_from(&cost.period);
+        cards.costs_at = standing.cost_at.map(UnixTime);
+    }
+    if let Some(queue) = &place.snapshot.group {
+        cards.demand = cards::build_demand_cards(&queue.jobs, &facts, now);
+        cards.queue_at = queue.seen;
+        cards.partial = match (place.hides_jobs, queue.is_cut) {
+            (true, _) => {
+                "This cluster shows people only their own jobs, so those of others are missing here."
+            }
+            (false, true) => "The queue is longer than is read, so some jobs are missing here.",
+            (false, false) => "",
+        };
+    }
+    cards.folders = storage::project_folders(&standing.places, &facts);
+    cards.folders_at = standing.places_at.map(UnixTime);
+    if view.is_leader {
+        cards.people = storage::storage_by_person(&standing.per_user, &facts, view);
+        cards.people_at = standing.per_user_at.map(UnixTime);
+    }
+    Ok(cards)
+}
+
+/// Fair share of each account, with how it came about.
+async fn load_fair_share_cards(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    place: &ClusterQueue,
+    facts: &[&GroupAccountDetails],
+    now: UnixTime,
+) -> Result<Vec<GroupFairShareCard>, AppError> {
+    let mut found = Vec::new();
+    let mut db = context.app.store.read().await?;
+    for one in facts {
+        for name in &one.slurm_names {
+            let mut shares = place.snapshot.resources.shares.iter();
+            let Some(share) = shares.find(|share| share.user.is_none() && share.account == *name)
+            else {
+                continue;
+            };
+            let from = now.plus(-cards::HISTORY_SECONDS);
+            let (person, cluster) = (me.0.person.id, one.cluster);
+            let points =
+                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
+            let half_life = one.discovered.half_life_hours;
+            found.push(GroupFairShareCard::new(share, &points, half_life, now));
+        }
+    }
+    Ok(found)
+}

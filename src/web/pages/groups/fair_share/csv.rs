@@ -1,0 +1,145 @@
+//! How a group stands, for other programs: fair share over time, what its jobs ask for, and its storage.
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::domain::GroupId;
+use crate::store;
+use crate::usage::demand::compute_demand;
+use crate::usage::{GroupAccountDetails, fair_share, hours};
+use crate::web::HandlerResult;
+use crate::web::http::csv::{download_response, format_row};
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::pages::groups::fair_share::{cards, load_accounts_by_cluster, storage};
+use crate::web::pages::groups::usage::{format_exact, record_names_seen};
+
+/// Fair share of each account over time, as far as it was read.
+pub async fn fair_share_csv(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
+    let mut text = format_row(&["cluster", "account", "at", "share", "used", "used / share"]);
+    let mut db = context.app.store.read().await?;
+    for facts in view.accounts.iter().map(|one| &one.details) {
+        for name in &facts.slurm_names {
+            let (person, cluster) = (me.0.person.id, facts.cluster);
+            for point in
+                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?
+            {
+                let ratio = fair_share::ratio_of_point(&point).map(|ratio| format!("{ratio:.4}"));
+                text.push_str(&format_row(&[
+                    facts.slug.clone(),
+                    name.clone(),
+                    point.at.iso(),
+                    format!("{:.6}", point.share),
+                    format!("{:.6}", point.used),
+                    ratio.unwrap_or_default(),
+                ]));
+            }
+        }
+    }
+    Ok(download_response(&format!("group-{group}-fair-share.csv"), text))
+}
+
+/// What jobs that wait ask for, and what those that run hold.
+pub async fn queue_csv(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    let now = context.app.clock.now();
+    let mut text = format_row(&[
+        "cluster",
+        "account",
+        "read at",
+        "waiting jobs",
+        "core hours they ask for",
+        "GPU hours they ask for",
+        "waiting jobs without a time limit",
+        "running jobs",
+        "cores held",
+        "GPUs held",
+    ]);
+    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+        let Some(queue) = place.as_ref().and_then(|place| place.snapshot.group.as_ref()) else {
+            continue;
+        };
+        for facts in accounts.iter().map(|one| &one.details) {
+            let found = compute_demand(&queue.jobs, &facts.slurm_names, now);
+            text.push_str(&format_row(&[
+                facts.slug.clone(),
+                facts.account.clone(),
+                queue.seen.map(UnixTime::iso).unwrap_or_default(),
+                found.waiting.jobs.to_string(),
+                format_exact(hours(found.waiting.core_s)),
+                format_exact(hours(found.waiting.gpu_s)),
+                found.waiting.without_limit.to_string(),
+                found.running.jobs.to_string(),
+                found.cores.to_string(),
+                found.gpus.to_string(),
+            ]));
+        }
+    }
+    Ok(download_response(&format!("group-{group}-queue.csv"), text))
+}
+
+/// The group's folders; for those who lead it, also who has how much in them.
+pub async fn storage_csv(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    record_names_seen(&context, &me, &view).await?;
+    let mut text = format_row(&[
+        "cluster",
+        "place",
+        "member",
+        "user",
+        "bytes",
+        "bytes allowed",
+        "files",
+        "files allowed",
+    ]);
+    let known = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
+    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+        let Some(place) = place else { continue };
+        let (standing, slug) = (&place.snapshot.resources, &place.cluster.slug);
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+        for one in storage::group_quotas(&standing.places, &facts) {
+            text.push_str(&format_row(&[
+                slug.clone(),
+                one.label.clone(),
+                String::new(),
+                String::new(),
+                one.used_bytes.to_string(),
+                known(one.limit_bytes),
+                known(one.files),
+                known(one.files_limit),
+            ]));
+        }
+        let people = standing.per_user.iter().filter(|_| view.is_leader);
+        for one in
+            people.filter(|row| facts.iter().any(|one| storage::is_account_name(&row.project, one)))
+        {
+            let person = view.people.get(&(place.cluster.id, one.user.clone()));
+            text.push_str(&format_row(&[
+                slug.clone(),
+                one.project.clone(),
+                person.map(|person| person.name.clone()).unwrap_or_default(),
+                one.user.clone(),
+                one.used_bytes.to_string(),
+                String::new(),
+                one.files.to_string(),
+                String::new(),
+            ]));
+        }
+    }
+    Ok(download_response(&format!("group-{group}-storage.csv"), text))
+}

@@ -1,0 +1,353 @@
+//! Why one's priority is low, in one picture: the group's share and use, one's own part in that, and what the ranks of
+//! one's waiting jobs are made of.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, GroupId};
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::jobs::job_list::record_stage;
+use crate::slurm::fair_share::SshareRow;
+use crate::slurm::job::JobStage;
+use crate::slurm::priority_factors::SprioFactors;
+use crate::store;
+use crate::usage::{GroupAccountDetails, fair_share};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::fair_share::{load_accounts_by_cluster, load_group_name};
+use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+
+/// Waiting jobs that are drawn.
+const MAX_JOBS: usize = 5;
+
+#[derive(Template)]
+#[template(path = "groups/fair_share/priority.html")]
+struct PriorityPage {
+    page: PageFrame,
+    group: GroupId,
+    group_name: String,
+    may_manage: bool,
+    clusters: Vec<ClusterPriorityCards>,
+}
+
+#[derive(Template)]
+#[template(path = "groups/fair_share/priority_fragment.html")]
+struct PriorityFragment {
+    group: GroupId,
+    clusters: Vec<ClusterPriorityCards>,
+}
+
+struct ClusterPriorityCards {
+    title: String,
+    slug: String,
+    /// Why nothing is known, in words; empty if something is.
+    empty_reason: &'static str,
+    stale: String,
+    uses_fair_share: bool,
+    accounts: Vec<AccountPriorityCard>,
+    fair_shares_at: Option<UnixTime>,
+    jobs: Vec<JobPriorityCard>,
+    /// Jobs of one's own that wait, ranked or not.
+    waiting: usize,
+    /// Waiting jobs that are not drawn.
+    more: usize,
+    seen: Option<UnixTime>,
+}
+
+/// The share of an account, and one's own part in its use.
+struct AccountPriorityCard {
+    account: String,
+    sentence: String,
+    /// The share, and the use: thousandths of the scale, and in words.
+    share: (u64, String),
+    used: (u64, String),
+    /// Where their bars end, in words; empty where that is the whole.
+    scale: String,
+    is_over: bool,
+    /// One's own part in the account's use, in thousandths and in words; none if it is not told.
+    own: Option<(u64, String)>,
+    own_sentence: &'static str,
+}
+
+/// What the rank of a waiting job is made of.
+struct JobPriorityCard {
+    href: String,
+    label: String,
+    points: String,
+    /// What for, class, points, where it begins and how wide it is in thousandths.
+    parts: Vec<PriorityFactorBar>,
+    /// Points that were given up; empty if none.
+    given_up: String,
+    /// What is cut off the bar for them: where that begins and how wide it is, in thousandths.
+    nice_cut: Option<(u64, u64)>,
+}
+
+struct PriorityFactorBar {
+    what: &'static str,
+    class: &'static str,
+    words: String,
+    at: u64,
+    width: u64,
+}
+
+/// The page, and its part.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+    let now = context.app.clock.now();
+    let mut clusters = Vec::new();
+    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+        clusters.push(build_cluster_priority(place.as_ref(), &facts, now));
+    }
+    if context.is_fragment {
+        return respond(&PriorityFragment { group, clusters });
+    }
+    respond(&PriorityPage {
+        page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
+        group,
+        group_name: load_group_name(&context, group).await?,
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
+        clusters,
+    })
+}
+
+/// The address of this page for someone whose job is charged to an account; empty if no group of theirs has it.
+pub async fn find_priority_path(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    cluster: ClusterId,
+    account: &str,
+) -> Result<String, AppError> {
+    let mut db = context.app.store.read().await?;
+    let known = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
+    // Sites add `_cpu` and `_gpu` to the names that people submit with.
+    let is_same = |known: &str| {
+        let rest = account.strip_prefix(known);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let mut known = known.into_iter().map(|(one, _)| one);
+    let group = known.find(|one| one.cluster_id == cluster && is_same(&one.account));
+    Ok(group.map(|one| format!("/groups/{}/priority", one.group_id)).unwrap_or_default())
+}
+
+fn build_cluster_priority(
+    place: Option<&ClusterQueue>,
+    facts: &[&GroupAccountDetails],
+    now: UnixTime,
+) -> ClusterPriorityCards {
+    let first = facts.first();
+    let mut ranks = ClusterPriorityCards {
+        title: first.map(|facts| facts.title.clone()).unwrap_or_default(),
+        slug: first.map(|facts| facts.slug.clone()).unwrap_or_default(),
+        empty_reason: "",
+        stale: String::new(),
+        uses_fair_share: false,
+        accounts: Vec::new(),
+        fair_shares_at: None,
+        jobs: Vec::new(),
+        waiting: 0,
+        more: 0,
+        seen: None,
+    };
+    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
+        let is_up = place.is_some_and(|place| place.is_connected);
+        ranks.empty_reason = if is_up {
+            "The cluster is being asked. This takes a moment."
+        } else {
+            "Nothing is known yet. It is read over your own connection once you are connected."
+        };
+        return ranks;
+    };
+    ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
+    ranks.uses_fair_share = place.uses_fair_share;
+    ranks.seen = place.snapshot.seen;
+    if place.uses_fair_share {
+        let standing = &place.snapshot.resources;
+        ranks.fair_shares_at = standing.shares_at.map(UnixTime);
+        for one in facts {
+            for name in &one.slurm_names {
+                let rows: Vec<&SshareRow> =
+                    standing.shares.iter().filter(|share| share.account == *name).collect();
+                ranks.accounts.extend(build_account_priority(&rows, one, now));
+            }
+        }
+    }
+    let is_ours =
+        |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
+    let entries = place.snapshot.items().iter();
+    // Of an array, tasks may run while others wait: those are ranked.
+    let records = entries.filter_map(|entry| {
+        let all = std::iter::once(&entry.head).chain(&entry.tasks);
+        all.into_iter().find(|record| record_stage(record) == JobStage::Pending)
+    });
+    let records: Vec<_> = records.filter(|record| is_ours(&record.job.account)).collect();
+    ranks.waiting = records.len();
+    let waiting: Vec<_> = records
+        .into_iter()
+        .filter_map(|record| Some((record, place.snapshot.factors.get(&record.job.raw_id)?)))
+        .collect();
+    let most = waiting.iter().map(|(_, factors)| total_points(factors)).max().unwrap_or(0);
+    ranks.more = waiting.len().saturating_sub(MAX_JOBS);
+    let slug = &place.cluster.slug;
+    let drawn = waiting.iter().take(MAX_JOBS).map(|(record, factors)| {
+        let job = &record.job;
+        let label = format!("{} {}", job.id, job.name).trim_end().to_owned();
+        build_job_priority(format!("/jobs/{slug}/{}", job.id), label, factors, most)
+    });
+    ranks.jobs = drawn.collect();
+    ranks
+}
+
+fn build_account_priority(
+    rows: &[&SshareRow],
+    facts: &GroupAccountDetails,
+    now: UnixTime,
+) -> Option<AccountPriorityCard> {
+    let group = rows.iter().find(|share| share.user.is_none())?;
+    let ratio = fair_share::usage_ratio(group);
+    let words = fair_share::describe_fair_share(ratio, facts.discovered.half_life_hours, now);
+    let (meant, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
+    let scale = bar_scale(meant.max(used));
+    let mine = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
+    let own = mine.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
+    Some(AccountPriorityCard {
+        account: group.account.clone(),
+        sentence: words.sentence,
+        share: (thousandths(meant, scale), fair_share::format_percent(meant)),
+        used: (thousandths(used, scale), fair_share::format_percent(used)),
+        scale: if scale < 1.0 { fair_share::format_percent(scale) } else { String::new() },
+        is_over: ratio.is_some_and(|ratio| ratio > 1.0),
+        own: own.map(|own| (thousandths(own, 1.0), fair_share::format_percent(own))),
+        own_sentence: match own {
+            Some(own) if own >= 0.5 => {
+                "Most of it was yours. Your own jobs come after those of others in the group."
+            }
+            Some(own) if own > 0.0 => {
+                "Most of it was used by others of the group. What they run counts for your jobs, too."
+            }
+            Some(_) => {
+                "None of it was yours, but what others of the group run counts for your jobs, too."
+            }
+            None => "",
+        },
+    })
+}
+
+/// Where bars end that show parts of a whole: small parts are to be seen, too.
+fn bar_scale(most: f64) -> f64 {
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].into_iter().find(|end| most <= *end).unwrap_or(1.0)
+}
+
+/// What counts for a job, in the order of the drawing.
+fn priority_factors(factors: &SprioFactors) -> [(&'static str, &'static str, u64); 7] {
+    [
+        ("Fair share of the group", "rank-fair", factors.fair_share),
+        ("Time it has waited", "rank-age", factors.age),
+        ("Its size", "rank-size", factors.size),
+        ("Part of the cluster", "rank-place", factors.partition_points),
+        ("Kind of service", "rank-qos", factors.qos),
+        ("Who pays", "rank-payer", factors.association),
+        ("Set by the site", "rank-site", u64::try_from(factors.site).unwrap_or(0)),
+    ]
+}
+
+fn total_points(factors: &SprioFactors) -> u64 {
+    priority_factors(factors).iter().fold(0, |sum, (_, _, points)| sum.saturating_add(*points))
+}
+
+fn build_job_priority(
+    href: String,
+    label: String,
+    factors: &SprioFactors,
+    most: u64,
+) -> JobPriorityCard {
+    let share_of = |points: u64| {
+        u64::try_from(u128::from(points) * 1000 / u128::from(most.max(1))).unwrap_or(1000)
+    };
+    let mut before = 0_u64;
+    let mut pieces = Vec::new();
+    for (what, class, points) in
+        priority_factors(factors).into_iter().filter(|(_, _, points)| *points > 0)
+    {
+        let at = share_of(before);
+        before = before.saturating_add(points);
+        // What counts little is still to be seen.
+        let width = (share_of(before) - at).max(2);
+        pieces.push(PriorityFactorBar {
+            what,
+            class,
+            words: amounts::format_count(points, "point"),
+            at,
+            width,
+        });
+    }
+    let given_up = u64::try_from(factors.nice).ok().filter(|nice| *nice > 0);
+    let cut = given_up.map(|nice| {
+        let from = share_of(before.saturating_sub(nice));
+        (from, share_of(before) - from)
+    });
+    JobPriorityCard {
+        href,
+        label,
+        points: amounts::format_count(factors.priority, "point"),
+        parts: pieces,
+        nice_cut: cut,
+        given_up: given_up.map(|nice| amounts::format_count(nice, "point")).unwrap_or_default(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+fn thousandths(part: f64, whole: f64) -> u64 {
+    if whole > 0.0 { (part / whole * 1000.0).clamp(0.0, 1000.0).round() as u64 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_in_pieces() {
+        let factors = SprioFactors {
+            priority: 7924,
+            fair_share: 7692,
+            size: 82,
+            partition_points: 200,
+            site: -5,
+            nice: 50,
+            ..SprioFactors::default()
+        };
+        let rank =
+            build_job_priority(String::new(), "fit".into(), &factors, total_points(&factors));
+        let whats: Vec<_> = rank.parts.iter().map(|part| part.what).collect();
+        assert_eq!(whats, ["Fair share of the group", "Its size", "Part of the cluster"]);
+        assert_eq!((rank.parts[0].at, rank.parts[0].width), (0, 964));
+        let last = rank.parts.last().unwrap();
+        assert!(last.at + last.width <= 1002);
+        assert_eq!(rank.nice_cut, Some((993, 7)), "what was given up is no part of the bar");
+        assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
+        assert!(
+            build_job_priority(String::new(), String::new(), &SprioFactors::default(), 0)
+                .parts
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn parts_of_a_whole() {
+        let ends =
+            [0.0, 0.004, 0.05, 0.17, 0.51, 3.0, f64::NAN].map(|most| bar_scale(most) * 100.0);
+        assert_eq!(ends.map(|end| end.to_string()), ["1", "1", "5", "20", "100", "100", "100"]);
+        assert_eq!(
+            [thousandths(0.2, 0.8), thousandths(1.0, 0.0), thousandths(f64::NAN, 1.0)],
+            [250, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Storage of a group's projects, and who has how much of it.
+
+use crate::explain::amounts;
+use crate::sites::quota;
+use crate::sites::storage_per_user::UserStorageUse;
+use crate::usage::{GroupAccountDetails, GroupUsage};
+use crate::web::pages::home::resource_bars::{FolderQuota, folder_quota};
+
+/// Folders that are drawn.
+const MAX_FOLDERS: usize = 20;
+/// People who are listed for a project.
+const MAX_PEOPLE: usize = 100;
+
+pub struct ProjectFolder {
+    /// How full it is.
+    pub folder: FolderQuota,
+}
+
+/// Who has how much in a project's folder.
+pub struct ProjectStorageUsage {
+    pub project: String,
+    /// The people, those with most first.
+    pub people: Vec<PersonStorageUsage>,
+    /// How many are not listed.
+    pub more: usize,
+}
+
+pub struct PersonStorageUsage {
+    /// As people read it.
+    pub name: String,
+    /// Their name on the cluster, where it differs.
+    pub user: String,
+    pub space: String,
+    pub files: String,
+}
+
+/// The folders that belong to the group's accounts.
+pub fn project_folders(
+    places: &[quota::StorageQuota],
+    accounts: &[&GroupAccountDetails],
+) -> Vec<ProjectFolder> {
+    let of_group = group_quotas(places, accounts).take(MAX_FOLDERS);
+    of_group.map(|place| ProjectFolder { folder: folder_quota(place) }).collect()
+}
+
+/// The places that belong to the group's accounts.
+pub fn group_quotas<'a>(
+    places: &'a [quota::StorageQuota],
+    accounts: &[&GroupAccountDetails],
+) -> impl Iterator<Item = &'a quota::StorageQuota> {
+    places.iter().filter(|place| label_names_account(&place.label, accounts))
+}
+
+/// Whether a label names one of the accounts as a word of its own: `/project (project def-x)`, `/cluster/projects/nn1k`.
+fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
+    // A person may be called as an account is: `/home (user def-x)`.
+    let is_own = label.contains("(user ");
+    !is_own
+        && label
+            .split(|letter| !is_part(letter))
+            .any(|word| accounts.iter().any(|one| is_account_name(word, one)))
+}
+
+/// Whether a word is the name of an account.
+pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
+    facts.account == word || facts.slurm_names.iter().any(|name| name == word)
+}
+
+/// Who has how much, for those who lead the group.
+pub fn storage_by_person(
+    rows: &[UserStorageUse],
+    accounts: &[&GroupAccountDetails],
+    view: &GroupUsage,
+) -> Vec<ProjectStorageUsage> {
+    let mut found: Vec<(String, Vec<&UserStorageUse>)> = Vec::new();
+    let Some(cluster) = accounts.first().map(|facts| facts.cluster) else { return Vec::new() };
+    let of_group =
+        |row: &&UserStorageUse| accounts.iter().any(|facts| is_account_name(&row.project, facts));
+    for row in rows.iter().filter(of_group) {
+        match found.iter_mut().find(|(project, _)| *project == row.project) {
+            Some((_, of_project)) => of_project.push(row),
+            None => found.push((row.project.clone(), vec![row])),
+        }
+    }
+    let project = |(project, mut rows): (String, Vec<&UserStorageUse>)| {
+        rows.sort_by(|a, b| {
+            (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user))
+        });
+        let more = rows.len().saturating_sub(MAX_PEOPLE);
+        let person = |row: &&UserStorageUse| {
+            let known = view.people.get(&(cluster, row.user.clone()));
+            PersonStorageUsage {
+                name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
+                user: known.map(|_| row.user.clone()).unwrap_or_default(),
+                space: format_space(row.used_bytes),
+                files: amounts::format_number(row.files),
+            }
+        };
+        let people = rows.iter().take(MAX_PEOPLE).map(person).collect();
+        ProjectStorageUsage { project, people, more }
+    };
+    found.into_iter().map(project).collect()
+}
+
+/// The program tells hundredths of a gibibyte: less than that is next to nothing.
+fn format_space(bytes: u64) -> String {
+    match bytes.div_ceil(1 << 20) {
+        0 => "less than 10 MB".to_owned(),
+        mb => amounts::format_memory(mb),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::DiscoveredFacts;
+    use crate::domain::{ClusterId, GroupId, PersonId};
+    use crate::usage::GroupPerson;
+
+    fn facts(account: &str) -> GroupAccountDetails {
+        GroupAccountDetails {
+            cluster: ClusterId(1),
+            slug: "key".into(),
+            title: "Key".into(),
+            account: account.into(),
+            slurm_names: vec![format!("{account}_cpu")],
+            site: Arc::new(crate::sites::presets()[0].clone()),
+            discovered: Arc::new(DiscoveredFacts::default()),
+            own_user: None,
+            wants_names: true,
+            sources: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn labels_name_accounts_as_whole_words() {
+        let (smith, nn) = (facts("def-smith"), facts("nn8050k"));
+        let accounts = [&smith, &nn];
+        for good in [
+            "/project (project def-smith)",
+            "/cluster/projects/nn8050k",
+            "/p (group def-smith_cpu)",
+        ] {
+            assert!(label_names_account(good, &accounts), "{good}");
+        }
+        for bad in ["/project (project def-smithers)", "/home (user def-smith)", "/home/def", ""] {
+            assert!(!label_names_account(bad, &accounts), "{bad}");
+        }
+    }
+
+    #[test]
+    fn people_of_a_project_by_name() {
+        let smith = facts("def-smith");
+        let row = |project: &str, user: &str, used_bytes| UserStorageUse {
+            project: project.into(),
+            user: user.into(),
+            used_bytes,
+            files: 3,
+        };
+        let rows = [
+            row("def-smith", "bob", 0),
+            row("def-smith", "alice", 5 << 30),
+            row("def-x", "eve", 9),
+        ];
+        let alice = GroupPerson { id: PersonId(7), name: "Alice Martin".into() };
+        let view = GroupUsage {
+            group: GroupId(1),
+            is_leader: true,
+            viewer: PersonId(1),
+            accounts: Vec::new(),
+            people: Arc::new(HashMap::from([((ClusterId(1), "alice".to_owned()), alice)])),
+        };
+        let found = storage_by_person(&rows, &[&smith], &view);
+        assert_eq!(found.len(), 1, "nothing of other projects");
+        let shown: Vec<_> =
+            found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
+        assert_eq!(shown, [("Alice Martin", "alice", "5 GB"), ("bob", "", "less than 10 MB")]);
+    }
+}

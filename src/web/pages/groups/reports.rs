@@ -1,0 +1,113 @@
+//! A month of a group on one page: to print, to freeze, and to share.
+
+pub mod chart;
+pub mod frozen;
+pub mod report_format;
+
+use askama::Template;
+use serde::Deserialize;
+
+use self::chart::ReportChartSvg;
+use crate::auth::Permission;
+use crate::clock::{Day, Month};
+use crate::domain::{GroupId, ReportId};
+use crate::error::AppError;
+use crate::usage::frozen_reports::FrozenReport;
+use crate::usage::report::UsageReport;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{
+    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
+};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+
+/// Months that can be chosen: as far back as figures are read.
+const MONTHS_OFFERED: usize = 12;
+
+#[derive(Template)]
+#[template(path = "groups/reports/month.html")]
+struct MonthReportPage {
+    page: PageFrame,
+    report_css: &'static str,
+    group: GroupId,
+    report: UsageReport,
+    chart: ReportChartSvg,
+    /// Months by their words in addresses and for people, and whether it is the one that is shown.
+    months: Vec<(String, String, bool)>,
+    frozen: Vec<FrozenReport>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ReportMonthQuery {
+    month: String,
+}
+
+/// The report of a month.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(choice): QueryParams<ReportMonthQuery>,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    let now = Day::from_time(context.app.clock.now()).month();
+    // The last one that is over, unless another is asked for.
+    let month = if choice.month.is_empty() {
+        Some(now.previous())
+    } else {
+        parse_month(&choice.month, now)
+    };
+    let month = month.ok_or(AppError::NotFound)?;
+    context.app.usage.record_named_view(&me.actor(&context), group, None).await?;
+    let report = context.app.usage.build_report(&me.0.viewer, group, month).await?;
+    let frozen = context.app.usage.list_reports(group).await?;
+    let months =
+        std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
+    let mut months: Vec<(String, String, bool)> =
+        months.map(|one| (one.to_string(), one.words(), one == month)).collect();
+    if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
+        months.push((month.to_string(), month.words(), true));
+    }
+    respond(&MonthReportPage {
+        page: PageFrame::for_person(&context, &me.0, &report.title, NavSection::Groups),
+        report_css: assets::asset_url("report.css"),
+        group,
+        chart: ReportChartSvg::draw(&report),
+        report,
+        months,
+        frozen,
+    })
+}
+
+/// Keeps the report of a month as it is now.
+pub async fn freeze(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(choice): FormBody<ReportMonthQuery>,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    let now = Day::from_time(context.app.clock.now()).month();
+    let month = parse_month(&choice.month, now)
+        .ok_or_else(|| AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()))?;
+    let actor = me.actor(&context);
+    let frozen = context.app.usage.freeze_report(&actor, &me.0.viewer, group, month).await?;
+    if let Some(id) = frozen {
+        return Ok(flash::redirect(context, &report_path(group, id), FlashMessage::ReportFrozen));
+    }
+    let to = format!("/groups/{group}/report?month={month}");
+    Ok(flash::redirect(context, &to, FlashMessage::TooManyReports))
+}
+
+/// A month that has begun, anywhere on earth, and of which something can be known.
+fn parse_month(text: &str, now: Month) -> Option<Month> {
+    let earliest = Month::parse("2000-01")?;
+    Month::parse(text).filter(|month| *month >= earliest && *month <= now.next())
+}
+
+/// A frozen report's address.
+fn report_path(group: GroupId, id: ReportId) -> String {
+    format!("/groups/{group}/reports/{id}")
+}

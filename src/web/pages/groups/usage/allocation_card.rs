@@ -1,0 +1,243 @@
+//! Allocations: what was used of each, drawn, and sentences on where it is heading that say no more than is known.
+
+use crate::clock::Day;
+use crate::store::allocations::Allocation;
+use crate::usage::{
+    AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation,
+};
+use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH, format_coordinate};
+use crate::web::pages::groups::usage::formatting::{format_amount, format_percent, unit_label};
+
+/// From here on a bar warns.
+const WARNING_FRACTION: f64 = 0.8;
+
+/// Points of a line: more cannot be told apart.
+const MAX_POINTS: usize = 120;
+
+/// An allocation, as it is shown.
+pub struct AllocationCard {
+    /// The account and its cluster.
+    pub title: String,
+    pub period: String,
+    /// `412 of 1,000 core hours (41 %)`
+    pub used: String,
+    /// Thousandths that were used, for the bar.
+    pub value: u64,
+    /// How the bar looks.
+    pub level: &'static str,
+    /// What can be said of it.
+    pub sentences: Vec<String>,
+    /// The picture; none while nothing is known.
+    pub chart: Option<AllocationChart>,
+}
+
+/// The picture of an allocation.
+pub struct AllocationChart {
+    pub label: String,
+    /// What was used so far.
+    pub line: String,
+    /// Where it may be heading; empty if that is not known.
+    pub range: String,
+    /// The height of what was granted.
+    pub granted: String,
+    /// Where today is; empty if it is over or ahead.
+    pub today: String,
+    pub ticks: [String; 2],
+    pub marks: [String; 2],
+}
+
+/// The allocations of a view.
+pub fn build_allocation_cards(
+    view: &GroupUsage,
+    allocations: &[Allocation],
+    today: Day,
+) -> Vec<AllocationCard> {
+    allocations.iter().map(|one| build_allocation_card(view, one, today)).collect()
+}
+
+fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day) -> AllocationCard {
+    let (begins, ends) = (allocation.begins(), allocation.ends());
+    let account = view.account_of(allocation);
+    let counted = AllocationUnit::parse(&allocation.unit).unwrap_or(AllocationUnit::ALL[0]);
+    let named = unit_label(counted, account.and_then(|one| one.details.site_unit()));
+    let granted = counted.to_hours(allocation.amount);
+    let today = account.map_or(today, |one| one.today);
+    let found = account.map_or_else(
+        || forecast_allocation(&[], granted, begins, ends, today),
+        |one| one.forecast(allocation, counted, today),
+    );
+    let words = |hours: f64| format_amount(counted.from_hours(hours));
+    let part = found.used_fraction();
+    let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| {
+        format!("{} {named}", words(hours))
+    });
+    match account {
+        None => {
+            sentences = vec![
+                "This account is no longer one of the group's, so what it used is not read."
+                    .to_owned(),
+            ];
+        }
+        Some(one) => sentences.extend(unread_days_sentence(one, begins, ends.min(today))),
+    }
+    let where_to = account.map_or_else(String::new, |one| format!(" on {}", one.details.title));
+    AllocationCard {
+        title: format!("{}{where_to}", allocation.account),
+        period: format!("{} to {}", begins.words(), ends.words()),
+        used: format!(
+            "{} of {} {named} ({})",
+            words(found.used),
+            words(granted),
+            format_percent(part)
+        ),
+        value: crate::web::pages::groups::usage::formatting::round_to_u64(part.min(1.0) * 1000.0),
+        level: if part >= 1.0 {
+            "danger"
+        } else if part >= WARNING_FRACTION {
+            "warning"
+        } else {
+            ""
+        },
+        sentences,
+        chart: account
+            .filter(|_| begins <= today)
+            .map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
+    }
+}
+
+/// That days are missing, if they are.
+fn unread_days_sentence(account: &GroupAccountUsage, begins: Day, until: Day) -> Option<String> {
+    match account.unread_days(begins, until) {
+        0 => None,
+        1 => Some("One day of the period is not read yet, so more may have been used.".to_owned()),
+        many => {
+            Some(format!("{many} days of the period are not read yet, so more may have been used."))
+        }
+    }
+}
+
+fn forecast_sentences(
+    found: &AllocationForecast,
+    begins: Day,
+    ends: Day,
+    today: Day,
+    words: &dyn Fn(f64) -> String,
+) -> Vec<String> {
+    if today < begins {
+        return vec![format!("It begins on {}.", begins.words())];
+    }
+    if ends < today {
+        return vec![format!(
+            "It ended on {}; {} of it was used.",
+            ends.words(),
+            format_percent(found.used_fraction())
+        )];
+    }
+    let mut all = vec![format!("{} of the period is over.", format_percent(found.elapsed))];
+    if found.remaining() < 0.0 {
+        all.push(format!("All of it is used, and {} more.", words(-found.remaining())));
+    }
+    let Some((low, high)) = found.at_end else {
+        all.push(
+            "Too little is known yet to foretell its end: that takes three whole weeks of use, all read."
+                .to_owned(),
+        );
+        return all;
+    };
+    let share =
+        |hours: f64| format_percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
+    let (low, high) = (share(low), share(high));
+    let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
+    all.push(format!(
+        "If the coming weeks are like the last {} weeks, {range} will be used by {}.",
+        found.weeks,
+        ends.words()
+    ));
+    match found.runs_out {
+        (Some(a), Some(b)) if a == b => {
+            all.push(format!("It would be used up around {}.", a.words()));
+        }
+        (Some(a), Some(b)) => {
+            all.push(format!("It would be used up between {} and {}.", a.words(), b.words()));
+        }
+        (Some(a), None) => all.push(format!(
+            "If all weeks are busy ones, it would be used up on {}; if they are quiet, it lasts.",
+            a.words()
+        )),
+        _ => {}
+    }
+    all
+}
+
+fn draw_allocation_chart(
+    found: &AllocationForecast,
+    begins: Day,
+    ends: Day,
+    today: Day,
+    words: &dyn Fn(f64) -> String,
+) -> AllocationChart {
+    let highest = found.at_end.map_or(0.0, |(_, high)| high).max(found.used).max(found.granted);
+    let top = if highest > 0.0 { highest * 1.05 } else { 1.0 };
+    let length = days_to_f64((ends.0 - begins.0 + 1).max(1));
+    let x = |day: Day| days_to_f64((day.0 - begins.0 + 1).max(0)) / length * WIDTH;
+    let y = |hours: f64| HEIGHT - (hours / top * HEIGHT);
+    let point = |day: Day, hours: f64| {
+        format!("{},{}", format_coordinate(x(day)), format_coordinate(y(hours)))
+    };
+    let mut line = vec![point(begins.plus(-1), 0.0)];
+    let apart = found.cumulative.len().div_ceil(MAX_POINTS).max(1);
+    line.extend(found.cumulative.iter().step_by(apart).map(|(day, used)| point(*day, *used)));
+    let last = today.min(ends);
+    line.push(point(last, found.used));
+    let range = found.at_end.map(|(low, high)| {
+        [point(last, found.used), point(ends, high), point(ends, low)].join(" ")
+    });
+    AllocationChart {
+        label: format!(
+            "What was used from {} to {}: {} of {}.",
+            begins.words(),
+            last.words(),
+            words(found.used),
+            words(found.granted)
+        ),
+        line: line.join(" "),
+        range: range.unwrap_or_default(),
+        granted: format_coordinate(y(found.granted)),
+        today: if today <= ends { format_coordinate(x(today)) } else { String::new() },
+        ticks: [words(top), "0".to_owned()],
+        marks: [begins.words(), ends.words()],
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "days")]
+fn days_to_f64(days: i64) -> f64 {
+    days as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY: Day = Day(20_773);
+
+    fn said(hours: impl Fn(i64) -> f64, granted: f64, begins: i64, ends: i64) -> String {
+        let days: Vec<(Day, f64)> = (0..60).rev().map(|b| (TODAY.plus(-b), hours(b))).collect();
+        let (begins, ends) = (TODAY.plus(begins), TODAY.plus(ends));
+        let found = forecast_allocation(&days, granted, begins, ends, TODAY);
+        forecast_sentences(&found, begins, ends, TODAY, &format_amount).join(" ")
+    }
+
+    #[test]
+    fn no_more_is_said_than_is_known() {
+        let even = said(|_| 10.0, 2000.0, -49, 50);
+        assert!(even.contains("about 50 % will be used by 5 Jan 2027"), "{even}");
+        assert!(!even.contains("used up"), "{even}");
+        let uneven = said(|b| if b / 7 % 2 == 0 { 30.0 } else { 5.0 }, 1000.0, -49, 50);
+        assert!(uneven.contains(" to ") && uneven.contains("used up"), "{uneven}");
+        let young = said(|b| if b < 5 { 1.0 } else { 0.0 }, 1000.0, -49, 50);
+        assert!(young.contains("Too little is known"), "{young}");
+        assert!(said(|_| 10.0, 100.0, -49, 50).contains("All of it is used, and 400 more"));
+        assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("It begins on"));
+        assert!(said(|_| 1.0, 100.0, -40, -1).contains("40 % of it was used"));
+    }
+}

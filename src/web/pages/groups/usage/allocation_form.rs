@@ -1,0 +1,207 @@
+//! The form of an allocation: what stands in it, what it offers, and what is read of it.
+
+use serde::Deserialize;
+
+use crate::clock::Day;
+use crate::domain::ClusterId;
+use crate::store::allocations::Allocation;
+use crate::store::clusters::Cluster;
+use crate::usage::{
+    AllocationInput, AllocationUnit, GroupAccountOption, SiteUnit, UsageMeasure, UsageSettingsError,
+};
+use crate::web::http::form_errors::{FormErrors, echo_input};
+use crate::web::pages::groups::usage::formatting::unit_label;
+use crate::web::pages::groups::usage::query::UsageSelectOption;
+
+/// What was granted, as typed.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct AllocationForm {
+    /// The cluster and the account.
+    pub account: String,
+    pub unit: String,
+    pub amount: String,
+    pub begins: String,
+    pub ends: String,
+}
+
+impl AllocationForm {
+    /// No longer than it is shown again.
+    pub fn truncate_for_redisplay(&self) -> Self {
+        Self {
+            account: echo_input(&self.account),
+            unit: echo_input(&self.unit),
+            amount: echo_input(&self.amount),
+            begins: echo_input(&self.begins),
+            ends: echo_input(&self.ends),
+        }
+    }
+}
+
+/// An allocation as someone would type it.
+pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> AllocationForm {
+    let slug = clusters.iter().find(|known| known.id == one.cluster_id).map(|known| &known.slug);
+    // Digits that could be thousands get one more, so that they are not asked about.
+    let mut amount = one.amount.to_string();
+    if is_ambiguous(&amount) {
+        amount.push('0');
+    }
+    AllocationForm {
+        account: slug.map(|slug| format!("{slug}/{}", one.account)).unwrap_or_default(),
+        unit: one.unit.clone(),
+        amount,
+        begins: one.begins().to_string(),
+        ends: one.ends().to_string(),
+    }
+}
+
+/// The accounts of the group.
+pub fn account_options(
+    offers: &[GroupAccountOption],
+    form: &AllocationForm,
+) -> Vec<UsageSelectOption> {
+    let of = |offer: &GroupAccountOption| {
+        let theirs = offer.accounts.iter().filter(|(_, is_chosen)| *is_chosen);
+        let option = |(name, _): &(String, bool)| {
+            let value = format!("{}/{name}", offer.slug);
+            let is_typed = value == form.account;
+            (value, format!("{name} on {}", offer.title), is_typed)
+        };
+        theirs.map(option).collect::<Vec<_>>()
+    };
+    with_placeholder(offers.iter().flat_map(of).collect(), &form.account, "Choose an account")
+}
+
+/// What was granted before may be among the choices no longer: then nothing is chosen for anyone by chance.
+fn with_placeholder(
+    mut options: Vec<UsageSelectOption>,
+    chosen: &str,
+    words: &str,
+) -> Vec<UsageSelectOption> {
+    if !chosen.is_empty() && options.iter().all(|(.., is_chosen)| !is_chosen) {
+        options.insert(0, (String::new(), words.to_owned(), true));
+    }
+    options
+}
+
+/// Cores and GPUs everywhere; the sites' own units where there are any.
+pub fn unit_options(
+    offers: &[GroupAccountOption],
+    form: &AllocationForm,
+) -> Vec<UsageSelectOption> {
+    let mut titles: Vec<&str> = offers
+        .iter()
+        .filter(|offer| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen))
+        .filter_map(|offer| SiteUnit::from_site(&offer.site).map(SiteUnit::title))
+        .collect();
+    titles.sort_unstable();
+    titles.dedup();
+    let fitting = AllocationUnit::ALL
+        .into_iter()
+        .filter(|one| one.measure != UsageMeasure::Site || !titles.is_empty());
+    let words = |one: AllocationUnit| match one.measure {
+        UsageMeasure::Site => {
+            format!("{} {}", titles.join(" or "), if one.in_years { "years" } else { "hours" })
+        }
+        _ => unit_label(one, None),
+    };
+    let option =
+        |one: AllocationUnit| (one.as_str().to_owned(), words(one), one.as_str() == form.unit);
+    with_placeholder(fitting.map(option).collect(), &form.unit, "Choose a unit")
+}
+
+/// The account behind `slug/account`.
+pub fn find_offered_account(
+    offers: &[GroupAccountOption],
+    value: &str,
+) -> Option<(ClusterId, String)> {
+    let (slug, name) = value.split_once('/')?;
+    let offer = offers.iter().find(|offer| offer.slug == slug)?;
+    offer.accounts.iter().any(|(known, _)| known == name).then(|| (offer.cluster, name.to_owned()))
+}
+
+/// The part of the form that a problem is about.
+pub const fn field_of_error(error: &UsageSettingsError) -> &'static str {
+    match error {
+        UsageSettingsError::NoSuchUnit => "unit",
+        UsageSettingsError::InvalidAmount | UsageSettingsError::Duplicate => "amount",
+        UsageSettingsError::InvalidPeriod => "ends",
+        UsageSettingsError::NoSuchAccount
+        | UsageSettingsError::TooMany
+        | UsageSettingsError::Auth(_) => "account",
+    }
+}
+
+/// What is asked for; none if something is wrong with it.
+pub fn parse_form(
+    form: &AllocationForm,
+    offers: &[GroupAccountOption],
+    problems: &mut FormErrors,
+) -> Option<AllocationInput> {
+    let account = find_offered_account(offers, &form.account);
+    if account.is_none() {
+        problems.add("account", UsageSettingsError::NoSuchAccount);
+    }
+    let unit = AllocationUnit::parse(&form.unit);
+    if unit.is_none() {
+        problems.add("unit", "Choose in what it was granted.");
+    }
+    // Blanks between thousands are taken, and commas where they can be nothing else.
+    let digits: String = form.amount.chars().filter(|c| !c.is_whitespace()).collect();
+    let digits = if has_thousands(&digits) { digits.replace(',', "") } else { digits };
+    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let amount = digits.parse::<f64>().ok().filter(|amount| plain && *amount > 0.0);
+    let amount = amount.filter(|_| !is_ambiguous(&digits));
+    if amount.is_none() {
+        problems.add(
+            "amount",
+            if is_ambiguous(&digits) {
+                "This can be read in two ways. Write 12000 for twelve thousand, or 12.0 for twelve."
+            } else {
+                "Enter an amount above 0 in digits, for example 12000 or 0.5."
+            },
+        );
+    }
+    let begins = parse_day(&form.begins, "begins", problems);
+    let ends = parse_day(&form.ends, "ends", problems);
+    let (cluster, account) = account?;
+    Some(AllocationInput {
+        cluster,
+        account,
+        unit: unit?,
+        amount: amount?,
+        begins: begins?,
+        ends: ends?,
+    })
+}
+
+/// Whether commas stand before each three digits, as in `12,000` and `1,250.5`; not as in `1.250,50`.
+fn has_thousands(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default();
+    (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3) && !part.contains(',')
+}
+
+/// Whether a dot before three digits may stand for thousands, as in `12.000`.
+fn is_ambiguous(text: &str) -> bool {
+    let is_whole = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit())
+    };
+    let mut groups = text.split('.');
+    let first = groups.next().unwrap_or_default();
+    let mut rest = groups.peekable();
+    rest.peek().is_some()
+        && is_whole(first, 3)
+        && !first.starts_with('0')
+        && rest.all(|group| group.len() == 3 && is_whole(group, 3))
+}
+
+fn parse_day(text: &str, field: &'static str, problems: &mut FormErrors) -> Option<Day> {
+    let years = Day::parse("2000-01-01")?..=Day::parse("2100-12-31")?;
+    let day = Day::parse(text).filter(|day| years.contains(day));
+    if day.is_none() {
+        problems.add(field, "Enter a day like 2026-04-01.");
+    }
+    day
+}

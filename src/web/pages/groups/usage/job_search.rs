@@ -1,0 +1,279 @@
+//! Finds the jobs behind a figure. Whoever does not lead the group finds their own and no others, whatever they ask for.
+
+use std::collections::HashMap;
+
+use crate::clock::Day;
+use crate::domain::{PersonId, UsageSourceId};
+use crate::error::AppError;
+use crate::store;
+use crate::store::usage::jobs::{UsageJobFilter, UsageJobTotal};
+use crate::usage::figures::{UsageOwner, is_selected};
+use crate::usage::{GroupAccountUsage, UsageOutcome};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::pages::groups::usage::UsagePageData;
+use crate::web::pages::groups::usage::query::UsageQuery;
+use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
+use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus};
+
+/// Jobs in a file, or looked through.
+pub const MAX_JOBS: usize = 50_000;
+/// Jobs that end some way, but not well.
+pub const OUTCOME_LOST: &str = "lost";
+/// Jobs that ended in any way.
+pub const OUTCOME_ENDED: &str = "ended";
+/// Jobs that held a GPU.
+pub const WITH_GPUS: &str = "gpus";
+
+pub struct UsageJobResults {
+    /// Those that are shown, of all that fit; the ones that held most first.
+    pub jobs: Vec<UsageJob>,
+    pub totals: UsageJobTotals,
+    /// Of whom alone, if of one person.
+    pub member: Option<UsageOwner>,
+    /// From this day …
+    pub from: Day,
+    /// … to this one.
+    pub until: Day,
+    /// How they ended, in words; empty for all.
+    pub ended: &'static str,
+    /// Of which sort alone; empty for all.
+    pub kind: String,
+    /// Whether only those that held a GPU.
+    pub with_gpus: bool,
+}
+
+/// What all jobs that fit come to.
+#[derive(Default)]
+pub struct UsageJobTotals {
+    pub count: u64,
+    /// Seconds of cores that they held.
+    pub core_s: u64,
+    /// The same since each began, also on other days.
+    pub run_core_s: u64,
+    /// The same of GPUs.
+    pub gpu_s: u64,
+    /// Seconds of cores that need not have been asked for; counted only if that is what is looked for.
+    pub spare_s: u64,
+}
+
+impl UsageJobTotals {
+    fn add(&mut self, total: &UsageJobTotal) {
+        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+        self.count += whole(total.jobs);
+        self.core_s += whole(total.core_s);
+        self.run_core_s += whole(total.run_core_s);
+        self.gpu_s += whole(total.seconds).saturating_mul(count_gpus(&total.gpus));
+    }
+}
+
+/// Keeps those that could have asked for fewer cores, those that could have spared most first.
+fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
+    jobs.retain(|job| job.spare_s > 0);
+    jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
+    let mut all = UsageJobTotals {
+        count: u64::try_from(jobs.len()).unwrap_or(u64::MAX),
+        ..UsageJobTotals::default()
+    };
+    for job in jobs {
+        all.core_s += job.core_s;
+        all.run_core_s += job.run_core_s();
+        all.spare_s += job.spare_s;
+    }
+    all
+}
+
+/// Which of those that fit are shown.
+#[derive(Clone, Copy)]
+pub struct UsageJobRange {
+    /// So many are passed over.
+    pub skip: usize,
+    /// So many are shown at most.
+    pub limit: usize,
+}
+
+/// Finds the jobs that are asked for, among those that the viewer may see. That someone's jobs were looked at is
+/// recorded.
+pub async fn find_jobs(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    sight: &UsagePageData,
+    ask: &UsageQuery,
+    stretch: UsageJobRange,
+) -> Result<UsageJobResults, AppError> {
+    let choice = &sight.filter.choice;
+    let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
+    let (mut from, mut until) = (day(&ask.from, choice.from), day(&ask.until, choice.until));
+    if from > until {
+        (from, until) = (choice.from, choice.until);
+    }
+    let whose = if sight.view.is_leader {
+        resolve_member(sight, &ask.member)
+    } else {
+        Some(UsageOwner::Person(me.0.person.id))
+    };
+    let is_spare = ask.outcome == OUTCOME_OVERSIZED;
+    let filter = UsageJobFilter {
+        from,
+        until,
+        user: None,
+        kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
+        states: outcome_states(&ask.outcome),
+        with_gpus: ask.with == WITH_GPUS,
+        // What could be spared is not in the database, so all are looked at then.
+        limit: i64::try_from(if is_spare { MAX_JOBS } else { stretch.skip + stretch.limit })
+            .unwrap_or(i64::MAX),
+    };
+    let mut jobs = Vec::new();
+    let mut all = UsageJobTotals::default();
+    let _turn = context.app.usage.acquire_search_permit().await;
+    let mut db = context.app.store.read().await?;
+    for account in sight.view.accounts.iter().filter(|one| is_selected(one, choice)) {
+        for user in cluster_users(sight, account, whose.as_ref()) {
+            for book in &account.details.sources {
+                let filter = UsageJobFilter { user: user.clone(), ..filter.clone() };
+                let rows = store::usage::jobs::find(&mut db, book.id, &filter).await?;
+                if rows.is_empty() {
+                    continue;
+                }
+                if !is_spare {
+                    for total in store::usage::jobs::sum_by_gpus(&mut db, book.id, &filter).await? {
+                        all.add(&total);
+                    }
+                }
+                let names = load_names(&mut db, book.id).await?;
+                jobs.extend(
+                    rows.into_iter().map(|row| UsageJob::from_row(sight, account, row, &names)),
+                );
+            }
+        }
+    }
+    drop(db);
+    if !jobs.is_empty() {
+        record_jobs_seen(context, me, sight, whose.as_ref()).await?;
+    }
+    if is_spare {
+        all = keep_oversized(&mut jobs);
+    } else {
+        jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
+    }
+    jobs.drain(..stretch.skip.min(jobs.len()));
+    jobs.truncate(stretch.limit);
+    let ended = match canonical_outcome(&ask.outcome) {
+        "" => "",
+        OUTCOME_ENDED => "that ended",
+        OUTCOME_LOST => "that did not end well",
+        OUTCOME_OVERSIZED => "that ended well and could have asked for fewer cores",
+        "failed" => "that failed or were interrupted by the cluster",
+        word => UsageOutcome::parse(word).map_or("", UsageOutcome::title),
+    };
+    let (kind, with_gpus) = (ask.kind.clone(), filter.with_gpus);
+    Ok(UsageJobResults { jobs, totals: all, member: whose, from, until, ended, kind, with_gpus })
+}
+
+/// Whom an address means: a name that someone of the group connected under is that person.
+fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
+    let who = parse_member(word)?;
+    let UsageOwner::User(cluster, user) = &who else { return Some(who) };
+    let mut accounts = sight.view.accounts.iter();
+    if accounts
+        .any(|one| one.details.cluster == *cluster && one.details.own_user.as_ref() == Some(user))
+    {
+        return Some(UsageOwner::Person(sight.view.viewer));
+    }
+    let person = sight.view.people.get(&(*cluster, user.clone()));
+    Some(person.map_or(who, |person| UsageOwner::Person(person.id)))
+}
+
+/// Records whose jobs were looked at. A name under which nothing was found is nobody's, and is not written down.
+async fn record_jobs_seen(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    sight: &UsagePageData,
+    whose: Option<&UsageOwner>,
+) -> Result<(), AppError> {
+    let Some(who) = whose else {
+        return crate::web::pages::groups::usage::record_names_seen(context, me, &sight.view).await;
+    };
+    let person = match who {
+        UsageOwner::Person(id) if *id == me.0.person.id => return Ok(()),
+        UsageOwner::Person(id) => Some(*id),
+        UsageOwner::User(..) | UsageOwner::Others => None,
+    };
+    let name = member_name(sight, who);
+    let usage = &context.app.usage;
+    Ok(usage.record_named_view(&me.actor(context), sight.group.id, Some((person, &name))).await?)
+}
+
+async fn load_names(
+    db: &mut store::DbConnection,
+    book: UsageSourceId,
+) -> Result<HashMap<i64, String>, AppError> {
+    Ok(store::usage::list_names(db, book).await?)
+}
+
+/// The names on an account's cluster whose jobs are looked for; one `None` for everybody's.
+fn cluster_users(
+    sight: &UsagePageData,
+    account: &GroupAccountUsage,
+    whose: Option<&UsageOwner>,
+) -> Vec<Option<String>> {
+    let facts = &account.details;
+    match whose {
+        None => vec![None],
+        Some(UsageOwner::Person(id)) if *id == sight.view.viewer => {
+            facts.own_user.iter().map(|user| Some(user.clone())).collect()
+        }
+        Some(UsageOwner::Person(id)) => {
+            let theirs = sight.view.people.iter();
+            let theirs = theirs.filter(|((cluster, user), person)| {
+                *cluster == facts.cluster
+                    && person.id == *id
+                    // One's own name is one's own, whoever else once used it.
+                    && facts.own_user.as_ref() != Some(user)
+            });
+            theirs.map(|((_, user), _)| Some(user.clone())).collect()
+        }
+        Some(UsageOwner::User(cluster, user)) if *cluster == facts.cluster => {
+            vec![Some(user.clone())]
+        }
+        Some(UsageOwner::User(..) | UsageOwner::Others) => Vec::new(),
+    }
+}
+
+/// As people read it; `you` for the viewer.
+pub fn member_name(sight: &UsagePageData, who: &UsageOwner) -> String {
+    match who {
+        UsageOwner::Person(id) if *id == sight.view.viewer => "you".to_owned(),
+        UsageOwner::Person(id) => person_name(sight, *id).unwrap_or_default(),
+        UsageOwner::User(_, user) => user.clone(),
+        UsageOwner::Others => String::new(),
+    }
+}
+
+fn person_name(sight: &UsagePageData, id: PersonId) -> Option<String> {
+    sight.view.people.values().find(|person| person.id == id).map(|person| person.name.clone())
+}
+
+/// The word, if it is one.
+pub fn canonical_outcome(word: &str) -> &'static str {
+    match word {
+        OUTCOME_ENDED => OUTCOME_ENDED,
+        OUTCOME_LOST => OUTCOME_LOST,
+        OUTCOME_OVERSIZED => OUTCOME_OVERSIZED,
+        other => UsageOutcome::parse(other).map_or("", UsageOutcome::as_str),
+    }
+}
+
+/// The numbers of the ends that are looked for; none for all.
+fn outcome_states(word: &str) -> Vec<i64> {
+    let all = UsageOutcome::ALL.into_iter();
+    let wanted: Vec<UsageOutcome> = match word {
+        OUTCOME_ENDED => all.filter(|one| *one != UsageOutcome::Running).collect(),
+        OUTCOME_LOST => all.filter(|one| one.is_lost()).collect(),
+        OUTCOME_OVERSIZED => vec![UsageOutcome::Done],
+        // As figures count them.
+        "failed" => vec![UsageOutcome::Failed, UsageOutcome::Interrupted],
+        other => UsageOutcome::parse(other).into_iter().collect(),
+    };
+    wanted.into_iter().map(UsageOutcome::number).collect()
+}

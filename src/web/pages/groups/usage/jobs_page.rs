@@ -1,0 +1,169 @@
+//! The page of the jobs behind a figure.
+
+use askama::Template;
+use axum::response::{IntoResponse as _, Redirect};
+
+use crate::auth::Permission;
+use crate::domain::GroupId;
+use crate::explain::amounts;
+use crate::usage::hours;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::usage::formatting::{format_amount, format_exact};
+use crate::web::pages::groups::usage::job_search::{
+    OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS,
+    canonical_outcome, find_jobs, member_name,
+};
+use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
+use crate::web::pages::groups::usage::{UsageQueryPairs, load_page_data};
+
+/// Jobs on a page.
+const JOBS_PER_PAGE: usize = 50;
+/// Pages; whoever wants more takes the file.
+const MAX_PAGES: usize = 200;
+
+#[derive(Template)]
+#[template(path = "groups/usage/jobs.html")]
+struct UsageJobsPage {
+    page: PageFrame,
+    group: GroupId,
+    name: String,
+    may_manage: bool,
+    found: UsageJobResults,
+    member_name: String,
+    days: String,
+    /// How many fit, in words.
+    counted: String,
+    core_hours: String,
+    core_exact: String,
+    /// Core hours since each began; empty if they held the cores on these days only.
+    run_hours: String,
+    /// The account that is looked at; empty for all.
+    account: String,
+    /// Empty if none of them had a GPU.
+    gpu_hours: String,
+    /// Core hours that need not have been asked for; empty if that is not what is looked for.
+    spare_hours: String,
+    spare_exact: String,
+    chips: Vec<(String, &'static str, bool)>,
+    /// The pages before and after this one, and what this one shows; all empty if it shows all.
+    pages: (String, String, String),
+    back: String,
+    csv: String,
+    leads: bool,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let (sight, ask) = load_page_data(&context, &me, group, pairs).await?;
+    let here = ask.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
+    let stretch = UsageJobRange { skip: (here - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
+    let found = find_jobs(&context, &me, &sight, &ask, stretch).await?;
+    let looked = &sight.filter;
+    let (from, until) = (found.from.to_string(), found.until.to_string());
+    let member = found.member.as_ref().and_then(member_query_value).unwrap_or_default();
+    let same = |outcome: &str, page: &str| {
+        let changes = [
+            ("from", from.as_str()),
+            ("until", until.as_str()),
+            ("member", member.as_str()),
+            ("kind", found.kind.as_str()),
+            ("with", if found.with_gpus { WITH_GPUS } else { "" }),
+            ("outcome", outcome),
+            ("page", page),
+        ];
+        jobs_href(group, looked, &changes)
+    };
+    let known = canonical_outcome(&ask.outcome);
+    if found.jobs.is_empty() && found.totals.count > 0 {
+        // There are fewer pages by now.
+        return Ok(Redirect::to(&same(known, "")).into_response());
+    }
+    let chip = |(word, label): (&'static str, &'static str)| (same(word, ""), label, known == word);
+    let chips = [
+        ("", "All"),
+        (OUTCOME_ENDED, "Ended"),
+        ("done", "Done"),
+        (OUTCOME_LOST, "Did not end well"),
+        ("failed", "Failed or interrupted"),
+        ("out-of-time", "Out of time"),
+        ("out-of-memory", "Out of memory"),
+        ("cancelled", "Cancelled"),
+        ("running", "Running"),
+        (OUTCOME_OVERSIZED, "Could ask for less"),
+    ];
+    let to_page = |page: usize| {
+        let is_there = (1..=MAX_PAGES).contains(&page) && page <= page_count(found.totals.count);
+        if is_there { same(known, &page.to_string()) } else { String::new() }
+    };
+    let pages = if page_count(found.totals.count) > 1 {
+        (to_page(here - 1), to_page(here + 1), range_label(stretch, &found))
+    } else {
+        Default::default()
+    };
+    let csv = same(known, "").replacen("/jobs?", "/jobs.csv?", 1);
+    respond(&UsageJobsPage {
+        page: PageFrame::for_person(&context, &me.0, "Jobs behind a figure", NavSection::Groups),
+        group,
+        name: sight.group.name.clone(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
+        member_name: found.member.as_ref().map(|who| member_name(&sight, who)).unwrap_or_default(),
+        days: format!("{} to {}", found.from.words(), found.until.words()),
+        counted: amounts::format_count(found.totals.count, "job"),
+        core_hours: format_amount(hours(found.totals.core_s)),
+        core_exact: format_exact(hours(found.totals.core_s)),
+        run_hours: total_run_hours(&found.totals),
+        account: looked.account_label(&sight.view),
+        gpu_hours: if found.totals.gpu_s == 0 {
+            String::new()
+        } else {
+            format_amount(hours(found.totals.gpu_s))
+        },
+        spare_hours: if known == OUTCOME_OVERSIZED {
+            format_amount(hours(found.totals.spare_s))
+        } else {
+            String::new()
+        },
+        spare_exact: format_exact(hours(found.totals.spare_s)),
+        chips: chips.map(chip).into(),
+        pages,
+        back: format!(
+            "{}?{}",
+            crate::web::pages::groups::usage::usage_path(group),
+            looked.to_query_string(&[])
+        ),
+        csv,
+        leads: sight.view.is_leader,
+        found,
+    })
+}
+
+/// What jobs held in all, if that is more than on the days that are looked at.
+fn total_run_hours(all: &UsageJobTotals) -> String {
+    // Where one stood still, seconds of days are rounded.
+    let is_more = all.run_core_s > all.core_s + all.core_s / 1000;
+    if is_more { format_amount(hours(all.run_core_s)) } else { String::new() }
+}
+
+/// Pages that so many jobs take.
+fn page_count(jobs: u64) -> usize {
+    usize::try_from(jobs).unwrap_or(usize::MAX).div_ceil(JOBS_PER_PAGE)
+}
+
+/// `51 to 100 of 1,234`
+fn range_label(stretch: UsageJobRange, found: &UsageJobResults) -> String {
+    let number = |count: usize| amounts::format_number(u64::try_from(count).unwrap_or(u64::MAX));
+    let last = stretch.skip + found.jobs.len();
+    format!(
+        "{} to {} of {}",
+        number(stretch.skip + 1),
+        number(last),
+        amounts::format_number(found.totals.count)
+    )
+}

@@ -1,0 +1,116 @@
+//! The page of a group's use, and the part of it that renews itself.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::domain::GroupId;
+use crate::error::AppError;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
+use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
+use crate::web::pages::groups::usage::query::UsageSelectOption;
+use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
+use crate::web::pages::groups::usage::{
+    UsagePageData, UsageQueryPairs, load_page_data, record_names_seen,
+};
+
+#[derive(Template)]
+#[template(path = "groups/usage/page.html")]
+struct UsagePage {
+    page: PageFrame,
+    group: GroupId,
+    name: String,
+    may_manage: bool,
+    has_accounts: bool,
+    filters: UsageFilterForm,
+    fragment: UsageFragment,
+    fair_share: GroupFairShareFragment,
+}
+
+impl UsagePage {
+    /// Where accounts are chosen.
+    fn settings(&self) -> String {
+        format!("/groups/{}/accounts", self.group)
+    }
+}
+
+/// The form above the figures.
+struct UsageFilterForm {
+    periods: Vec<UsageSelectOption>,
+    /// For days of one's own choice: the first that can be chosen, the last, and what is chosen.
+    days: [String; 4],
+    steps: Vec<UsageSelectOption>,
+    measures: Vec<UsageSelectOption>,
+    accounts: Vec<UsageSelectOption>,
+}
+
+/// Everything that changes when something was read.
+#[derive(Template)]
+#[template(path = "groups/usage/fragment.html")]
+struct UsageFragment {
+    /// The address of the page.
+    base: String,
+    /// What is looked at, as a part of an address.
+    query: String,
+    notes: Vec<UsageNote>,
+    summary: RenderedUsageHtml,
+}
+
+/// It escapes what it shows by itself.
+impl askama::filters::HtmlSafe for UsageFragment {}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
+    record_names_seen(&context, &me, &sight.view).await?;
+    let looked = &sight.filter;
+    let title = format!("{}: use", sight.group.name);
+    respond(&UsagePage {
+        page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
+        group,
+        name: sight.group.name.clone(),
+        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
+        has_accounts: !sight.view.accounts.is_empty(),
+        filters: UsageFilterForm {
+            periods: looked.period_options(),
+            days: looked.custom_day_values(),
+            steps: looked.step_options(),
+            measures: looked.measure_options(),
+            accounts: looked.account_options(&sight.view),
+        },
+        fragment: build_fragment(&context, &sight)?,
+        fair_share: fair_share::build_fragment(&context, &me, &sight.view).await?,
+    })
+}
+
+/// The part that renews itself.
+pub async fn show_fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(pairs): QueryParams<UsageQueryPairs>,
+) -> HandlerResult {
+    me.may(Permission::SeeUsage(group))?;
+    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
+    record_names_seen(&context, &me, &sight.view).await?;
+    respond(&build_fragment(&context, &sight)?)
+}
+
+fn build_fragment(
+    context: &RequestContext,
+    sight: &UsagePageData,
+) -> Result<UsageFragment, AppError> {
+    Ok(UsageFragment {
+        base: crate::web::pages::groups::usage::usage_path(sight.group.id),
+        query: sight.filter.to_query_string(&[]),
+        notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
+        summary: context.app.usage_summaries.get_or_render(sight)?,
+    })
+}

@@ -1,0 +1,395 @@
+//! What of a group's use is asked for. Whatever the address says, something sensible is shown.
+
+use crate::clock::{Day, Month, UnixTime};
+use crate::store::allocations::Allocation;
+use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
+use crate::usage::{GroupUsage, SiteUnit, UsageMeasure};
+use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
+
+/// No more of a word is read than this.
+const MAX_VALUE_LEN: usize = 200;
+/// Further back nothing is known.
+const MAX_DAYS_BACK: i64 = 400;
+/// The form's word for days of someone's own choice.
+const CUSTOM_PERIOD: &str = "days";
+/// Stands between the first and the last of them in an address.
+const DAY_RANGE_SEPARATOR: &str = "..";
+/// Months that the form offers.
+const MONTHS_OFFERED: usize = 13;
+
+/// What the address says, as it came.
+#[derive(Debug, Default, Clone)]
+pub struct UsageQuery {
+    period: String,
+    /// The first and the last day of a stretch of someone's own choice.
+    first: String,
+    last: String,
+    by: String,
+    show: String,
+    account: String,
+    pub member: String,
+    pub kind: String,
+    pub outcome: String,
+    /// With what: GPUs, or empty.
+    pub with: String,
+    pub from: String,
+    pub until: String,
+    /// Which page of a long list.
+    pub page: String,
+}
+
+impl UsageQuery {
+    /// Takes what is known; of what came twice, the last.
+    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+        let mut ask = Self::default();
+        for (key, value) in pairs {
+            let place = match key.as_str() {
+                "period" => &mut ask.period,
+                "first" => &mut ask.first,
+                "last" => &mut ask.last,
+                "by" => &mut ask.by,
+                "show" => &mut ask.show,
+                "account" => &mut ask.account,
+                "member" => &mut ask.member,
+                "kind" => &mut ask.kind,
+                "outcome" => &mut ask.outcome,
+                "with" => &mut ask.with,
+                "from" => &mut ask.from,
+                "until" => &mut ask.until,
+                "page" => &mut ask.page,
+                _ => continue,
+            };
+            *place = value.chars().take(MAX_VALUE_LEN).collect();
+        }
+        if ask.period == CUSTOM_PERIOD {
+            ask.period = format!("{}{DAY_RANGE_SEPARATOR}{}", ask.first, ask.last);
+        }
+        ask
+    }
+}
+
+/// A stretch of time that one can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UsagePeriod {
+    /// The last 30 days.
+    #[default]
+    Days30,
+    /// The last 90 days.
+    Days90,
+    /// The last 365 days.
+    Year,
+    Month(Month),
+    /// The period of the group's allocation.
+    Allocation,
+    /// From one day to another, as someone chose them.
+    Custom(Day, Day),
+}
+
+impl UsagePeriod {
+    fn query_value(self) -> String {
+        match self {
+            Self::Days30 => "30d".into(),
+            Self::Days90 => "90d".into(),
+            Self::Year => "year".into(),
+            Self::Month(month) => month.to_string(),
+            Self::Allocation => "allocation".into(),
+            Self::Custom(first, last) => format!("{first}{DAY_RANGE_SEPARATOR}{last}"),
+        }
+    }
+
+    /// For people, after "in".
+    pub fn label(self) -> String {
+        match self {
+            Self::Days30 => "the last 30 days".into(),
+            Self::Days90 => "the last 90 days".into(),
+            Self::Year => "the last 365 days".into(),
+            Self::Month(month) => month.words(),
+            Self::Allocation => "the allocation's period".into(),
+            Self::Custom(..) => "the days you chose".into(),
+        }
+    }
+}
+
+/// What is looked at, made of what was asked for.
+#[derive(Debug, Clone)]
+pub struct UsageFilter {
+    pub choice: FiguresQuery,
+    /// The stretch of time.
+    pub period: UsagePeriod,
+    /// The site's own unit, if all that is looked at counts in the same.
+    pub unit: Option<SiteUnit>,
+    pub today: Day,
+    chosen_step: Option<ChartStep>,
+    /// The period of the allocation that is looked at.
+    allocation_days: Option<(Day, Day)>,
+}
+
+/// A choice of the form: value, words, whether it is chosen.
+pub type UsageSelectOption = (String, String, bool);
+
+impl UsageFilter {
+    /// Makes sense of it.
+    pub fn resolve(
+        ask: &UsageQuery,
+        view: &GroupUsage,
+        allocations: &[Allocation],
+        now: UnixTime,
+    ) -> Self {
+        let here = view.accounts.iter().map(|account| account.today).max();
+        let today = here.unwrap_or_else(|| Day::from_time(now));
+        let account = ask.account.split_once('/').filter(|(slug, name)| {
+            view.accounts
+                .iter()
+                .any(|one| one.details.slug == *slug && one.details.account == *name)
+        });
+        let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
+        let is_chosen = |slug: &str, name: &str| {
+            account.as_ref().is_none_or(|(a, b)| a.as_str() == slug && b.as_str() == name)
+        };
+        let mut units: Vec<Option<SiteUnit>> = view
+            .accounts
+            .iter()
+            .filter(|one| is_chosen(&one.details.slug, &one.details.account))
+            .map(|one| one.details.site_unit())
+            .collect();
+        units.dedup();
+        // Units of different sites do not add up.
+        let unit = if let [one] = units.as_slice() { *one } else { None };
+        let slug_of = |one: &Allocation| {
+            view.accounts.iter().find(|known| known.details.cluster == one.cluster_id)
+        };
+        let mine: Vec<&Allocation> = allocations
+            .iter()
+            .filter(|one| {
+                slug_of(one).is_some_and(|known| is_chosen(&known.details.slug, &one.account))
+            })
+            .filter(|one| one.begins() <= today)
+            .collect();
+        let granted = mine.iter().find(|one| one.ends() >= today).or(mine.first()).copied();
+        let (period, from, until) = resolve_period(&ask.period, today, granted);
+        let days = until.0 - from.0 + 1;
+        let chosen_step = ChartStep::parse(&ask.by).filter(|step| is_step_allowed(*step, days));
+        let usual = if days <= 45 { ChartStep::Day } else { ChartStep::Week };
+        let measure = UsageMeasure::parse(&ask.show).unwrap_or(UsageMeasure::Cores);
+        let measure = if measure == UsageMeasure::Site && unit.is_none() {
+            UsageMeasure::Cores
+        } else {
+            measure
+        };
+        let step = chosen_step.unwrap_or(usual);
+        let choice = FiguresQuery { from, until, step, measure, account };
+        let granted = granted.map(|one| (one.begins(), one.ends()));
+        Self { choice, period, unit, today, chosen_step, allocation_days: granted }
+    }
+
+    /// The same as a part of an address, with other values; an empty one leaves its key out.
+    pub fn to_query_string(&self, changes: &[(&str, &str)]) -> String {
+        let account = self.choice.account.as_ref().map(|(slug, name)| format!("{slug}/{name}"));
+        let mut pairs: Vec<(&str, String)> = vec![
+            ("period", self.period.query_value()),
+            ("by", self.chosen_step.map_or("", ChartStep::as_str).to_owned()),
+            ("show", self.choice.measure.as_str().to_owned()),
+            ("account", account.unwrap_or_default()),
+        ];
+        for (key, value) in changes {
+            match pairs.iter_mut().find(|(known, _)| known == key) {
+                Some(place) => (*value).clone_into(&mut place.1),
+                None => pairs.push((key, (*value).to_owned())),
+            }
+        }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (key, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+            query.append_pair(key, value);
+        }
+        query.finish()
+    }
+
+    /// The first and the last day in words.
+    pub fn days_label(&self) -> String {
+        format!("{} to {}", self.choice.from.words(), self.choice.until.words())
+    }
+
+    /// The choices of time.
+    pub fn period_options(&self) -> Vec<UsageSelectOption> {
+        let mut all = vec![
+            (UsagePeriod::Days30, "Last 30 days".to_owned()),
+            (UsagePeriod::Days90, "Last 90 days".to_owned()),
+            (UsagePeriod::Year, "Last 365 days".to_owned()),
+        ];
+        if let Some((begins, ends)) = self.allocation_days {
+            let words = format!("Allocation: {} to {}", begins.words(), ends.words());
+            all.push((UsagePeriod::Allocation, words));
+        }
+        let months =
+            std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
+        all.extend(
+            months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())),
+        );
+        let named =
+            |(one, words): (UsagePeriod, String)| (one.query_value(), words, one == self.period);
+        let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
+        let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
+        all.into_iter().map(named).chain([other]).collect()
+    }
+
+    /// What the fields for days of one's own choice can hold: the first day, the last, and what stands in them.
+    pub fn custom_day_values(&self) -> [String; 4] {
+        let (from, until) = (self.choice.from, self.choice.until);
+        [self.today.plus(-MAX_DAYS_BACK), self.today, from, until].map(|day| day.to_string())
+    }
+
+    /// The choices of how long a bar is.
+    pub fn step_options(&self) -> Vec<UsageSelectOption> {
+        let days = self.choice.until.0 - self.choice.from.0 + 1;
+        let fitting = ChartStep::ALL.into_iter().filter(|step| is_step_allowed(*step, days));
+        let named = fitting.map(|step| {
+            let word = step.as_str();
+            (word.to_owned(), format!("By {word}"), self.chosen_step == Some(step))
+        });
+        let usual = (String::new(), "As it fits".to_owned(), self.chosen_step.is_none());
+        std::iter::once(usual).chain(named).collect()
+    }
+
+    /// The choices of what is drawn.
+    pub fn measure_options(&self) -> Vec<UsageSelectOption> {
+        let all = UsageMeasure::ALL.into_iter();
+        let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
+        let words = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
+        fitting
+            .map(|one| (one.as_str().to_owned(), words(one), one == self.choice.measure))
+            .collect()
+    }
+
+    /// The account that is looked at, in words; empty for all.
+    pub fn account_label(&self, view: &GroupUsage) -> String {
+        let chosen = self
+            .account_options(view)
+            .into_iter()
+            .find(|(value, _, is_on)| *is_on && !value.is_empty());
+        chosen.map(|(_, words, _)| words).unwrap_or_default()
+    }
+
+    /// The choices of accounts; none if there is but one.
+    pub fn account_options(&self, view: &GroupUsage) -> Vec<UsageSelectOption> {
+        if view.accounts.len() < 2 {
+            return Vec::new();
+        }
+        let chosen = self.choice.account.as_ref();
+        let all = (String::new(), "All accounts".to_owned(), chosen.is_none());
+        let one = |account: &crate::usage::GroupAccountUsage| {
+            let (slug, name) = (&account.details.slug, &account.details.account);
+            let is_chosen = chosen.is_some_and(|(a, b)| a == slug && b == name);
+            (format!("{slug}/{name}"), format!("{name} on {}", account.details.title), is_chosen)
+        };
+        std::iter::once(all).chain(view.accounts.iter().map(one)).collect()
+    }
+}
+
+/// Whether so many days are not too many bars.
+fn is_step_allowed(step: ChartStep, days: i64) -> bool {
+    step != ChartStep::Day || usize::try_from(days).is_ok_and(|days| days <= MAX_BARS)
+}
+
+fn resolve_period(word: &str, today: Day, granted: Option<&Allocation>) -> (UsagePeriod, Day, Day) {
+    let back = |days: i64| today.plus(1 - days);
+    let deepest = today.plus(-MAX_DAYS_BACK);
+    if let Some(month) = Month::parse(word)
+        && month.first() <= today
+        && month.last() >= deepest
+    {
+        return (UsagePeriod::Month(month), month.first(), month.last().min(today));
+    }
+    if let Some((first, last)) = parse_day_range(word) {
+        let last = last.clamp(deepest, today);
+        let first = first.clamp(deepest, last);
+        return (UsagePeriod::Custom(first, last), first, last);
+    }
+    match (word, granted) {
+        ("90d", _) => (UsagePeriod::Days90, back(90), today),
+        ("year", _) => (UsagePeriod::Year, back(365), today),
+        ("allocation", Some(granted)) if granted.ends() >= deepest => {
+            let until = granted.ends().min(today);
+            (UsagePeriod::Allocation, granted.begins().max(deepest), until)
+        }
+        _ => (UsagePeriod::Days30, back(30), today),
+    }
+}
+
+/// `2026-09-03..2026-10-20`, in either order.
+fn parse_day_range(word: &str) -> Option<(Day, Day)> {
+    let (first, last) = word.split_once(DAY_RANGE_SEPARATOR)?;
+    let (first, last) = match (Day::parse(first), Day::parse(last)) {
+        (Some(first), Some(last)) => (first, last),
+        // From one day on, or up to one: a month of it.
+        (Some(first), None) => (first, first.plus(29)),
+        (None, Some(last)) => (last.plus(-29), last),
+        (None, None) => return None,
+    };
+    Some((first.min(last), first.max(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY: Day = Day(20_773);
+
+    #[test]
+    fn words_become_days() {
+        let month = Month::parse("2026-10").unwrap();
+        let day = |text| Day::parse(text).unwrap();
+        for (word, period, days) in [
+            ("", UsagePeriod::Days30, 30),
+            ("90d", UsagePeriod::Days90, 90),
+            ("year", UsagePeriod::Year, 365),
+            ("2026-10", UsagePeriod::Month(month), 31),
+            ("2026-11", UsagePeriod::Month(TODAY.month()), 16),
+            ("2027-01", UsagePeriod::Days30, 30),
+            ("1999-01", UsagePeriod::Days30, 30),
+            ("2026-13", UsagePeriod::Days30, 30),
+            ("9999-99", UsagePeriod::Days30, 30),
+            ("allocation", UsagePeriod::Days30, 30),
+            ("<b>", UsagePeriod::Days30, 30),
+            (
+                "2026-09-03..2026-10-20",
+                UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")),
+                48,
+            ),
+            (
+                "2026-10-20..2026-09-03",
+                UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")),
+                48,
+            ),
+            ("2026-11-10..2030-01-01", UsagePeriod::Custom(day("2026-11-10"), TODAY), 7),
+            ("0001-01-01..9999-12-31", UsagePeriod::Custom(TODAY.plus(-400), TODAY), 401),
+            ("2030-01-01..2031-01-01", UsagePeriod::Custom(TODAY, TODAY), 1),
+            ("1990-01-01..1991-01-01", UsagePeriod::Custom(TODAY.plus(-400), TODAY.plus(-400)), 1),
+            ("2026-09-03..", UsagePeriod::Custom(day("2026-09-03"), day("2026-10-02")), 30),
+            ("..2026-10-02", UsagePeriod::Custom(day("2026-09-03"), day("2026-10-02")), 30),
+            ("x..2026-10-02", UsagePeriod::Custom(day("2026-09-03"), day("2026-10-02")), 30),
+            ("..", UsagePeriod::Days30, 30),
+        ] {
+            let (found, from, until) = resolve_period(word, TODAY, None);
+            assert_eq!((found, until.0 - from.0 + 1), (period, days), "{word}");
+            // What the address says next time leads to the same.
+            assert_eq!(
+                resolve_period(&found.query_value(), TODAY, None),
+                (found, from, until),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_strangers_are_passed_over() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let ask =
+            UsageQuery::from_pairs(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        assert_eq!(ask.by, "week");
+        assert!(
+            is_step_allowed(ChartStep::Week, 400)
+                && !is_step_allowed(ChartStep::Day, 93)
+                && is_step_allowed(ChartStep::Day, 92)
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! What those who lead a group decide about its use: which accounts are the group's, and what was granted to them.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::clock::Day;
+use crate::domain::{AllocationId, ClusterId, GroupId};
+use crate::error::AppError;
+use crate::sites::SiteAllocationPeriod;
+use crate::store;
+use crate::usage::{
+    AllocationUnit, GroupAccountOption, SiteUnit, UsageSettingsError, allocation_period,
+};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{
+    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
+};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::pages::groups::usage::UsageQueryPairs;
+use crate::web::pages::groups::usage::allocation_form::{
+    AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
+    parse_form, unit_options,
+};
+use crate::web::pages::groups::usage::formatting::{format_amount, unit_label};
+use crate::web::pages::groups::usage::query::UsageSelectOption;
+
+#[derive(Template)]
+#[template(path = "groups/usage/settings.html")]
+struct UsageSettingsPage {
+    page: PageFrame,
+    group: GroupId,
+    name: String,
+    clusters: Vec<UsageAccountChoices>,
+    has_accounts: bool,
+    granted: Vec<AllocationListItem>,
+    /// Which of them the form changes; none: it adds one.
+    changed: Option<AllocationId>,
+    form: AllocationForm,
+    accounts: Vec<UsageSelectOption>,
+    units: Vec<UsageSelectOption>,
+    account_problems: FormErrors,
+    problems: FormErrors,
+}
+
+/// The accounts of a cluster to choose from.
+struct UsageAccountChoices {
+    title: String,
+    /// Value, name, whether it is the group's.
+    accounts: Vec<UsageSelectOption>,
+}
+
+/// An allocation in the list.
+struct AllocationListItem {
+    id: AllocationId,
+    account: String,
+    cluster: String,
+    amount: String,
+    period: String,
+    is_over: bool,
+}
+
+/// What the address asks for.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct UsageSettingsQuery {
+    /// Which allocation is to be changed.
+    change: Option<AllocationId>,
+}
+
+/// What a form left behind.
+#[derive(Default)]
+struct UsageSettingsState {
+    changed: Option<AllocationId>,
+    form: Option<AllocationForm>,
+    account_problems: FormErrors,
+    problems: FormErrors,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    QueryParams(asked): QueryParams<UsageSettingsQuery>,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    render_page(
+        &context,
+        &me,
+        group,
+        UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() },
+    )
+    .await
+}
+
+/// Says which accounts are the group's.
+pub async fn set_accounts(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(pairs): FormBody<UsageQueryPairs>,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
+    let values = |wanted: &str| -> BTreeSet<&str> {
+        pairs.iter().filter(|(key, _)| key == wanted).map(|(_, value)| value.as_str()).collect()
+    };
+    // What was ticked when the form was made: another leader may have changed something since.
+    let (chosen, was) = (values("account"), values("was"));
+    let added: Option<Vec<(ClusterId, String)>> =
+        chosen.difference(&was).map(|value| find_offered_account(&offers, value)).collect();
+    let removed: Vec<(ClusterId, String)> =
+        was.difference(&chosen).filter_map(|value| find_offered_account(&offers, value)).collect();
+    let done = match added {
+        Some(added) => {
+            context.app.usage.change_accounts(&me.actor(&context), group, &added, &removed).await
+        }
+        None => Err(UsageSettingsError::NoSuchAccount),
+    };
+    match done {
+        Ok(()) => {
+            Ok(flash::redirect(context, &settings_path(group), FlashMessage::UsageAccountsSet))
+        }
+        Err(UsageSettingsError::Auth(error)) => Err(error.into()),
+        Err(error) => {
+            let account_problems = FormErrors::single("accounts", error);
+            render_page(
+                &context,
+                &me,
+                group,
+                UsageSettingsState { account_problems, ..UsageSettingsState::default() },
+            )
+            .await
+        }
+    }
+}
+
+/// Adds what was granted.
+pub async fn add_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(group): PathParams<GroupId>,
+    FormBody(form): FormBody<AllocationForm>,
+) -> HandlerResult {
+    save_allocation(context, me, group, None, form).await
+}
+
+/// Says anew what was granted.
+pub async fn update_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
+    FormBody(form): FormBody<AllocationForm>,
+) -> HandlerResult {
+    save_allocation(context, me, group, Some(allocation), form).await
+}
+
+async fn save_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    group: GroupId,
+    changed: Option<AllocationId>,
+    form: AllocationForm,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
+    let mut problems = FormErrors::default();
+    if let Some(grant) = parse_form(&form, &offers, &mut problems) {
+        let done = if changed.is_some() {
+            FlashMessage::AllocationChanged
+        } else {
+            FlashMessage::AllocationAdded
+        };
+        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
+            Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
+            Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
+            Err(error) => problems.add(field_of_error(&error), error),
+        }
+    }
+    let form = form.truncate_for_redisplay();
+    let state =
+        UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
+    render_page(&context, &me, group, state).await
+}
+
+/// Takes an allocation away.
+pub async fn remove_allocation(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
+) -> HandlerResult {
+    me.may(Permission::ManageUsage(group))?;
+    context.app.usage.remove_allocation(&me.actor(&context), group, allocation).await?;
+    Ok(flash::redirect(context, &settings_path(group), FlashMessage::AllocationRemoved))
+}
+
+fn settings_path(group: GroupId) -> String {
+    format!("/groups/{group}/accounts")
+}
+
+async fn render_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    group: GroupId,
+    state: UsageSettingsState,
+) -> HandlerResult {
+    let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
+    let mut db = context.app.store.read().await?;
+    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
+    let allocations = store::allocations::list_for_group(&mut db, group).await?;
+    let clusters = store::clusters::list(&mut db).await?;
+    drop(db);
+    let today = Day::from_time(context.app.clock.now());
+    let site_unit = |id: ClusterId| {
+        offers
+            .iter()
+            .find(|offer| offer.cluster == id)
+            .and_then(|offer| SiteUnit::from_site(&offer.site))
+    };
+    let granted = allocations.iter().map(|one| {
+        let counted = AllocationUnit::parse(&one.unit).unwrap_or(AllocationUnit::ALL[0]);
+        let title = clusters.iter().find(|known| known.id == one.cluster_id);
+        AllocationListItem {
+            id: one.id,
+            account: one.account.clone(),
+            cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
+            amount: format!(
+                "{} {}",
+                format_amount(one.amount),
+                unit_label(counted, site_unit(one.cluster_id))
+            ),
+            period: format!("{} to {}", one.begins().words(), one.ends().words()),
+            is_over: one.ends() < today,
+        }
+    });
+    let chosen =
+        |offer: &GroupAccountOption| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
+    let changed = match state.changed {
+        Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
+        None => None,
+    };
+    let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
+    let form = form.unwrap_or_else(|| {
+        let first = offers.iter().find(|offer| chosen(offer));
+        let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.site.units.period);
+        let (begins, ends) = allocation_period(period, today);
+        let site = first.and_then(|offer| SiteUnit::from_site(&offer.site));
+        let usual = if site.is_some() { "site-hours" } else { "core-hours" };
+        AllocationForm {
+            unit: usual.to_owned(),
+            begins: begins.to_string(),
+            ends: ends.to_string(),
+            ..AllocationForm::default()
+        }
+    });
+    let status = if state.problems.is_empty() && state.account_problems.is_empty() {
+        StatusCode::OK
+    } else {
+        FORM_ERROR_STATUS
+    };
+    let title = format!("{}: accounts", found.name);
+    respond_with(
+        status,
+        &UsageSettingsPage {
+            page: PageFrame::for_person(context, &me.0, &title, NavSection::Groups),
+            group,
+            name: found.name,
+            has_accounts: offers.iter().any(chosen),
+            granted: granted.collect(),
+            changed: changed.map(|one| one.id),
+            accounts: account_options(&offers, &form),
+            units: unit_options(&offers, &form),
+            clusters: offers.iter().map(account_choices).collect(),
+            form,
+            account_problems: state.account_problems,
+            problems: state.problems,
+        },
+    )
+}
+
+fn account_choices(offer: &GroupAccountOption) -> UsageAccountChoices {
+    let accounts = offer.accounts.iter();
+    let accounts = accounts
+        .map(|(name, is_chosen)| (format!("{}/{name}", offer.slug), name.clone(), *is_chosen));
+    UsageAccountChoices { title: offer.title.clone(), accounts: accounts.collect() }
+}

@@ -1,0 +1,203 @@
+//! The figures of a choice as a page shows them: facts, chart, allocations, tables. What was drawn is kept while all that
+//! it was drawn from stays the same: people come back to a page far more often than anything is read.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use askama::Template;
+
+use crate::clock::Day;
+use crate::domain::{GroupId, PersonId};
+use crate::error::AppError;
+use crate::store::allocations::Allocation;
+use crate::usage::figures::UsageFigures;
+use crate::usage::{SiteUnit, UsageMeasure, UsageTotals};
+use crate::web::http::page_frame::render;
+use crate::web::pages::groups::usage::allocation_card::{AllocationCard, build_allocation_cards};
+use crate::web::pages::groups::usage::chart::UsageChart;
+use crate::web::pages::groups::usage::job_search::WITH_GPUS;
+use crate::web::pages::groups::usage::tables::{self, UsageTable, UsageTableCells};
+use crate::web::pages::groups::usage::{UsagePageData, formatting};
+
+/// So many are kept at most.
+const MAX_CACHED: usize = 64;
+
+/// Whose sheet of which group, and what is looked at in it.
+type UsageSummaryKey = (PersonId, GroupId, String);
+
+/// Sheets that were drawn.
+#[derive(Default)]
+pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedUsageSummary>>);
+
+/// A drawn sheet, and all that it was drawn from.
+struct CachedUsageSummary {
+    /// The same place in memory means the same figures, made of the same days of the same accounts for the same viewer.
+    figures: Weak<UsageFigures>,
+    units: Vec<Option<SiteUnit>>,
+    allocations: Vec<Allocation>,
+    today: Day,
+    html: RenderedUsageHtml,
+}
+
+/// What a template made; it escaped what it shows.
+#[derive(Clone)]
+pub struct RenderedUsageHtml(Arc<str>);
+
+impl fmt::Display for RenderedUsageHtml {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl askama::filters::HtmlSafe for RenderedUsageHtml {}
+
+impl UsageSummaryCache {
+    /// The sheet of what is looked at.
+    pub fn get_or_render(&self, sight: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
+        let key = (sight.view.viewer, sight.group.id, sight.filter.to_query_string(&[]));
+        let units: Vec<_> = sight.view.accounts.iter().map(|one| one.details.site_unit()).collect();
+        let is_same = |kept: &&CachedUsageSummary| {
+            kept.figures.as_ptr() == Arc::as_ptr(&sight.figures)
+                && kept.units == units
+                && kept.allocations == sight.allocations
+                && kept.today == sight.filter.today
+        };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = all.get(&key).filter(is_same) {
+            return Ok(kept.html.clone());
+        }
+        drop(all);
+        let html = RenderedUsageHtml(render(&UsageSummary::new(sight, &key.2))?.into());
+        let kept = CachedUsageSummary {
+            figures: Arc::downgrade(&sight.figures),
+            units,
+            allocations: sight.allocations.clone(),
+            today: sight.filter.today,
+            html: html.clone(),
+        };
+        all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_CACHED {
+            all.clear();
+        }
+        all.insert(key, kept);
+        Ok(html)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "groups/usage/summary.html")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
+struct UsageSummary<'a> {
+    /// The address of the page.
+    base: String,
+    /// What is looked at, as a part of an address.
+    query: &'a str,
+    leads: bool,
+    when: String,
+    days: String,
+    facts: Vec<UsageKeyFigure>,
+    chart: UsageChart,
+    allocation_cards: Vec<AllocationCard>,
+    /// By account; no rows if there is one only.
+    accounts: UsageTable,
+    members: UsageTable,
+    kinds: UsageTable,
+    totals: UsageTableCells,
+    site_unit: Option<String>,
+    has_gpus: bool,
+    is_empty: bool,
+    /// Whether days are missing in all this.
+    is_partly_read: bool,
+}
+
+struct UsageKeyFigure {
+    label: String,
+    value: String,
+    /// The same exactly, for programs and tests; empty where words say all.
+    exact: String,
+    hint: String,
+    /// The jobs behind it; empty for none.
+    href: String,
+    /// The words of that link, for those who lead and for others.
+    link: (&'static str, &'static str),
+}
+
+impl<'a> UsageSummary<'a> {
+    fn new(sight: &UsagePageData, query: &'a str) -> Self {
+        let (looked, figures, group) = (&sight.filter, &*sight.figures, sight.group.id);
+        let totals = UsageTableCells::from_sums(&figures.totals);
+        let site_unit =
+            looked.unit.map(|_| formatting::measure_label(UsageMeasure::Site, looked.unit));
+        Self {
+            base: crate::web::pages::groups::usage::usage_path(group),
+            query,
+            leads: sight.view.is_leader,
+            when: looked.period.label(),
+            days: looked.days_label(),
+            facts: key_figures(sight, &totals, site_unit.as_deref(), &figures.totals),
+            chart: UsageChart::draw(figures, group, looked),
+            allocation_cards: build_allocation_cards(&sight.view, &sight.allocations, looked.today),
+            accounts: tables::account_table(figures, group, looked, sight.view.is_leader),
+            members: tables::member_table(figures, group, looked),
+            kinds: tables::kind_table(figures, group, looked),
+            is_empty: figures.totals.is_empty(),
+            is_partly_read: figures.missing > 0,
+            has_gpus: figures.totals.gpu_s > 0,
+            totals,
+            site_unit,
+        }
+    }
+}
+
+fn key_figures(
+    sight: &UsagePageData,
+    totals: &UsageTableCells,
+    site_unit: Option<&str>,
+    sums: &UsageTotals,
+) -> Vec<UsageKeyFigure> {
+    let behind =
+        |outcome: &str| tables::jobs_href(sight.group.id, &sight.filter, &[("outcome", outcome)]);
+    let fact = |label: &str, value: &str, exact: f64, hint: String, href: String| UsageKeyFigure {
+        label: label.to_owned(),
+        value: value.to_owned(),
+        exact: formatting::format_exact(exact),
+        hint,
+        href,
+        link: ("The jobs", "Your jobs"),
+    };
+    let mut all = vec![fact(
+        "Core hours",
+        &totals.cores,
+        UsageMeasure::Cores.hours(sums),
+        String::new(),
+        behind(""),
+    )];
+    if sums.gpu_s > 0 {
+        let used = UsageMeasure::Gpus.hours(sums);
+        let with_gpus = tables::jobs_href(sight.group.id, &sight.filter, &[("with", WITH_GPUS)]);
+        all.push(fact("GPU hours", &totals.gpus, used, totals.models.clone(), with_gpus));
+    }
+    if let Some(unit) = site_unit {
+        let used = UsageMeasure::Site.hours(sums);
+        all.push(fact(unit, &totals.site, used, "the site's own unit".to_owned(), String::new()));
+    }
+    let ended = "that ended in this time".to_owned();
+    all.push(UsageKeyFigure {
+        exact: sums.jobs.to_string(),
+        ..fact("Jobs", &totals.jobs, 0.0, ended, behind("ended"))
+    });
+    let lost = totals.lost_summary();
+    let words_only = |label: &str, value: &str, hint: String, href: String| UsageKeyFigure {
+        exact: String::new(),
+        ..fact(label, value, 0.0, hint, href)
+    };
+    let lost_href = if lost.is_empty() { String::new() } else { behind("lost") };
+    all.push(UsageKeyFigure {
+        link: ("Those that did not", "Yours that did not"),
+        ..words_only("Ended well", &totals.success, lost, lost_href)
+    });
+    let half = "half of the jobs waited less".to_owned();
+    all.push(words_only("Median wait", &totals.wait, half, String::new()));
+    all
+}

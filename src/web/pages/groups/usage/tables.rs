@@ -1,0 +1,274 @@
+//! The rows of the tables by person and by sort of job, with the addresses of the jobs behind each figure.
+
+use crate::domain::{ClusterId, GroupId, PersonId};
+use crate::explain::amounts;
+use crate::usage::figures::{
+    AccountFigures, JobKindFigures, MemberFigures, UsageFigures, UsageOwner,
+};
+use crate::usage::{UsageMeasure, UsageTotals, hours};
+use crate::web::pages::groups::usage::formatting::{
+    format_amount, format_optional_percent, format_wait,
+};
+use crate::web::pages::groups::usage::query::UsageFilter;
+
+/// In an address: jobs that could have asked for fewer cores.
+pub const OUTCOME_OVERSIZED: &str = "could-be-less";
+/// Said of a name on a cluster behind which no account of the portal is known.
+const NOT_CONNECTED_NOTE: &str = "not connected here under this name";
+/// Rows of a table; the others are in the file.
+const MAX_ROWS: usize = 60;
+/// Mebibytes of a gibibyte.
+const MB_PER_GB: f64 = 1024.0;
+
+pub struct UsageTableRow {
+    /// Who, or which sort.
+    pub name: String,
+    pub note: String,
+    /// The colour's class; empty for none.
+    pub class: String,
+    /// The jobs that held something; empty where no names are told.
+    pub href: String,
+    /// Those of them that ended.
+    pub ended_href: String,
+    /// Those of them that did not end well.
+    pub lost_href: String,
+    /// Those of them that could have asked for less.
+    pub spare_href: String,
+    pub cells: UsageTableCells,
+}
+
+pub struct UsageTableCells {
+    pub cores: String,
+    pub gpus: String,
+    pub models: String,
+    /// The site's own unit.
+    pub site: String,
+    pub jobs: String,
+    /// How many ended well.
+    pub success: String,
+    pub wait: String,
+    /// Cores used of those held.
+    pub core_use: String,
+    pub memory_use: String,
+    /// Busy GPUs, where that is measured; empty otherwise.
+    pub gpu_use: String,
+    /// Core hours in jobs that did not end well.
+    pub lost: String,
+    /// How they ended, and hours of GPUs in them.
+    pub lost_note: String,
+    lost_ends: String,
+    lost_gpus: String,
+    /// Core hours that need not have been asked for.
+    pub spare: String,
+    pub spare_note: String,
+}
+
+impl UsageTableCells {
+    pub fn from_sums(sums: &UsageTotals) -> Self {
+        let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
+        let model = |(name, seconds): &(String, u64)| {
+            let name = if name.is_empty() { "model not told" } else { name };
+            format!("{name} {}", format_amount(hours(*seconds)))
+        };
+        let mut ends = Vec::new();
+        for (count, words) in [
+            (sums.failed, "failed"),
+            (sums.timed_out, "out of time"),
+            (sums.memory_out, "out of memory"),
+        ] {
+            if count > 0 {
+                ends.push(format!("{} {words}", amounts::format_number(count)));
+            }
+        }
+        let lost_ends = ends.join(" · ");
+        let mut lost_gpus = String::new();
+        if sums.lost_gpu_s > 0 {
+            lost_gpus = format!("{} GPU hours", format_amount(hours(sums.lost_gpu_s)));
+            ends.push(lost_gpus.clone());
+        }
+        let spare_gb = hours(sums.spare_mb_s) / MB_PER_GB;
+        Self {
+            cores: format_amount(hours(sums.core_s)),
+            gpus: format_amount(hours(sums.gpu_s)),
+            models: models.map(model).collect::<Vec<_>>().join(" · "),
+            site: format_amount(UsageMeasure::Site.hours(sums)),
+            jobs: amounts::format_number(sums.jobs),
+            success: format_optional_percent(sums.success_rate()),
+            wait: format_wait(sums.waits.median()),
+            core_use: format_optional_percent(sums.core_use()),
+            memory_use: format_optional_percent(sums.memory_use()),
+            gpu_use: sums
+                .gpu_use()
+                .map(crate::web::pages::groups::usage::formatting::format_percent)
+                .unwrap_or_default(),
+            lost: format_amount(hours(sums.lost_core_s)),
+            lost_note: ends.join(" · "),
+            lost_ends,
+            lost_gpus,
+            spare: format_amount(hours(sums.spare_core_s)),
+            spare_note: if spare_gb > 0.05 {
+                format!("{} GB hours of memory", format_amount(spare_gb))
+            } else {
+                String::new()
+            },
+        }
+    }
+}
+
+impl UsageTableCells {
+    /// How jobs went wrong and what that cost, as one sentence without an end; empty if none did.
+    pub fn lost_summary(&self) -> String {
+        if self.lost_ends.is_empty() {
+            return String::new();
+        }
+        let gpus = if self.lost_gpus.is_empty() {
+            String::new()
+        } else {
+            format!(" and {}", self.lost_gpus)
+        };
+        format!("{} · {} core hours{gpus} came to nothing", self.lost_ends, self.lost)
+    }
+}
+
+pub struct UsageTable {
+    pub rows: Vec<UsageTableRow>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// By account, where there are several. Only those who lead can look at everybody's jobs behind them.
+pub fn account_table(
+    figures: &UsageFigures,
+    group: GroupId,
+    looked: &UsageFilter,
+    leads: bool,
+) -> UsageTable {
+    let row = |one: &AccountFigures| {
+        let account = format!("{}/{}", one.slug, one.account);
+        let behind = |outcome: &str| {
+            let changes = [("account", account.as_str()), ("outcome", outcome)];
+            if leads { jobs_href(group, looked, &changes) } else { String::new() }
+        };
+        UsageTableRow {
+            name: one.account.clone(),
+            note: one.cluster.clone(),
+            class: String::new(),
+            href: behind(""),
+            ended_href: behind("ended"),
+            lost_href: behind("lost"),
+            spare_href: behind(OUTCOME_OVERSIZED),
+            cells: UsageTableCells::from_sums(&one.totals),
+        }
+    };
+    let several = if figures.accounts.len() > 1 { MAX_ROWS } else { 0 };
+    let rows = figures.accounts.iter().take(several).map(row).collect();
+    UsageTable { rows, more: figures.accounts.len().saturating_sub(MAX_ROWS) }
+}
+
+pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
+    let row = |member: &MemberFigures| {
+        let word = member_query_value(&member.owner);
+        let behind = |outcome: &str| match &word {
+            Some(word) => jobs_href(group, looked, &[("member", word), ("outcome", outcome)]),
+            None => String::new(),
+        };
+        UsageTableRow {
+            name: member.name.clone(),
+            note: if member.is_in_group { "" } else { NOT_CONNECTED_NOTE }.to_owned(),
+            class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
+            href: behind(""),
+            ended_href: behind("ended"),
+            lost_href: behind("lost"),
+            spare_href: behind(OUTCOME_OVERSIZED),
+            cells: UsageTableCells::from_sums(&member.totals),
+        }
+    };
+    let rows = figures.members.iter().take(MAX_ROWS).map(row).collect();
+    UsageTable { rows, more: figures.members.len().saturating_sub(MAX_ROWS) }
+}
+
+/// By sort of job.
+pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
+    let row = |kind: &JobKindFigures| {
+        let behind = |outcome: &str| match kind.name.as_str() {
+            "" => String::new(),
+            name => jobs_href(group, looked, &[("kind", name), ("outcome", outcome)]),
+        };
+        UsageTableRow {
+            name: kind_label(&kind.name).to_owned(),
+            note: String::new(),
+            class: String::new(),
+            href: behind(""),
+            ended_href: behind("ended"),
+            lost_href: behind("lost"),
+            spare_href: behind(OUTCOME_OVERSIZED),
+            cells: UsageTableCells::from_sums(&kind.totals),
+        }
+    };
+    let rows = figures.kinds.iter().take(MAX_ROWS).map(row).collect();
+    UsageTable { rows, more: figures.kinds.len().saturating_sub(MAX_ROWS) }
+}
+
+/// What a sort is called.
+pub fn kind_label(name: &str) -> &str {
+    if name.is_empty() { "Jobs of everybody else" } else { name }
+}
+
+/// The jobs behind a figure.
+pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)]) -> String {
+    let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
+    let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
+    all.extend(changes);
+    format!(
+        "{}/jobs?{}",
+        crate::web::pages::groups::usage::usage_path(group),
+        looked.to_query_string(&all)
+    )
+}
+
+/// Someone in an address; none for those without names.
+pub fn member_query_value(who: &UsageOwner) -> Option<String> {
+    match who {
+        UsageOwner::Person(id) => Some(format!("p{id}")),
+        UsageOwner::User(cluster, user) => Some(format!("u{cluster}-{user}")),
+        UsageOwner::Others => None,
+    }
+}
+
+/// Whom an address means.
+pub fn parse_member(word: &str) -> Option<UsageOwner> {
+    if let Some(id) = word.strip_prefix('p') {
+        return id.parse().ok().map(|id: i64| UsageOwner::Person(PersonId(id)));
+    }
+    let (cluster, user) = word.strip_prefix('u')?.split_once('-')?;
+    let cluster = cluster.parse().ok().map(ClusterId)?;
+    (!user.is_empty()).then(|| UsageOwner::User(cluster, user.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_come_back_from_addresses() {
+        for who in [UsageOwner::Person(PersonId(7)), UsageOwner::User(ClusterId(3), "a-b".into())] {
+            assert_eq!(parse_member(&member_query_value(&who).unwrap()), Some(who));
+        }
+        for odd in ["", "p", "px", "u", "u3", "u3-", "ux-y", "others"] {
+            assert_eq!(parse_member(odd), None, "{odd}");
+        }
+        assert_eq!(member_query_value(&UsageOwner::Others), None);
+    }
+
+    #[test]
+    fn figures_in_words() {
+        let mut sums =
+            UsageTotals { core_s: 7200, failed: 2, lost_core_s: 3600, ..UsageTotals::default() };
+        sums.add_gpus("", 3600);
+        sums.add_gpus("v100", 36_000);
+        let cells = UsageTableCells::from_sums(&sums);
+        assert_eq!(cells.models, "model not told 1.0 · v100 10.0");
+        assert_eq!((cells.cores.as_str(), cells.lost_note.as_str()), ("2.0", "2 failed"));
+        assert_eq!((cells.success.as_str(), cells.gpu_use.as_str()), ("–", ""));
+    }
+}

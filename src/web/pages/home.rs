@@ -1,0 +1,200 @@
+//! The home page: one's jobs now, what ended since the last visit, fair-share and storage, one's connections and
+//! groups, and what newcomers do first. Nothing here asks a cluster: what is shown is in memory, or was read since the
+//! last write.
+
+use std::sync::Arc;
+
+use askama::Template;
+
+use crate::app::AppState;
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::cluster::ConnectionStatus;
+use crate::domain::{ClusterId, ConnectionRole, PersonId};
+use crate::jobs::ClusterAccountId;
+use crate::store::clusters::Cluster;
+use crate::store::connections::ConnectionKey;
+use crate::store::groups::Membership;
+use crate::store::{self, StoreError};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::cluster_queues;
+use crate::web::pages::jobs::list_row::JobTime;
+
+mod getting_started;
+mod job_summary;
+pub(in crate::web) mod resource_bars;
+mod visits;
+
+use getting_started::{GettingStartedStep, admin_steps, mark_next_step, member_steps};
+use job_summary::HomeJobSummary;
+use resource_bars::HomeResources;
+pub use visits::HomeVisits;
+
+/// So many clusters are shown; the rest is on the page of all clusters.
+const MAX_CLUSTERS: usize = 6;
+
+#[derive(Template)]
+#[template(path = "home/home.html")]
+struct HomePage {
+    page: PageFrame,
+    greeting: String,
+    steps: Vec<GettingStartedStep>,
+    now: HomeJobSummary,
+    standings: Vec<HomeResources>,
+    memberships: Vec<Membership>,
+    connections: Vec<HomeConnection>,
+    /// How many clusters are not shown.
+    more: usize,
+    is_admin: bool,
+}
+
+/// A cluster and one's connection to it.
+struct HomeConnection {
+    cluster: ClusterId,
+    slug: String,
+    title: String,
+    kind: &'static str,
+    label: &'static str,
+    /// As whom; empty if nobody has said.
+    user: String,
+    since: Option<UnixTime>,
+    /// Whether one click may bring it back.
+    can_reconnect: bool,
+}
+
+/// What every home page shows, whoever looks.
+pub struct HomeOverview {
+    clusters: Vec<Cluster>,
+    has_group: bool,
+    has_people: bool,
+    /// Whether anyone has an account.
+    pub is_set_up: bool,
+}
+
+/// What is noted of people's connections.
+pub type HomeConnectionCache = store::StoreCache<PersonId, Vec<ConnectionHistory>>;
+
+/// What is noted of a connection to a cluster's login host.
+pub struct ConnectionHistory {
+    cluster: ClusterId,
+    user: String,
+    was_connected: bool,
+    has_jobs: bool,
+}
+
+/// What every home page shows, from memory where nothing was written since.
+pub async fn load_overview(app: &AppState) -> Result<Arc<HomeOverview>, StoreError> {
+    app.home_overview
+        .get_or_load(&app.store, &(), async || {
+            let mut db = app.store.read().await?;
+            let people = store::people::count(&mut db).await?;
+            let mut clusters = store::clusters::list(&mut db).await?;
+            clusters.retain(|cluster| cluster.retired_at().is_none());
+            Ok(HomeOverview {
+                clusters,
+                has_group: !store::groups::list(&mut db).await?.is_empty(),
+                has_people: people > 1,
+                is_set_up: people > 0,
+            })
+        })
+        .await
+}
+
+async fn load_connection_history(
+    app: &AppState,
+    person: PersonId,
+) -> Result<Arc<Vec<ConnectionHistory>>, StoreError> {
+    app.home_connections
+        .get_or_load(&app.store, &person, async || {
+            let mut db = app.store.read().await?;
+            let lines = store::connections::list_for_person(&mut db, person).await?;
+            let mut ways = Vec::new();
+            for line in lines.into_iter().filter(|line| line.key().role == ConnectionRole::Login) {
+                ways.push(ConnectionHistory {
+                    cluster: line.cluster_id,
+                    was_connected: line.connected_at().is_some(),
+                    has_jobs: store::jobs::has_any(&mut db, person, line.cluster_id).await?,
+                    user: line.remote_user,
+                });
+            }
+            Ok(ways)
+        })
+        .await
+}
+
+pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let app = &context.app;
+    let facts = load_overview(app).await?;
+    let ways = load_connection_history(app, me.0.person.id).await?;
+    let is_admin = me.may(Permission::ManageGroups).is_ok();
+    let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
+    let connections = list_connections(app, me.0.person.id, &facts, &ways);
+    let mut places = cluster_queues::list_cluster_queues(&context, &me).await?;
+    for place in &mut places {
+        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        place.snapshot = app.queue_monitor.view(key, false).await?;
+    }
+    let steps = if is_admin {
+        admin_steps(&facts, me.0.person.has_totp)
+    } else {
+        let was_connected = ways.iter().any(|way| way.was_connected);
+        let has_run = ways.iter().any(|way| way.has_jobs);
+        let has_group = !me.0.memberships.is_empty();
+        member_steps(has_group, &facts, was_connected, has_run, me.0.person.has_totp)
+    };
+    // A page that renews itself is no visit.
+    let since = if places.is_empty() {
+        None
+    } else {
+        app.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
+    };
+    respond(&HomePage {
+        page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
+        greeting: format!("Hello {first_name}"),
+        steps: mark_next_step(steps),
+        now: HomeJobSummary::new(&places, since, app.clock.now()),
+        standings: places.iter().filter_map(HomeResources::from_place).collect(),
+        memberships: me.0.memberships.clone(),
+        more: facts.clusters.len() - connections.len(),
+        connections,
+        is_admin,
+    })
+}
+
+/// One's connections, those that one uses first.
+fn list_connections(
+    app: &AppState,
+    person: PersonId,
+    facts: &HomeOverview,
+    ways: &[ConnectionHistory],
+) -> Vec<HomeConnection> {
+    let way_to = |cluster: &Cluster| ways.iter().find(|way| way.cluster == cluster.id);
+    let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, way_to(one))).collect();
+    clusters.sort_by_key(|(_, way)| way.is_none());
+    clusters.truncate(MAX_CLUSTERS);
+    let connection = |(cluster, way): (&Cluster, Option<&ConnectionHistory>)| {
+        let key = ConnectionKey { person, cluster: cluster.id, role: ConnectionRole::Login };
+        let status = app.connections.status(key);
+        let (kind, label) = match (&status, way) {
+            _ if cluster.alarm_at().is_some() => ("failed", "Stopped"),
+            (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
+            (ConnectionStatus::Connecting(_), _) => ("waiting", "Connecting"),
+            (ConnectionStatus::Down, Some(_)) => ("neutral", "Not connected"),
+            (ConnectionStatus::Down, None) => ("neutral", "Not set up"),
+        };
+        HomeConnection {
+            cluster: cluster.id,
+            slug: cluster.slug.clone(),
+            title: cluster.title.clone(),
+            kind,
+            label,
+            user: way.map(|way| way.user.clone()).unwrap_or_default(),
+            since: if let ConnectionStatus::Up(up) = &status { Some(up.since) } else { None },
+            can_reconnect: label == "Not connected" && way.is_some_and(|way| way.was_connected),
+        }
+    };
+    clusters.into_iter().map(connection).collect()
+}

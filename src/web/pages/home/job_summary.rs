@@ -1,0 +1,175 @@
+//! What the home page says of one's jobs: what runs and waits now, and what ended since the last visit.
+
+use std::cmp::Reverse;
+
+use crate::clock::UnixTime;
+use crate::domain::NotificationId;
+use crate::explain::amounts;
+use crate::jobs::job_list::JobCounts;
+use crate::jobs::notification_digest::{self, JobEndCounts, NotificationDigest};
+use crate::jobs::{JobListItem, JobRecord};
+use crate::slurm::job::JobStage;
+use crate::store::notifications::Notification;
+use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::list::row_builder;
+use crate::web::pages::jobs::list_row::JobListRow;
+
+/// Jobs that are shown; the rest is on the page of jobs.
+const MAX_ROWS: usize = 5;
+/// Ends that are shown.
+const MAX_ENDED: usize = 6;
+/// Pictures hold the ends of this many seconds; older ones are in the history.
+const DAY: i64 = 86_400;
+
+pub struct HomeJobSummary {
+    /// Whether there is anything to say: some queue was seen, or is about to be.
+    pub is_worth_showing: bool,
+    /// Whether any queue was ever seen.
+    pub is_known: bool,
+    /// How many run, in words.
+    pub running: String,
+    /// How many wait, in words.
+    pub waiting: String,
+    /// How many of those can never start, in words; empty for none.
+    pub stuck: String,
+    /// The first of them.
+    pub rows: Vec<JobListRow>,
+    /// How many more there are, in words; empty for none.
+    pub more: String,
+    /// Whether they are on several clusters.
+    pub many: bool,
+    /// How old each picture is: the cluster and when.
+    pub seen: Vec<(String, UnixTime)>,
+    /// Why pictures are not fresh, each with the cluster's short name if connecting helps.
+    pub stale: Vec<(String, String)>,
+    /// Since when ends are told.
+    pub since: Option<UnixTime>,
+    /// What ended, what needs a look first.
+    pub ended: Vec<NotificationDigest>,
+    /// All of it in a few words; empty for nothing.
+    pub ended_words: String,
+    /// How many lines are not shown.
+    pub more_ended: usize,
+}
+
+struct EndedJobs<'a> {
+    place: &'a ClusterQueue,
+    first: &'a JobRecord,
+    at: UnixTime,
+    sums: JobEndCounts,
+}
+
+impl HomeJobSummary {
+    /// From the pictures of someone's places.
+    pub fn new(places: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
+        let from = since.unwrap_or(UnixTime(0)).max(now.plus(-DAY));
+        let mut counts = JobCounts::default();
+        let mut stuck = 0;
+        let mut open: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
+        let mut ends: Vec<EndedJobs<'_>> = Vec::new();
+        for place in places {
+            for entry in place.snapshot.items() {
+                counts.add_all(entry.counts);
+                if entry.stage() != JobStage::Ended {
+                    stuck += u64::from(entry.is_stuck);
+                    // The list is in order: no more than these can be shown.
+                    if open.iter().filter(|(of, _)| std::ptr::eq(*of, place)).count() < MAX_ROWS {
+                        open.push((place, entry));
+                    }
+                }
+                ends.extend(find_ended(place, entry, from));
+            }
+        }
+        if places.len() > 1 {
+            open.sort_by_cached_key(|(_, entry)| entry.sort_key());
+        }
+        let rows: Vec<JobListRow> = open
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(place, entry)| row_builder(place, now, "").item_row(entry))
+            .collect();
+        let entries = places.iter().flat_map(|place| place.snapshot.items());
+        let all = entries.filter(|entry| entry.stage() != JobStage::Ended).count();
+        let more = u64::try_from(all.saturating_sub(rows.len())).unwrap_or(0);
+        let mut sums = JobEndCounts::default();
+        for end in &ends {
+            sums.add_all(end.sums);
+        }
+        ends.sort_by_key(|end| (end.sums.failed == 0, Reverse(end.at)));
+        Self {
+            is_worth_showing: places
+                .iter()
+                .any(|place| place.is_connected || place.seen().is_some()),
+            is_known: places.iter().any(|place| place.seen().is_some()),
+            running: amounts::format_number(counts.running),
+            waiting: amounts::format_number(counts.waiting),
+            stuck: if stuck > 0 { amounts::format_number(stuck) } else { String::new() },
+            more: if more > 0 { amounts::format_number(more) } else { String::new() },
+            rows,
+            many: places.len() > 1,
+            seen: places
+                .iter()
+                .filter_map(|place| Some((place.cluster.title.clone(), place.seen()?)))
+                .collect(),
+            stale: places.iter().filter_map(staleness).collect(),
+            since,
+            ended: ends.iter().take(MAX_ENDED).map(EndedJobs::to_digest).collect(),
+            more_ended: ends.len().saturating_sub(MAX_ENDED),
+            ended_words: match sums.all {
+                0 => String::new(),
+                all => format!("{} ended: {}", amounts::format_count(all, "job"), sums.summary()),
+            },
+        }
+    }
+}
+
+fn staleness(place: &ClusterQueue) -> Option<(String, String)> {
+    let stale = place.stale()?;
+    let slug = if stale.can_reconnect { place.cluster.slug.clone() } else { String::new() };
+    Some((stale.sentence, slug))
+}
+
+/// What of an entry ended since then.
+fn find_ended<'a>(
+    place: &'a ClusterQueue,
+    entry: &'a JobListItem,
+    from: UnixTime,
+) -> Option<EndedJobs<'a>> {
+    let mut found: Option<EndedJobs<'a>> = None;
+    let records =
+        if entry.is_array() { entry.tasks.as_slice() } else { std::slice::from_ref(&entry.head) };
+    for record in records {
+        let Some(at) = record.ended_at().filter(|at| *at > from) else { continue };
+        let end = found.get_or_insert(EndedJobs {
+            place,
+            first: record,
+            at,
+            sums: JobEndCounts::default(),
+        });
+        end.sums.add(record.job.state);
+        end.at = end.at.max(at);
+    }
+    found
+}
+
+impl EndedJobs<'_> {
+    fn to_digest(&self) -> NotificationDigest {
+        let job = &self.first.job;
+        let first = Notification {
+            id: NotificationId(0),
+            kind: "ended".to_owned(),
+            at: self.at,
+            is_read: false,
+            number: i64::try_from(job.id.number).unwrap_or(0),
+            task: job.id.task.map_or(-1, i64::from),
+            name: job.name.clone(),
+            state: job.state.slurm_name().to_owned(),
+            slug: self.place.cluster.slug.clone(),
+            cluster: self.place.cluster.title.clone(),
+            board_id: None,
+            group_id: None,
+            text: String::new(),
+        };
+        notification_digest::ended_digest(&first, self.sums)
+    }
+}

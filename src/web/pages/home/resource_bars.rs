@@ -1,0 +1,321 @@
+//! How one stands on a cluster: fair-share or granted hours, and how full one's folders are. As bars with words.
+
+use crate::clock::UnixTime;
+use crate::explain::amounts;
+use crate::explain::fair_share::{self, FairShareFigures};
+use crate::sites::cost::AccountCost;
+use crate::sites::quota;
+use crate::slurm::fair_share::SshareRow;
+use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+
+/// Accounts that are drawn.
+const MAX_ACCOUNTS: usize = 4;
+/// Folders that are drawn.
+const MAX_FOLDERS: usize = 8;
+/// From here on a folder is nearly full, in percent.
+const WARNING_PERCENT: u64 = 85;
+/// From here on it is as good as full.
+const DANGER_PERCENT: u64 = 95;
+
+/// How someone stands on one cluster.
+pub struct HomeResources {
+    pub cluster: String,
+    pub slug: String,
+    /// Fair-share of each account.
+    pub shares: Vec<FairShareBar>,
+    pub shares_at: Option<UnixTime>,
+    /// Granted hours of each account.
+    pub costs: Vec<GrantedHoursBar>,
+    /// For which period; empty if it is not said.
+    pub period: String,
+    pub costs_at: Option<UnixTime>,
+    pub folders: Vec<FolderQuota>,
+    /// How many are not shown.
+    pub more_folders: usize,
+    pub folders_at: Option<UnixTime>,
+    /// Why there is nothing, in words; empty if there is something.
+    pub nothing: &'static str,
+}
+
+/// The fair-share of an account.
+pub struct FairShareBar {
+    pub account: String,
+    /// In a few words.
+    pub headline: &'static str,
+    pub sentence: String,
+    /// Where on the scale, from 0 (waits longer) to 100 (comes earlier).
+    pub position: Option<u8>,
+    /// Slurm's own number, as text; empty if there is none.
+    pub level: String,
+}
+
+impl FairShareBar {
+    /// Where its mark is drawn, in percent: wholly inside the scale.
+    pub fn place(&self) -> u8 {
+        2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
+    }
+}
+
+pub struct GrantedHoursBar {
+    pub account: String,
+    pub value: u64,
+    pub max: u64,
+    pub text: String,
+    /// empty, warning or danger.
+    pub level: &'static str,
+}
+
+pub struct FolderQuota {
+    /// As the cluster calls it.
+    pub label: String,
+    pub space: QuotaBar,
+    /// Files, where they are counted.
+    pub files: Option<QuotaBar>,
+    /// What to do; empty if there is nothing to.
+    pub advice: &'static str,
+}
+
+/// An amount of what is allowed.
+pub struct QuotaBar {
+    /// In thousandths of what is allowed.
+    pub value: u64,
+    /// Whether a limit is known.
+    pub has_limit: bool,
+    pub text: String,
+    /// empty, warning or danger.
+    pub level: &'static str,
+}
+
+impl HomeResources {
+    /// Of a place; none where there is nothing to say.
+    pub fn from_place(place: &ClusterQueue) -> Option<Self> {
+        let standing = &place.snapshot.resources;
+        let accounts =
+            standing.shares.iter().filter(|share| share.user.is_none() && place.uses_fair_share);
+        let shares: Vec<FairShareBar> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
+        let cost = standing.cost.as_ref();
+        let unit = cost.map_or("hours", |cost| cost.unit.as_str());
+        let costs = cost.iter().flat_map(|cost| &cost.accounts).take(MAX_ACCOUNTS);
+        let costs: Vec<GrantedHoursBar> =
+            costs.filter_map(|account| granted_hours_bar(account, unit)).collect();
+        let folders: Vec<FolderQuota> =
+            standing.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
+        let is_empty = shares.is_empty() && costs.is_empty() && folders.is_empty();
+        let nothing = match (is_empty, place.is_connected) {
+            (false, _) => "",
+            (true, true) if place.uses_fair_share && standing.shares_at.is_none() => {
+                "The cluster is being asked. This takes a moment."
+            }
+            (true, true) => return None,
+            (true, false) => "Not known yet. It is read once you are connected.",
+        };
+        let at = |at: Option<i64>| at.map(UnixTime);
+        Some(Self {
+            cluster: place.cluster.title.clone(),
+            slug: place.cluster.slug.clone(),
+            shares,
+            shares_at: at(standing.shares_at),
+            costs,
+            period: cost.map(|cost| cost.period.clone()).unwrap_or_default(),
+            costs_at: at(standing.cost_at),
+            more_folders: standing.places.len().saturating_sub(folders.len()),
+            folders,
+            folders_at: at(standing.places_at),
+            nothing,
+        })
+    }
+}
+
+fn fair_share_bar(share: &SshareRow) -> FairShareBar {
+    let words = fair_share::explain_fair_share(&FairShareFigures {
+        level_fs: share.level_fs,
+        norm_shares: share.norm_shares,
+        effective_usage: share.effective_usage,
+    });
+    let level = match share.level_fs {
+        Some(level) if level == f64::INFINITY => "infinite: nothing was used".to_owned(),
+        Some(level) if level >= 100.0 => format!("{level:.0}"),
+        Some(level) => format!("{level:.2}"),
+        None => String::new(),
+    };
+    FairShareBar {
+        account: share.account.clone(),
+        headline: words.headline,
+        sentence: words.sentence,
+        position: words.position,
+        level,
+    }
+}
+
+/// Granted hours of an account as a bar; none where nothing is granted.
+pub fn granted_hours_bar(account: &AccountCost, unit: &str) -> Option<GrantedHoursBar> {
+    let granted = round_to_whole(account.granted()?).filter(|granted| *granted > 0)?;
+    let left = account.available();
+    let used = match left {
+        // Less than nothing is left where more was used than granted.
+        Some(left) => round_to_whole((account.granted()? - left).max(0.0))?,
+        None => round_to_whole(account.amount("used")?)?,
+    };
+    let unit = format_unit(unit);
+    let number = amounts::format_number;
+    let text = if used <= granted {
+        let left = number(granted - used);
+        format!("{} of {} {unit} used, {left} left", number(used), number(granted))
+    } else {
+        format!("{} of {} {unit} used: more than was granted", number(used), number(granted))
+    };
+    let level = warning_level(percent(used, granted));
+    Some(GrantedHoursBar {
+        account: account.account.clone(),
+        value: used.min(granted),
+        max: granted,
+        text,
+        level,
+    })
+}
+
+/// `Cpu hours` → `CPU hours`.
+fn format_unit(unit: &str) -> String {
+    let unit = if unit.is_empty() { "hours" } else { unit };
+    unit.replace("Cpu", "CPU").replace("Gpu", "GPU")
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+fn round_to_whole(number: f64) -> Option<u64> {
+    (0.0..1e15).contains(&number).then(|| number.round() as u64)
+}
+
+/// How full a place is.
+pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
+    let is_decimal =
+        place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
+    let space =
+        quota_bar(place.used_bytes, place.limit_bytes, |bytes| format_bytes(bytes, is_decimal), "");
+    let files = place
+        .files
+        .map(|files| quota_bar(files, place.files_limit, amounts::format_number, " files"));
+    let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
+    let worst =
+        worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|one| one == level));
+    let advice = match worst.unwrap_or_default() {
+        "danger" => {
+            "As good as full: jobs that write here may fail. Delete or move what you no longer need."
+        }
+        "warning" => "Nearly full. Delete or move what you no longer need before jobs fail.",
+        _ => "",
+    };
+    FolderQuota { label: place.label.clone(), space, files, advice }
+}
+
+fn quota_bar(used: u64, limit: Option<u64>, words: impl Fn(u64) -> String, noun: &str) -> QuotaBar {
+    let Some(limit) = limit.filter(|limit| *limit > 0) else {
+        return QuotaBar {
+            value: 0,
+            has_limit: false,
+            text: format!("{}{noun}", words(used)),
+            level: "",
+        };
+    };
+    let percent = percent(used, limit);
+    let thousandths =
+        u64::try_from(u128::from(used) * 1000 / u128::from(limit)).unwrap_or(u64::MAX);
+    QuotaBar {
+        value: thousandths.min(1000),
+        has_limit: true,
+        text: format!("{} of {}{noun} ({percent} %)", words(used), words(limit)),
+        level: warning_level(percent),
+    }
+}
+
+fn percent(used: u64, limit: u64) -> u64 {
+    u64::try_from(u128::from(used) * 100 / u128::from(limit.max(1))).unwrap_or(u64::MAX)
+}
+
+const fn warning_level(percent: u64) -> &'static str {
+    match percent {
+        ..WARNING_PERCENT => "",
+        WARNING_PERCENT..DANGER_PERCENT => "warning",
+        DANGER_PERCENT.. => "danger",
+    }
+}
+
+/// Space as the cluster counts it: by 1000 where its limit is a round number then, else by 1024.
+fn format_bytes(bytes: u64, is_decimal: bool) -> String {
+    if !is_decimal {
+        return amounts::format_memory(bytes.div_ceil(1 << 20));
+    }
+    match bytes {
+        0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
+        1_000_000_000..1_000_000_000_000 => format_tenths(bytes / 100_000_000, "GB"),
+        _ => format_tenths(bytes / 100_000_000_000, "TB"),
+    }
+}
+
+fn format_tenths(tenths: u64, unit: &str) -> String {
+    let (whole, part) = (tenths / 10, tenths % 10);
+    if part == 0 || whole >= 100 {
+        format!("{whole} {unit}")
+    } else {
+        format!("{whole}.{part} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(used: u64, limit: Option<u64>, files: Option<u64>) -> quota::StorageQuota {
+        quota::StorageQuota {
+            label: "/home".into(),
+            used_bytes: used,
+            limit_bytes: limit,
+            files,
+            files_limit: Some(1000),
+        }
+    }
+
+    #[test]
+    fn folders_warn_from_85_percent() {
+        for (used, level) in
+            [(84, ""), (85, "warning"), (94, "warning"), (95, "danger"), (120, "danger")]
+        {
+            let folder = folder_quota(&place(used << 30, Some(100 << 30), Some(1)));
+            assert_eq!(folder.space.level, level, "{used}");
+            assert_eq!(folder.advice.is_empty(), level.is_empty());
+        }
+        let files = folder_quota(&place(1 << 30, Some(100 << 30), Some(960)));
+        assert_eq!((files.space.level, files.files.unwrap().level), ("", "danger"));
+        assert!(files.advice.contains("may fail"));
+        assert!(!folder_quota(&place(5, None, None)).space.has_limit);
+    }
+
+    #[test]
+    fn space_is_written_as_the_cluster_counts_it() {
+        assert_eq!(
+            folder_quota(&place(88 << 30, Some(100 << 30), None)).space.text,
+            "88 GB of 100 GB (88 %)"
+        );
+        let decimal = folder_quota(&place(4_942_000_000, Some(50_000_000_000), None));
+        assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9 %)");
+        let large = folder_quota(&place(4096, Some(20_000_000_000_000), None));
+        assert_eq!(large.space.text, "1 MB of 20 TB (0 %)");
+    }
+
+    #[test]
+    fn granted_hours() {
+        let account = |quota: f64, used: f64, left: f64| AccountCost {
+            account: "nn8050k".into(),
+            rows: vec![
+                ("Quota (pri)".into(), Some(quota)),
+                ("Used".into(), Some(used)),
+                ("Avail".into(), Some(left)),
+            ],
+        };
+        let bar = granted_hours_bar(&account(14_000.0, 3257.5, 10_702.5), "Cpu hours").unwrap();
+        assert_eq!(bar.text, "3,298 of 14,000 CPU hours used, 10,702 left");
+        let over = granted_hours_bar(&account(100.0, 130.0, -30.0), "").unwrap();
+        assert_eq!((over.value, over.level), (100, "danger"));
+        assert!(over.text.contains("more than was granted"));
+        assert!(granted_hours_bar(&account(0.0, 0.0, 0.0), "").is_none());
+    }
+}

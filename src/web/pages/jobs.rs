@@ -1,0 +1,19 @@
+//! Jobs: the list, single jobs, and what one can do to them.
+
+pub(in crate::web) mod submissions;
+
+pub mod actions;
+mod array;
+pub mod cluster_queues;
+pub mod download;
+mod facts;
+pub mod job;
+pub mod job_lookup;
+pub mod list;
+pub mod list_options;
+mod list_query;
+pub mod list_row;
+pub mod output;
+mod timeline;
+
+pub use cluster_queues::ClusterQueueCache;

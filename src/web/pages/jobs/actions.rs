@@ -1,0 +1,395 @@
+//! Doing something to jobs: first a page that says what will happen, then the deed, then what came of it.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::jobs::ClusterAccountId;
+use crate::jobs::actions::{JobAction, JobActionError, JobActionTarget, MAX_TARGETS};
+use crate::jobs::job_list::record_stage;
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobId, JobStage};
+use crate::ssh::RunCommandError;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::list_options::safe_list_path;
+
+/// Most jobs that are named one by one.
+const MAX_NAMED_JOBS: usize = 50;
+
+/// A job that was chosen.
+struct SelectedJob {
+    queue: ClusterQueue,
+    target: JobActionTarget,
+    name: String,
+    /// What the form sends for it.
+    pick: String,
+}
+
+/// What the form asks for.
+struct JobActionForm {
+    verb: JobAction,
+    picks: Vec<String>,
+    tasks: String,
+    back: String,
+    is_confirmed: bool,
+}
+
+impl JobActionForm {
+    /// Whether someone wrote something else than numbers of tasks.
+    fn has_unreadable_tasks(&self) -> bool {
+        !self.tasks.is_empty() && ArrayTaskSet::parse(&self.tasks).is_none()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "jobs/action_confirm.html")]
+struct JobActionConfirmPage {
+    page: PageFrame,
+    words: JobActionPrompt,
+    named: Vec<(String, String, String)>,
+    more: usize,
+    picks: Vec<String>,
+    verb: &'static str,
+    tasks: String,
+    back: String,
+    problem: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/action_result.html")]
+struct JobActionResultPage {
+    page: PageFrame,
+    heading: String,
+    is_good: bool,
+    outcomes: Vec<JobActionOutcomeRow>,
+    /// What takes it back: a verb and its button; empty if nothing does.
+    undo: (&'static str, &'static str),
+    picks: Vec<String>,
+    tasks: String,
+    back: String,
+}
+
+/// What came of one.
+struct JobActionOutcomeRow {
+    name: String,
+    id: String,
+    href: String,
+    sentence: String,
+    said: String,
+    kind: &'static str,
+}
+
+/// A verb in words.
+struct JobActionPrompt {
+    title: String,
+    button: &'static str,
+    effect: &'static str,
+    kind: &'static str,
+}
+
+/// Asks first, then does it.
+pub async fn post(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(fields): FormBody<Vec<(String, String)>>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let asked = parse_form(&fields)?;
+    let places = list_cluster_queues(&context, &me).await?;
+    let chosen = find_selected_jobs(&asked, &places)?;
+    if chosen.is_empty() || !asked.is_confirmed || asked.has_unreadable_tasks() {
+        return show_confirmation(&context, &me, asked, &chosen);
+    }
+    perform_action(&context, &me, asked, chosen).await
+}
+
+fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
+    let value = |wanted: &str| {
+        fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
+    };
+    let verb =
+        parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("no such verb".into()))?;
+    let mut picks: Vec<String> =
+        fields.iter().filter(|(name, _)| name == "job").map(|(_, value)| value.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    picks.retain(|pick| seen.insert(pick.clone()));
+    Ok(JobActionForm {
+        verb,
+        picks,
+        tasks: value("tasks").trim().chars().take(500).collect(),
+        back: safe_return_path(value("back")).to_owned(),
+        is_confirmed: value("sure") == "yes",
+    })
+}
+
+/// Where to go afterwards: the list or a job's page.
+fn safe_return_path(back: &str) -> &str {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_/".contains(c);
+    let is_job = back.starts_with("/jobs/") && back.len() < 100 && back.chars().all(plain);
+    if is_job { back } else { safe_list_path(back) }
+}
+
+/// The jobs that are meant. One that this person cannot see is one that does not exist.
+fn find_selected_jobs(
+    asked: &JobActionForm,
+    places: &[ClusterQueue],
+) -> Result<Vec<SelectedJob>, AppError> {
+    let tasks = ArrayTaskSet::parse(&asked.tasks);
+    let mut found = Vec::new();
+    for pick in &asked.picks {
+        let (slug, id) = pick.split_once('/').ok_or(AppError::NotFound)?;
+        let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
+        let place = places.iter().find(|place| place.cluster.slug == slug);
+        let place = place.ok_or(AppError::NotFound)?;
+        let name = find_job_name(place, id).ok_or(AppError::NotFound)?;
+        let target = JobActionTarget { id, tasks: tasks.clone() };
+        found.push(SelectedJob { queue: place.clone(), target, name, pick: pick.clone() });
+    }
+    Ok(found)
+}
+
+/// The name of a job that this person can see here.
+fn find_job_name(place: &ClusterQueue, id: JobId) -> Option<String> {
+    let picture = &place.snapshot;
+    let own = picture.records.get(&id).or_else(|| {
+        // An array is meant as a whole, or by a task that has not begun.
+        picture.records_of_number(id.number).find(|record| {
+            id.task.is_none_or(|task| {
+                record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task))
+            })
+        })
+    });
+    let group = || {
+        let group = picture.group.as_ref()?;
+        group.jobs.iter().find(|job| job.id == id).map(|job| job.name.clone())
+    };
+    own.map(|record| record.job.name.clone()).or_else(group)
+}
+
+fn show_confirmation(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    asked: JobActionForm,
+    chosen: &[SelectedJob],
+) -> HandlerResult {
+    let problem = if asked.has_unreadable_tasks() {
+        "These numbers of tasks cannot be read. Write them like 5-9,20 and try again. Nothing was changed."
+    } else if chosen.is_empty() {
+        "Choose at least one job first: go back and tick the boxes in front of the jobs."
+    } else if chosen.len() > MAX_TARGETS {
+        "These are too many at once. Choose at most 100 jobs; an array counts as one."
+    } else {
+        ""
+    };
+    let count = chosen.len();
+    let named = chosen.iter().take(MAX_NAMED_JOBS).map(|one| {
+        let state =
+            one.queue.snapshot.records.get(&one.target.id).map_or("", |record| match record_stage(
+                record,
+            ) {
+                JobStage::Pending => "waits",
+                JobStage::Running => "runs",
+                JobStage::Ended => "has ended",
+            });
+        let id = format!("{} on {}", one.target.slurm_id(), one.queue.cluster.title);
+        (one.name.clone(), id, state.to_owned())
+    });
+    respond(&JobActionConfirmPage {
+        words: confirmation_prompt(asked.verb, count, chosen),
+        named: named.collect(),
+        more: count.saturating_sub(MAX_NAMED_JOBS),
+        picks: chosen.iter().map(|one| one.pick.clone()).collect(),
+        verb: verb_name(asked.verb),
+        tasks: asked.tasks,
+        back: asked.back,
+        problem,
+        page: PageFrame::for_person(context, &me.0, "Are you sure?", NavSection::Jobs),
+    })
+}
+
+async fn perform_action(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    asked: JobActionForm,
+    chosen: Vec<SelectedJob>,
+) -> HandlerResult {
+    if chosen.len() > MAX_TARGETS {
+        return show_confirmation(context, me, asked, &chosen);
+    }
+    let actor = me.actor(context);
+    let mut outcomes = Vec::new();
+    let mut places: Vec<ClusterQueue> = Vec::new();
+    for one in &chosen {
+        if !places.iter().any(|place| place.cluster.id == one.queue.cluster.id) {
+            places.push(one.queue.clone());
+        }
+    }
+    for place in places {
+        let here = |one: &&SelectedJob| one.queue.cluster.id == place.cluster.id;
+        let targets: Vec<JobActionTarget> =
+            chosen.iter().filter(here).map(|one| one.target.clone()).collect();
+        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        let done = context
+            .app
+            .queue_monitor
+            .act(key, &actor, asked.verb, targets, &place.cluster.title)
+            .await;
+        match done {
+            Ok(done) => {
+                for (one, (_, result)) in chosen.iter().filter(here).zip(done.results) {
+                    outcomes.push(build_outcome_row(
+                        one,
+                        result.map_err(|refusal| {
+                            (refusal.sentence.to_owned(), refusal.slurm, refusal.is_unsure)
+                        }),
+                    ));
+                }
+            }
+            Err(undone) => {
+                let (sentence, is_unsure) = describe_failure(undone)?;
+                for one in chosen.iter().filter(here) {
+                    outcomes.push(build_outcome_row(
+                        one,
+                        Err((sentence.clone(), String::new(), is_unsure)),
+                    ));
+                }
+            }
+        }
+    }
+    let good = outcomes.iter().filter(|one| one.kind == "ok").count();
+    let is_good = good == outcomes.len();
+    respond(&JobActionResultPage {
+        heading: result_heading(asked.verb, good, outcomes.len()),
+        is_good,
+        outcomes,
+        undo: match asked.verb {
+            JobAction::Hold if good > 0 => ("release", "Undo: release"),
+            JobAction::Release if good > 0 => ("hold", "Undo: hold again"),
+            _ => ("", ""),
+        },
+        picks: chosen.into_iter().map(|one| one.pick).collect(),
+        tasks: asked.tasks,
+        back: asked.back,
+        page: PageFrame::for_person(context, &me.0, "Jobs", NavSection::Jobs),
+    })
+}
+
+fn build_outcome_row(
+    one: &SelectedJob,
+    result: Result<(), (String, String, bool)>,
+) -> JobActionOutcomeRow {
+    let (sentence, said, kind) = match result {
+        Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
+        Err((sentence, said, true)) => (sentence, said, "unknown"),
+        Err((sentence, said, false)) => (sentence, said, "failed"),
+    };
+    JobActionOutcomeRow {
+        name: one.name.clone(),
+        id: format!("{} on {}", one.target.slurm_id(), one.queue.cluster.title),
+        href: format!("/jobs/{}/{}", one.queue.cluster.slug, one.target.id),
+        sentence,
+        said,
+        kind,
+    }
+}
+
+/// Why nobody knows, or why nothing was sent; and whether it may have been done.
+fn describe_failure(undone: JobActionError) -> Result<(String, bool), AppError> {
+    match undone {
+        JobActionError::Store(error) => Err(error.into()),
+        JobActionError::Run(
+            error @ (RunCommandError::ConnectionLost
+            | RunCommandError::TimedOut
+            | RunCommandError::OutputTooLong),
+        ) => Ok((
+            format!(
+                "{error} It may have been done all the same: look at the job's state in a moment before you try again."
+            ),
+            true,
+        )),
+        JobActionError::Run(RunCommandError::NotConnected) => Ok((
+            "You are not connected to this cluster, so nothing was sent. Connect and try again."
+                .to_owned(),
+            false,
+        )),
+        JobActionError::Run(error) => Ok((format!("{error} Nothing was changed."), false)),
+    }
+}
+
+fn parse_verb(word: &str) -> Option<JobAction> {
+    [JobAction::Cancel, JobAction::Hold, JobAction::Release, JobAction::Requeue, JobAction::Top]
+        .into_iter()
+        .find(|verb| verb_name(*verb) == word)
+}
+
+const fn verb_name(verb: JobAction) -> &'static str {
+    match verb {
+        JobAction::Cancel => "cancel",
+        JobAction::Hold => "hold",
+        JobAction::Release => "release",
+        JobAction::Requeue => "requeue",
+        JobAction::Top => "top",
+    }
+}
+
+fn confirmation_prompt(verb: JobAction, count: usize, chosen: &[SelectedJob]) -> JobActionPrompt {
+    let jobs = match chosen {
+        [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
+            format!("{} ({tasks}) of {name}", amounts::format_count(tasks.len(), "task"))
+        }
+        [one] => one.name.clone(),
+        _ => amounts::format_count(u64::try_from(count).unwrap_or(0), "job"),
+    };
+    match verb {
+        JobAction::Cancel => JobActionPrompt {
+            title: format!("Cancel {jobs}?"),
+            button: "Yes, cancel",
+            effect: "What runs is ended at once, what waits leaves the queue. Files that were written stay. This cannot be undone; a cancelled job has to be submitted again.",
+            kind: "danger",
+        },
+        JobAction::Hold => JobActionPrompt {
+            title: format!("Hold {jobs}?"),
+            button: "Yes, hold",
+            effect: "What waits stays in the queue but does not start until you release it. What runs already goes on.",
+            kind: "primary",
+        },
+        JobAction::Release => JobActionPrompt {
+            title: format!("Release {jobs}?"),
+            button: "Yes, release",
+            effect: "It may start again as soon as its turn comes.",
+            kind: "primary",
+        },
+        JobAction::Requeue => JobActionPrompt {
+            title: format!("Put {jobs} back into the queue?"),
+            button: "Yes, put back",
+            effect: "What runs is stopped and starts again from its beginning later, under the same number. What it has computed so far is lost unless the program saved it.",
+            kind: "danger",
+        },
+        JobAction::Top => JobActionPrompt {
+            title: format!("Move {jobs} before your other jobs?"),
+            button: "Yes, move up",
+            effect: "Among your own waiting jobs it comes first; your others wait longer in exchange. Jobs of other people keep their places. Many sites switch this off.",
+            kind: "primary",
+        },
+    }
+}
+
+fn result_heading(verb: JobAction, good: usize, all: usize) -> String {
+    let jobs = amounts::format_count(u64::try_from(good).unwrap_or(0), "job");
+    let done = match verb {
+        JobAction::Cancel => format!("Cancelling {jobs}"),
+        JobAction::Hold => format!("{jobs} held"),
+        JobAction::Release => format!("{jobs} released"),
+        JobAction::Requeue => format!("{jobs} put back into the queue"),
+        JobAction::Top => format!("{jobs} moved up"),
+    };
+    match good {
+        0 => "Nothing was changed".to_owned(),
+        _ if good < all => format!("{done}, {} refused", all - good),
+        _ => done,
+    }
+}

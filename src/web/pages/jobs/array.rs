@@ -1,0 +1,206 @@
+//! The page of an array: how many of its tasks do what, the tasks themselves, and doing something to some of them.
+
+use std::sync::Arc;
+
+use askama::Template;
+
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::explain::waiting::{WaitExplanation, WaitKind};
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
+use crate::recipes::sweep::Sweep;
+use crate::slurm::job::JobStage;
+use crate::store;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::job::JobPageQuery;
+use crate::web::pages::jobs::job_lookup::FoundJob;
+use crate::web::pages::jobs::list::row_builder;
+use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
+
+/// Tasks on a page.
+const TASKS_PER_PAGE: usize = 100;
+
+#[derive(Template)]
+#[template(path = "jobs/array.html")]
+struct JobArrayPage {
+    page: PageFrame,
+    array: JobArrayView,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/array_fragment.html")]
+struct JobArrayFragment {
+    array: JobArrayView,
+}
+
+/// Everything that the page says.
+struct JobArrayView {
+    queue: ClusterQueue,
+    href: String,
+    pick: String,
+    row: JobListRow,
+    why: Option<WaitExplanation>,
+    counts: JobCounts,
+    is_own: bool,
+    can_act: bool,
+    chips: Vec<(String, &'static str, String, bool)>,
+    /// Its tasks, each with what it tries.
+    rows: Vec<(JobListRow, String)>,
+    /// Whether it is a sweep of this portal.
+    is_sweep: bool,
+    part_href: String,
+    previous: String,
+    next: String,
+    page_words: String,
+    pages: usize,
+}
+
+pub async fn show_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
+) -> HandlerResult {
+    let sweep = find_sweep(context, me, found).await?;
+    let array = build_array_view(context, found, entry, having, sweep.as_ref());
+    let title = format!("{} ({})", array.name(), array.row.id);
+    respond(&JobArrayPage {
+        page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs),
+        array,
+    })
+}
+
+/// The part that renews itself.
+pub async fn show_fragment(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
+) -> HandlerResult {
+    let sweep = find_sweep(context, me, found).await?;
+    respond(&JobArrayFragment {
+        array: build_array_view(context, found, entry, having, sweep.as_ref()),
+    })
+}
+
+fn build_array_view(
+    context: &RequestContext,
+    found: &FoundJob,
+    entry: &JobListItem,
+    having: &JobPageQuery,
+    sweep: Option<&Sweep>,
+) -> JobArrayView {
+    let frame = row_builder(&found.queue, context.app.clock.now(), "");
+    let row = frame.item_row(entry);
+    let state = having.state.as_str();
+    let wanted: Vec<&Arc<JobRecord>> =
+        entry.tasks.iter().filter(|task| matches_state(task, state)).collect();
+    let pages = wanted.len().div_ceil(TASKS_PER_PAGE).max(1);
+    let page = having.page.clamp(1, pages);
+    let shown = wanted.iter().skip((page - 1) * TASKS_PER_PAGE).take(TASKS_PER_PAGE);
+    let row_of = |task: &&Arc<JobRecord>| {
+        let point = sweep.map(|sweep| sweep_point_label(task, sweep)).unwrap_or_default();
+        (frame.record_row(task, found.is_own), point)
+    };
+    let rows = shown.map(row_of).collect();
+    let href = found.href();
+    let state =
+        if ["waiting", "running", "ended", "problem"].contains(&state) { state } else { "" };
+    let at = |state: &str, page: usize| match (state, page) {
+        ("", 1) => href.clone(),
+        ("", page) => format!("{href}?page={page}"),
+        (state, 1) => format!("{href}?state={state}"),
+        (state, page) => format!("{href}?state={state}&page={page}"),
+    };
+    let counts = entry.counts;
+    let chip = |name: &str, label, count: u64| {
+        (at(name, 1), label, amounts::format_number(count), state == name)
+    };
+    JobArrayView {
+        chips: vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+            chip("ended", "Ended", counts.ended()),
+            chip("problem", "Problems", counts.bad),
+        ],
+        why: row.why.clone(),
+        previous: if page > 1 { at(state, page - 1) } else { String::new() },
+        next: if page < pages { at(state, page + 1) } else { String::new() },
+        page_words: format!("Page {page} of {pages}"),
+        part_href: format!("{href}/part?state={state}&page={page}"),
+        pick: format!("{}/{}", found.queue.cluster.slug, found.id.number),
+        can_act: found.is_own && counts.waiting + counts.running > 0,
+        is_own: found.is_own,
+        queue: found.queue.clone(),
+        href,
+        row,
+        counts,
+        rows,
+        is_sweep: sweep.is_some(),
+        pages,
+    }
+}
+
+/// What a task tries; tasks that wait together have no point of their own.
+fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
+    let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
+    number
+        .filter(|number| *number < sweep.len())
+        .map(|number| sweep.label(number))
+        .unwrap_or_default()
+}
+
+/// What a task tries, in words; empty if it is part of no sweep.
+pub async fn load_sweep_point_label(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    record: &JobRecord,
+) -> Result<String, AppError> {
+    let sweep = find_sweep(context, me, found).await?;
+    Ok(sweep.map(|sweep| sweep_point_label(record, &sweep)).unwrap_or_default())
+}
+
+/// The sweep that an array is, if this portal made it and it is one's own.
+pub async fn find_sweep(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+) -> Result<Option<Sweep>, AppError> {
+    if !found.is_own {
+        return Ok(None);
+    }
+    let key = found.queue_key(me);
+    let number = i64::try_from(found.id.number).unwrap_or(-1);
+    let mut db = context.app.store.read().await?;
+    let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
+    Ok(one.and_then(|one| serde_json::from_str(&one.sweep).ok()))
+}
+
+fn matches_state(task: &JobRecord, state: &str) -> bool {
+    match state {
+        "waiting" => record_stage(task) == JobStage::Pending,
+        "running" => record_stage(task) == JobStage::Running,
+        "ended" => record_stage(task) == JobStage::Ended,
+        "problem" => task.job.state.is_failure(),
+        _ => true,
+    }
+}
+
+impl JobArrayView {
+    fn name(&self) -> &str {
+        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
+    }
+
+    /// Tasks that wait together have no page of their own.
+    fn has_page(&self, row: &JobListRow) -> bool {
+        row.href != self.href
+    }
+}

@@ -1,0 +1,56 @@
+//! The facts of a job, as a list on its page.
+
+use crate::explain::amounts;
+use crate::jobs::job_list::record_stage;
+use crate::jobs::{JobDetails, JobRecord};
+use crate::slurm::job::JobStage;
+use crate::web::pages::jobs::job_lookup::FoundJob;
+
+/// What is known, each with its name; what is not known is left out.
+pub fn build_job_facts(
+    record: &JobRecord,
+    paper: &JobDetails,
+    found: &FoundJob,
+    point: &str,
+) -> Vec<(&'static str, String)> {
+    let job = &record.job;
+    let limit = job.time_limit.minutes().map(amounts::format_minutes).unwrap_or_default();
+    let restarts = if job.restarts > 0 {
+        amounts::format_count(job.restarts.into(), "time")
+    } else {
+        String::new()
+    };
+    let all = [
+        ("Number", job.id.to_string()),
+        ("Point of the sweep", point.to_owned()),
+        ("Cluster", found.queue.cluster.title.clone()),
+        ("Whose", if found.is_own { String::new() } else { job.user.clone() }),
+        ("Account", job.account.clone()),
+        ("Part of the cluster", job.partition.clone()),
+        ("Kind of service (QOS)", job.qos.clone()),
+        ("Asked for", amounts::format_request(job)),
+        ("Time limit", limit),
+        (
+            "Ran on",
+            if record_stage(record) == JobStage::Pending {
+                String::new()
+            } else {
+                job.node_list.clone()
+            },
+        ),
+        ("Wants machines with", paper.features.clone()),
+        ("Licenses", paper.licenses.clone()),
+        ("Depends on", job.dependency.clone()),
+        ("Put back into the queue", restarts),
+        // By ours the portal finds its own jobs again; it tells people nothing.
+        (
+            "Note",
+            if paper.comment.starts_with("portolan:") {
+                String::new()
+            } else {
+                paper.comment.clone()
+            },
+        ),
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}

@@ -1,0 +1,406 @@
+//! The page of one job: what it does, why, how it ended, and everything that is known of it. The page is made from what
+//! is known; its parts ask the cluster.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::dashboards;
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::explain::efficiency::{
+    EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
+};
+use crate::explain::verdict::{EndedJob, JobVerdict, SuggestedOption, VerdictTone, verdict};
+use crate::explain::waiting::{WaitKind, can_never_start};
+use crate::jobs::job_list::record_stage;
+use crate::jobs::output::OutputKey;
+use crate::jobs::{JobRecord, LoadedJobDetails};
+use crate::logs::findings::{self, LogFinding};
+use crate::slurm::job::JobStage;
+use crate::store;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::fair_share;
+use crate::web::pages::jobs::array;
+use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::facts::build_job_facts;
+use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, find_job, life_stage};
+use crate::web::pages::jobs::list::row_builder;
+use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
+use crate::web::pages::jobs::submissions;
+use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
+
+/// The part of the page waits so long for the cluster; what comes later is on the next one.
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(12);
+/// Lines of the end of the output that are shown with a verdict.
+const MAX_LOG_LINES: usize = 6;
+
+#[derive(Template)]
+#[template(path = "jobs/job.html")]
+struct JobPage {
+    page: PageFrame,
+    log_js: &'static str,
+    live: JobLiveView,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/job_fragment.html")]
+struct JobFragment {
+    live: JobLiveView,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/script_fragment.html")]
+struct JobScriptFragment {
+    live: JobLiveView,
+}
+
+/// What the part has already.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct JobPageQuery {
+    mark: u64,
+    pub state: String,
+    pub page: usize,
+}
+
+pub struct JobActionButton {
+    verb: &'static str,
+    label: &'static str,
+    kind: &'static str,
+}
+
+/// Everything that the page says of the job.
+pub struct JobLiveView {
+    queue: ClusterQueue,
+    href: String,
+    row: JobListRow,
+    stage: JobStage,
+    is_own: bool,
+    actions: Vec<JobActionButton>,
+    pick: String,
+    verdict: Option<JobVerdict>,
+    /// What the output says went wrong, lifted out.
+    finding: Option<LogFinding>,
+    last_lines: Vec<String>,
+    timeline: Vec<TimelineEntry>,
+    /// What its rank is made of: what for, points, and the points in words.
+    priority_factors: Vec<(&'static str, u64, String)>,
+    used: Option<JobEfficiency>,
+    /// Where one reads why one's priority is low; empty if no group of the viewer's has the account.
+    priority: String,
+    facts: Vec<(&'static str, String)>,
+    array: String,
+    details: LoadedJobDetails,
+    /// Whether this was made without asking the cluster, so that the part must be asked for at once.
+    is_first: bool,
+    mark: u64,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(having): QueryParams<JobPageQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = match find_job(&context, &me, &slug, &id).await {
+        // Slurm has it, the list does not yet.
+        Err(AppError::NotFound) => {
+            return submissions::redirect_from_job(&context, &me, &slug, &id).await;
+        }
+        found => found?,
+    };
+    if let JobOrArray::Array(entry) = &found.job_or_array {
+        return array::show_page(&context, &me, &found, entry, &having).await;
+    }
+    let record = found.require_job()?.clone();
+    let sheet = context.app.job_details.get_cached(found.queue_key(&me), &record).await?;
+    let mut live = build_live_view(&context, &me, found, &record, sheet).await?;
+    live.is_first = true;
+    let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
+    respond(&JobPage {
+        page: PageFrame::for_person(&context, &me.0, &title, NavSection::Jobs),
+        log_js: assets::asset_url("log.js"),
+        live,
+    })
+}
+
+/// The part that renews itself, asked of the cluster if that is due.
+pub async fn get_fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(having): QueryParams<JobPageQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    if let JobOrArray::Array(entry) = &found.job_or_array {
+        return array::show_fragment(&context, &me, &found, entry, &having).await;
+    }
+    let live = load_fresh_view(&context, &me, found).await?;
+    if live.mark == having.mark {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    respond(&JobFragment { live })
+}
+
+/// The script and the options, once they are known.
+pub async fn get_script(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    found.require_job()?;
+    respond(&JobScriptFragment { live: load_fresh_view(&context, &me, found).await? })
+}
+
+/// Asks the cluster for what is due: the paper, and once the job is over the end of its output.
+async fn load_fresh_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: FoundJob,
+) -> Result<JobLiveView, AppError> {
+    let key = found.queue_key(me);
+    let record = found.require_job()?.clone();
+    let papers = &context.app.job_details;
+    let asking = async {
+        let sheet = papers.get_fresh(key, &record).await?;
+        let is_wanted =
+            record.is_over && sheet.details.log_end.is_empty() && !sheet.details.stderr.is_empty();
+        if is_wanted {
+            let file = OutputKey { queue: key, path: sheet.details.stderr.clone() };
+            let shown = context.app.job_outputs.follow(&file, life_stage(context, &record)).await;
+            papers.save_log_end(key, &record, &shown.rendered.texts()).await?;
+            return papers.get_cached(key, &record).await;
+        }
+        Ok(sheet)
+    };
+    let sheet = if let Ok(sheet) = tokio::time::timeout(CLUSTER_TIMEOUT, asking).await {
+        sheet?
+    } else {
+        let known = papers.get_cached(key, &record).await?;
+        LoadedJobDetails { trouble: Some("The cluster takes long to answer.".to_owned()), ..known }
+    };
+    build_live_view(context, me, found, &record, sheet).await
+}
+
+async fn build_live_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: FoundJob,
+    record: &Arc<JobRecord>,
+    sheet: LoadedJobDetails,
+) -> Result<JobLiveView, AppError> {
+    let now = context.app.clock.now();
+    let moments = if record.id.0 == 0 {
+        Vec::new()
+    } else {
+        let mut db = context.app.store.read().await?;
+        store::jobs::list_events(&mut db, record.id).await?
+    };
+    let point = match record.job.id.task {
+        Some(_) => array::load_sweep_point_label(context, me, &found, record).await?,
+        None => String::new(),
+    };
+    let job = &record.job;
+    let priority = match record_stage(record) {
+        JobStage::Pending if found.is_own => {
+            fair_share::find_priority_path(context, me, found.queue.cluster.id, &job.account)
+                .await?
+        }
+        _ => String::new(),
+    };
+    let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
+    let stage = record_stage(record);
+    let paper = &sheet.details;
+    let usage = paper.usage();
+    let findings =
+        if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
+    let verdict = (record.is_over && !record.is_lost()).then(|| {
+        let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
+        let by = if own { job.user.as_str() } else { record.cancelled_by.as_str() };
+        verdict(&EndedJob {
+            usage: usage.as_ref(),
+            cancelled_by: Some(by).filter(|by| !by.is_empty()),
+            findings: &findings,
+            partition_max_minutes: found.queue.partition_limit(&job.partition),
+            ..EndedJob::new(job)
+        })
+    });
+    let used = usage
+        .filter(|_| stage != JobStage::Pending)
+        .map(|usage| efficiency(&MeasuredJob { job, usage: &usage, whole_node: false }));
+    let is_bad = verdict
+        .as_ref()
+        .is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
+    // A single line is quoted by the verdict itself; a whole block says more.
+    let lifted = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
+    let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
+    let is_quoted =
+        verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
+    let mut last_lines: Vec<String> =
+        if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
+    last_lines.reverse();
+    let mut live = JobLiveView {
+        href: found.href(),
+        pick: format!("{}/{}", found.queue.cluster.slug, job.id),
+        array: job
+            .id
+            .task
+            .map(|_| format!("/jobs/{}/{}", found.queue.cluster.slug, job.id.number))
+            .unwrap_or_default(),
+        actions: if found.is_own {
+            available_actions(record, found.queue.can_reorder)
+        } else {
+            Vec::new()
+        },
+        timeline: build_timeline(record, &moments, now),
+        priority_factors: priority_factors(&found.queue, record),
+        priority,
+        finding: lifted,
+        facts: build_job_facts(record, paper, &found, &point),
+        is_own: found.is_own,
+        queue: found.queue,
+        is_first: false,
+        mark: 0,
+        row,
+        stage,
+        verdict,
+        last_lines,
+        used,
+        details: sheet,
+    };
+    live.mark = content_hash(&live);
+    Ok(live)
+}
+
+/// What fits its state.
+fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
+    let deed = |verb, label, kind| JobActionButton { verb, label, kind };
+    match record_stage(record) {
+        JobStage::Pending if can_never_start(&record.job.reason) => {
+            vec![deed("cancel", "Cancel", "secondary")]
+        }
+        JobStage::Pending if record.job.reason.contains("Held") => {
+            vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
+        }
+        JobStage::Pending => {
+            let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
+            let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
+            top.into_iter().chain(rest).collect()
+        }
+        JobStage::Running => vec![
+            deed("requeue", "Put back into the queue", "secondary"),
+            deed("cancel", "Cancel", "secondary"),
+        ],
+        JobStage::Ended => Vec::new(),
+    }
+}
+
+/// What the rank of a waiting job is made of, the most first.
+fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
+    let Some(factors) = place.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
+    let mut ranks = vec![
+        ("Time it has waited", factors.age),
+        ("Fair share of the group", factors.fair_share),
+        ("Its size", factors.size),
+        ("Part of the cluster", factors.partition_points),
+        ("Kind of service (QOS)", factors.qos),
+        ("Who pays", factors.association),
+    ];
+    ranks.retain(|(_, points)| *points > 0);
+    ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
+    ranks
+        .into_iter()
+        .map(|(what, points)| (what, points, amounts::format_count(points, "point")))
+        .collect()
+}
+
+/// Changes with what the part says. How old it is says the page by itself.
+fn content_hash(live: &JobLiveView) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at)
+        .hash(&mut hasher);
+    live.queue.seen().hash(&mut hasher);
+    live.last_lines.hash(&mut hasher);
+    (live.timeline.len(), &live.facts).hash(&mut hasher);
+    if let Some(verdict) = &live.verdict {
+        (&verdict.title, &verdict.text, &verdict.advice).hash(&mut hasher);
+    }
+    // A number that browsers can keep, and never 0.
+    (hasher.finish() >> 12) | 1
+}
+
+impl JobLiveView {
+    /// How the verdict looks.
+    fn tone(&self) -> &'static str {
+        match self.verdict.as_ref().map(|verdict| verdict.tone) {
+            Some(VerdictTone::Ok) => "ok",
+            Some(VerdictTone::Warning) => "warning",
+            Some(VerdictTone::Danger) => "danger",
+            Some(VerdictTone::Neutral) | None => "info",
+        }
+    }
+
+    /// The changed options as one line.
+    fn options(mended: &[SuggestedOption]) -> String {
+        mended.iter().map(|mended| mended.option.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether the job can have written anything.
+    fn has_output(&self) -> bool {
+        self.stage != JobStage::Pending
+    }
+
+    /// As much as the most of them, for bars.
+    fn most_points(&self) -> u64 {
+        self.priority_factors.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
+    }
+
+    /// Whether its place in the queue says anything.
+    fn is_in_line(&self) -> bool {
+        let kind = self.row.why.as_ref().map(|why| why.kind);
+        matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
+    }
+
+    fn name(&self) -> &str {
+        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
+    }
+
+    /// How a figure looks.
+    const fn level(figure: &EfficiencyFigure) -> &'static str {
+        match figure.judgement {
+            UsageJudgement::Good | UsageJudgement::Unknown => "",
+            UsageJudgement::Low => "warning",
+            UsageJudgement::High => "danger",
+        }
+    }
+
+    /// As far as a bar can go.
+    fn capped(figure: &EfficiencyFigure) -> u32 {
+        figure.percent.unwrap_or(0).min(100)
+    }
+
+    /// Whether its folder may hold something for a dashboard. A dashboard's own job shows another's.
+    fn can_open_dashboard(&self) -> bool {
+        let is_board =
+            dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
+        self.is_own && self.folder().starts_with('/') && !is_board
+    }
+
+    fn folder(&self) -> &str {
+        &self.row.folder
+    }
+}

@@ -1,0 +1,378 @@
+//! The list of jobs. Made from what is known; looking at it keeps it fresh.
+
+use std::sync::Arc;
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::error::AppError;
+use crate::explain::amounts;
+use crate::explain::waiting::WaitKind;
+use crate::jobs::job_list::{JobCounts, JobListItem};
+use crate::jobs::{ClusterAccountId, JobRecord};
+use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
+use crate::store;
+use crate::store::jobs::JobHistorySearch;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::list_query::{
+    JobListQuery, JobScope, OPTIONAL_COLUMNS, parse_columns,
+};
+use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTime};
+
+/// Rows on a page.
+const JOBS_PER_PAGE: usize = 50;
+/// The preference that holds the chosen columns.
+pub const COLUMNS_PREFERENCE: &str = "jobs.columns";
+
+#[derive(Template)]
+#[template(path = "jobs/list.html")]
+struct JobListPage {
+    page: PageFrame,
+    list: JobList,
+    tabs: Vec<(String, &'static str, bool)>,
+    accounts: Vec<String>,
+    columns: Vec<(&'static str, &'static str, bool)>,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/list_rows.html")]
+struct JobRowsFragment {
+    list: JobList,
+}
+
+/// The part of the page that renews itself.
+pub struct JobList {
+    view: JobListQuery,
+    scope: JobScope,
+    rows: Vec<JobListRow>,
+    queues: Vec<ClusterQueue>,
+    chips: Vec<(String, &'static str, String, bool)>,
+    shown: &'static [(&'static str, &'static str)],
+    selected_columns: Vec<&'static str>,
+    total: usize,
+    pages: usize,
+    more_history: Vec<(String, String, UnixTime)>,
+    /// Other clusters are worth a column.
+    many: bool,
+}
+
+impl JobList {
+    fn has(&self, column: &str) -> bool {
+        self.selected_columns.contains(&column)
+    }
+
+    /// Whether any of the clusters lets people reorder their jobs.
+    fn can_reorder(&self) -> bool {
+        self.queues.iter().any(|place| place.can_reorder)
+    }
+
+    fn sum(&self) -> String {
+        amounts::format_count(u64::try_from(self.total).unwrap_or(0), "job")
+    }
+
+    fn previous(&self) -> String {
+        if self.view.page_number() > 1 {
+            self.view.with_page(self.view.page_number() - 1)
+        } else {
+            String::new()
+        }
+    }
+
+    fn next(&self) -> String {
+        if self.view.page_number() < self.pages {
+            self.view.with_page(self.view.page_number() + 1)
+        } else {
+            String::new()
+        }
+    }
+
+    fn page_words(&self) -> String {
+        format!("Page {} of {}", self.view.page_number().min(self.pages), self.pages)
+    }
+
+    fn columns_shown(&self) -> usize {
+        // The box, the job, the state, the time, what was asked; then the chosen ones.
+        5 + self.selected_columns.len() + usize::from(self.scope == JobScope::Group)
+    }
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(view): QueryParams<JobListQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let list = load_list(&context, &me, view).await?;
+    let chosen = list.selected_columns.clone();
+    let mut accounts: Vec<String> =
+        list.queues.iter().flat_map(|place| place.accounts.iter().cloned()).collect();
+    accounts.sort();
+    accounts.dedup();
+    let tab = |whose: JobScope, label| (list.view.with_scope(whose), label, list.scope == whose);
+    respond(&JobListPage {
+        tabs: vec![
+            tab(JobScope::Mine, "Mine"),
+            tab(JobScope::Group, "My group's"),
+            tab(JobScope::History, "History"),
+        ],
+        accounts,
+        columns: OPTIONAL_COLUMNS
+            .iter()
+            .map(|(name, label)| (*name, *label, chosen.contains(name)))
+            .collect(),
+        list,
+        page: PageFrame::for_person(&context, &me.0, "Jobs", NavSection::Jobs),
+    })
+}
+
+/// The rows alone, for the page that is open.
+pub async fn get_rows(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(view): QueryParams<JobListQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    respond(&JobRowsFragment { list: load_list(&context, &me, view).await? })
+}
+
+async fn load_list(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    view: JobListQuery,
+) -> Result<JobList, AppError> {
+    let whose = view.scope();
+    let mut places = list_cluster_queues(context, me).await?;
+    for place in &mut places {
+        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        place.snapshot = context.app.queue_monitor.view(key, whose == JobScope::Group).await?;
+    }
+    let mut db = context.app.store.read().await?;
+    let chosen =
+        store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_PREFERENCE).await?;
+    drop(db);
+    let mut list = JobList {
+        selected_columns: parse_columns(&chosen.unwrap_or_default()),
+        shown: OPTIONAL_COLUMNS,
+        many: places.len() > 1,
+        rows: Vec::new(),
+        chips: Vec::new(),
+        total: 0,
+        pages: 1,
+        more_history: Vec::new(),
+        view,
+        scope: whose,
+        queues: places,
+    };
+    match whose {
+        JobScope::Mine => list.fill_with_mine(context),
+        JobScope::Group => list.fill_with_group(context),
+        JobScope::History => list.fill_with_history(context, me).await?,
+    }
+    Ok(list)
+}
+
+impl JobList {
+    fn fill_with_mine(&mut self, context: &RequestContext) {
+        let now = context.app.clock.now();
+        let text = self.view.search_text();
+        let places = self.selected_queues();
+        let mut counts = JobCounts::default();
+        let mut never = 0;
+        let mut found: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
+        for place in &places {
+            for entry in place.snapshot.items() {
+                if !matches_filter(&entry.head.job, &self.view.account, &text) {
+                    continue;
+                }
+                counts.add_all(entry.counts);
+                never += u64::from(entry.is_stuck);
+                if self.matches_state(entry) {
+                    found.push((place, entry));
+                }
+            }
+        }
+        match self.view.sort.as_str() {
+            "name" => found.sort_by_cached_key(|(_, entry)| entry.head.job.name.to_lowercase()),
+            "size" => found.sort_by_key(|(_, entry)| {
+                let job = &entry.head.job;
+                std::cmp::Reverse((job.gpu_count(), job.cpus, job.memory_mb))
+            }),
+            "submitted" => {
+                found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
+            }
+            // One picture is in order already.
+            _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.sort_key()),
+            _ => {}
+        }
+        let total = found.len();
+        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
+        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
+        let rows = rows
+            .map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry))
+            .collect();
+        let chip = |state: &str, label, count: u64| {
+            (
+                self.view.with_state(state),
+                label,
+                amounts::format_number(count),
+                self.view.state == state,
+            )
+        };
+        let chips = vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+            chip("ended", "Ended", counts.ended()),
+            chip("problem", "Problems", counts.bad + never),
+        ];
+        (self.rows, self.chips) = (rows, chips);
+        self.set_total(total);
+    }
+
+    fn matches_state(&self, entry: &JobListItem) -> bool {
+        match self.view.state.as_str() {
+            "running" => entry.counts.running > 0,
+            "waiting" => entry.counts.waiting > 0,
+            "ended" => entry.counts.ended() > 0,
+            "problem" => entry.counts.bad > 0 || entry.is_stuck,
+            _ => true,
+        }
+    }
+
+    fn fill_with_group(&mut self, context: &RequestContext) {
+        let now = context.app.clock.now();
+        let text = self.view.search_text();
+        let mut counts = JobCounts::default();
+        let places = self.selected_queues();
+        let mut found: Vec<(&ClusterQueue, &SlurmJob)> = Vec::new();
+        for place in &places {
+            let Some(group) = &place.snapshot.group else { continue };
+            for job in &group.jobs {
+                let by_user = !text.is_empty() && job.user.to_lowercase().contains(&text);
+                if !by_user && !matches_filter(job, &self.view.account, &text) {
+                    continue;
+                }
+                let tasks = job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
+                let (place_of, state) = match job.state.stage() {
+                    JobStage::Pending => (&mut counts.waiting, "waiting"),
+                    JobStage::Running | JobStage::Ended => (&mut counts.running, "running"),
+                };
+                *place_of += tasks;
+                if self.view.state.is_empty() || self.view.state == state {
+                    found.push((place, job));
+                }
+            }
+        }
+        found.sort_by_key(|(_, job)| {
+            (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id)
+        });
+        let total = found.len();
+        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
+        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
+        let rows =
+            rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
+        let chip = |state: &str, label, count: u64| {
+            (
+                self.view.with_state(state),
+                label,
+                amounts::format_number(count),
+                self.view.state == state,
+            )
+        };
+        let chips = vec![
+            chip("", "All", counts.total()),
+            chip("running", "Running", counts.running),
+            chip("waiting", "Waiting", counts.waiting),
+        ];
+        (self.rows, self.chips) = (rows, chips);
+        self.set_total(total);
+    }
+
+    async fn fill_with_history(
+        &mut self,
+        context: &RequestContext,
+        me: &CurrentPerson,
+    ) -> Result<(), AppError> {
+        let now = context.app.clock.now();
+        let cluster = self.queues.iter().find(|place| place.cluster.slug == self.view.cluster);
+        let search = JobHistorySearch {
+            cluster: cluster.map_or(0, |place| place.cluster.id.0),
+            state: self.view.state.clone(),
+            account: self.view.account.clone(),
+            text: self.view.search_text(),
+        };
+        let (offset, most) = ((self.view.page_number() - 1) * JOBS_PER_PAGE, JOBS_PER_PAGE);
+        let (offset, most) =
+            (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
+        let mut db = context.app.store.read().await?;
+        let (rows, total) =
+            store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
+        drop(db);
+        let records =
+            rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
+        let rows = records.filter_map(|(cluster, record)| {
+            let place = self.queues.iter().find(|place| place.cluster.id.0 == cluster)?;
+            Some(row_builder(place, now, "").record_row(&record, false))
+        });
+        self.rows = rows.collect();
+        let states = [
+            ("", "All"),
+            (JobState::Completed.slurm_name(), "Done"),
+            (JobState::Failed.slurm_name(), "Failed"),
+            (JobState::Timeout.slurm_name(), "Out of time"),
+            (JobState::OutOfMemory.slurm_name(), "Out of memory"),
+            (JobState::Cancelled.slurm_name(), "Cancelled"),
+        ];
+        let chip = |(state, label): (&str, &'static str)| {
+            (self.view.with_state(state), label, String::new(), self.view.state == state)
+        };
+        self.chips = states.into_iter().map(chip).collect();
+        let known = |place: &ClusterQueue| {
+            Some((
+                place.cluster.slug.clone(),
+                place.cluster.title.clone(),
+                place.snapshot.history_from?,
+            ))
+        };
+        self.more_history = self.queues.iter().filter_map(known).collect();
+        self.set_total(usize::try_from(total).unwrap_or(0));
+        Ok(())
+    }
+
+    fn set_total(&mut self, total: usize) {
+        self.total = total;
+        self.pages = total.div_ceil(JOBS_PER_PAGE).max(1);
+    }
+
+    fn selected_queues(&self) -> Vec<ClusterQueue> {
+        let wanted = |place: &&ClusterQueue| {
+            self.view.cluster.is_empty() || place.cluster.slug == self.view.cluster
+        };
+        self.queues.iter().filter(wanted).cloned().collect()
+    }
+}
+
+fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
+    (account.is_empty() || job.account == account)
+        && (text.is_empty()
+            || job.name.to_lowercase().contains(text)
+            || job.id.number.to_string().contains(text)
+            || job.work_dir.to_lowercase().contains(text))
+}
+
+/// What all rows of a place have in common.
+pub fn row_builder<'a>(place: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
+    JobRowBuilder {
+        cluster: &place.cluster,
+        snapshot: &place.snapshot,
+        now,
+        uses_fair_share: place.uses_fair_share,
+        open,
+        own_waiting: place.snapshot.waiting_count(),
+    }
+}

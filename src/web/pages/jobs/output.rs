@@ -1,0 +1,370 @@
+//! The output of a job: its end, what follows, what comes before, and all of it to keep. Which file that is, Slurm says;
+//! the address names the job only.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::clock::UnixTime;
+use crate::error::AppError;
+use crate::jobs::job_list::record_stage;
+use crate::jobs::output::{JobPhase, OutputKey, OutputKind, OutputSnapshot};
+use crate::logs::terminal::LogLine;
+use crate::slurm::job::JobStage;
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
+use crate::web::pages::jobs::job_lookup::{FoundJob, find_job, life_stage};
+
+/// The last lines may still change, as progress bars do; those before stay as they are.
+const UNSETTLED_LINES: usize = 40;
+/// One can read so far back here; then downloading is the better way.
+const MAX_BYTES_BACK: u64 = 4 * 1024 * 1024;
+
+/// Which of the two, and what the page has already.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct OutputQuery {
+    pub stream: String,
+    generation: u64,
+    /// The first line that may have changed.
+    line: usize,
+    /// For what comes before: up to here.
+    end: u64,
+    /// For what comes before: how far back the reader is already.
+    back: u64,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_page.html")]
+struct JobOutputPage {
+    page: PageFrame,
+    log_js: &'static str,
+    log: OutputViewer,
+    name: String,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_fragment.html")]
+struct OutputFragment {
+    log: OutputViewer,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_more_fragment.html")]
+struct OutputMoreFragment {
+    log: OutputViewer,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/output_before_fragment.html")]
+struct OutputBeforeFragment {
+    href: String,
+    lines: Vec<LogLine>,
+    /// What is to be said in between; may be empty.
+    note: &'static str,
+    /// The next step back; empty if there is none.
+    next: String,
+    prefix: u64,
+}
+
+/// What the viewer shows.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own for the template")]
+struct OutputViewer {
+    href: String,
+    stream: &'static str,
+    path: String,
+    /// Where error messages go elsewhere.
+    is_split: bool,
+    has_reported_paths: bool,
+    has_begun: bool,
+    is_over: bool,
+    shown: OutputSnapshot,
+    /// The first line of those that are sent.
+    first_line: usize,
+}
+
+/// The viewer; by itself without script, as a part of the job's page with it.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(wish): QueryParams<OutputQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    let name = found.require_job()?.job.name.clone();
+    let log = load_viewer(&context, &me, &found, &wish).await?;
+    if context.is_fragment {
+        return respond(&OutputFragment { log });
+    }
+    respond(&JobOutputPage {
+        page: PageFrame::for_person(&context, &me.0, "Output", NavSection::Jobs),
+        log_js: assets::asset_url("log.js"),
+        log,
+        name,
+    })
+}
+
+/// What is new since the page last asked; nothing if nothing is.
+pub async fn get_new_lines(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(wish): QueryParams<OutputQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    let mut log = load_viewer(&context, &me, &found, &wish).await?;
+    let shown = &log.shown;
+    if shown.generation != wish.generation {
+        // Another file, or one that began anew: the whole viewer is replaced.
+        let place = [("hx-retarget", "#job-output"), ("hx-reswap", "outerHTML")];
+        return Ok((place, respond(&OutputFragment { log })?).into_response());
+    }
+    // The page says how far its text reaches; the same length means the same text.
+    if shown.end == wish.end && !shown.is_final {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    log.first_line = wish.line;
+    respond(&OutputMoreFragment { log })
+}
+
+/// What comes before what is shown.
+pub async fn get_earlier_lines(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, id)): PathParams<(String, String)>,
+    QueryParams(wish): QueryParams<OutputQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = find_job(&context, &me, &slug, &id).await?;
+    let (file, _) = find_output_file(&context, &me, &found, &wish.stream).await?;
+    // No file is longer; the cluster's shell counts no further.
+    let end = wish.end.min(1 << 60);
+    let gone = "This part of the file is not there any more.";
+    let (lines, note, start) = match context.app.job_outputs.read_before(&file, end).await {
+        Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
+        Ok(None) => (Vec::new(), gone, 0),
+        Err(_) => {
+            (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0)
+        }
+    };
+    let href = found.href();
+    let back = wish.back.saturating_add(end - start.min(end));
+    let (note, next) = match (note, start) {
+        ("", 0) => ("This is the beginning of the file.", String::new()),
+        ("", _) if back >= MAX_BYTES_BACK => {
+            ("To read further back, download the file.", String::new())
+        }
+        ("", start) => ("", before_href(&href, &wish.stream, start, back)),
+        (note, _) => (note, String::new()),
+    };
+    respond(&OutputBeforeFragment { href, lines, note, next, prefix: start })
+}
+
+fn before_href(href: &str, stream: &str, end: u64, back: u64) -> String {
+    let stream = if stream == "err" { "err" } else { "out" };
+    format!("{href}/output/before?stream={stream}&end={end}&back={back}")
+}
+
+/// Which file is meant: what Slurm told of the job, never what an address says. The paper is asked for if need be.
+pub async fn find_output_file(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    stream: &str,
+) -> Result<(OutputKey, (bool, bool)), AppError> {
+    let record = found.require_job()?;
+    let key = found.queue_key(me);
+    let mut sheet = context.app.job_details.get_cached(key, record).await?;
+    if sheet.details.stdout.is_empty() && record_stage(record) != JobStage::Pending {
+        sheet = context.app.job_details.get_fresh(key, record).await?;
+    }
+    let paper = &sheet.details;
+    let is_split = !paper.stderr.is_empty() && paper.stderr != paper.stdout;
+    let path = if stream == "err" && is_split { &paper.stderr } else { &paper.stdout };
+    Ok((OutputKey { queue: key, path: path.clone() }, (is_split, paper.paths_told)))
+}
+
+async fn load_viewer(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &FoundJob,
+    wish: &OutputQuery,
+) -> Result<OutputViewer, AppError> {
+    let record = found.require_job()?;
+    // One that is over may never have begun.
+    let has_run =
+        record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
+    let has_begun = match record_stage(record) {
+        JobStage::Pending => false,
+        JobStage::Running => true,
+        JobStage::Ended => has_run || !record.job.node_list.is_empty(),
+    };
+    let (file, (is_split, paths_told)) = find_output_file(context, me, found, &wish.stream).await?;
+    let life = life_stage(context, record);
+    let shown = if has_begun && !file.path.is_empty() {
+        context.app.job_outputs.follow(&file, life).await
+    } else {
+        OutputSnapshot::default()
+    };
+    Ok(OutputViewer {
+        href: found.href(),
+        stream: if wish.stream == "err" && is_split { "err" } else { "out" },
+        path: file.path,
+        is_over: life != JobPhase::Ongoing,
+        is_split,
+        has_reported_paths: paths_told,
+        has_begun,
+        shown,
+        first_line: 0,
+    })
+}
+
+impl OutputViewer {
+    /// Lines that will not change, from the first that is sent.
+    fn settled(&self) -> impl Iterator<Item = (usize, &LogLine)> {
+        let lines = self.shown.rendered.lines.iter().enumerate();
+        lines.take(self.first_unsettled()).skip(self.first_line)
+    }
+
+    /// Lines that may still change.
+    fn unsettled(&self) -> impl Iterator<Item = (usize, &LogLine)> {
+        self.shown.rendered.lines.iter().enumerate().skip(self.first_unsettled())
+    }
+
+    fn first_unsettled(&self) -> usize {
+        let settled = self.shown.rendered.lines.len().saturating_sub(UNSETTLED_LINES);
+        if self.shown.is_final {
+            self.shown.rendered.lines.len()
+        } else {
+            settled.max(self.first_line)
+        }
+    }
+
+    fn more_href(&self) -> String {
+        let OutputSnapshot { generation, end, .. } = self.shown;
+        let (href, stream, line) = (&self.href, self.stream, self.first_unsettled());
+        format!("{href}/output/more?stream={stream}&generation={generation}&line={line}&end={end}")
+    }
+
+    /// The first step back; empty if all is shown.
+    fn before_href(&self) -> String {
+        match self.shown.base {
+            0 => String::new(),
+            base => before_href(&self.href, self.stream, base, 0),
+        }
+    }
+
+    fn download_href(&self) -> String {
+        format!("{}/output/download?stream={}", self.href, self.stream)
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.shown.size > MAX_DOWNLOAD_BYTES
+    }
+
+    fn has_text(&self) -> bool {
+        self.shown.kind == OutputKind::Text && self.shown.size > 0
+    }
+
+    /// The line with the first error, to jump to.
+    fn first_error(&self) -> Option<usize> {
+        self.shown.findings.first_error_line.filter(|_| self.has_text())
+    }
+
+    fn size(&self) -> String {
+        format_bytes(self.shown.size)
+    }
+
+    /// Why there is nothing to see: a sentence, and what it may mean.
+    fn empty_reason(&self) -> Option<(&'static str, String)> {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if !self.has_begun && self.is_over {
+            return Some((
+                "There is no output",
+                "The job never began, so it printed nothing.".to_owned(),
+            ));
+        }
+        if !self.has_begun {
+            return Some((
+                "There is no output yet",
+                "The job has not started. What it prints appears here by itself.".to_owned(),
+            ));
+        }
+        if self.path.is_empty() {
+            return Some((
+                "It is not known where the output is",
+                "Slurm did not say where this job writes. Jobs that were not submitted with a script print to the terminal they were started from.".to_owned(),
+            ));
+        }
+        let (title, text) = match self.shown.kind {
+            OutputKind::Unread => ("The output could not be read", String::new()),
+            OutputKind::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
+            OutputKind::Text if self.shown.size == 0 => (
+                "There is no output yet",
+                "The job has not written anything. Many programs print only now and then; Python needs the option -u to print at once.".to_owned(),
+            ),
+            OutputKind::Text => return None,
+            OutputKind::Binary => ("This does not look like text", "The file can be downloaded and opened with the program that it is for.".to_owned()),
+            OutputKind::Missing if self.is_over => (
+                "The file is not there",
+                "It may have been moved or deleted since, or it was on a machine's own disk, which cannot be seen from here.".to_owned(),
+            ),
+            OutputKind::Missing => (
+                "There is no output yet",
+                "The job has not written anything. If this stays so, its folder may be out of reach from here, or its quota (the room for your files) may be used up.".to_owned(),
+            ),
+            OutputKind::NoFolder if self.is_over => (
+                "The folder of the output is not there",
+                format!("There is no folder {folder} now. If it was never there, the job could write nothing: Slurm does not create folders for output."),
+            ),
+            OutputKind::NoFolder => (
+                "The folder for the output is not there",
+                format!("Slurm never creates the folder of an output file, here {folder}. A job whose output has no folder fails at once: make the folder before you submit, or let the output go elsewhere."),
+            ),
+            OutputKind::Denied => ("You may not read this file", "It belongs to someone else, or its rights do not allow it. Its owner can change that.".to_owned()),
+            OutputKind::NotAFile if self.path == "/dev/null" => ("The output was thrown away", "The job sent it to /dev/null, as its script or options ask for.".to_owned()),
+            OutputKind::NotAFile => ("This is no file", "The output goes to a device, a pipe or a folder, which cannot be shown.".to_owned()),
+        };
+        Some((title, text))
+    }
+
+    fn modified(&self) -> Option<UnixTime> {
+        self.shown.modified
+    }
+}
+
+pub fn format_bytes(size: u64) -> String {
+    match size {
+        1 => "1 byte".to_owned(),
+        0..1024 => format!("{size} bytes"),
+        1024..1_048_576 => format!("{} kB", size / 1024),
+        _ => crate::explain::amounts::format_memory(size >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::web::pages::jobs::output::format_bytes;
+
+    #[test]
+    fn sizes_in_words() {
+        assert_eq!(
+            [
+                format_bytes(0),
+                format_bytes(1),
+                format_bytes(5),
+                format_bytes(2048),
+                format_bytes(5 << 20),
+                format_bytes(3 << 30)
+            ],
+            ["0 bytes", "1 byte", "5 bytes", "2 kB", "5 MB", "3 GB"]
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! The page of a job on its way to a cluster: what is happening, in words, until there is a job to look at instead.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::cluster::ConnectionStatus;
+use crate::domain::SubmissionId;
+use crate::error::AppError;
+use crate::explain::sbatch;
+use crate::jobs::ClusterAccountId;
+use crate::jobs::submissions::{Submission, SubmissionState};
+use crate::slurm::job::JobId;
+use crate::store;
+use crate::store::clusters::Cluster;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage, see_other};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::job_lookup;
+
+/// A job that the list does not know after this many seconds will not appear in a moment.
+const APPEARS_WITHIN_SECS: i64 = 300;
+
+#[derive(Template)]
+#[template(path = "jobs/submissions/submission.html")]
+struct SubmissionPage {
+    page: PageFrame,
+    view: SubmissionView,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/submissions/part.html")]
+struct SubmissionFragment {
+    view: SubmissionView,
+}
+
+/// Everything that the page says.
+struct SubmissionView {
+    href: String,
+    /// Where the same is filled in again.
+    change: String,
+    name: String,
+    cluster: String,
+    slug: String,
+    /// How it looks: the kind of badge, of message, and whether something is under way.
+    badge: (&'static str, &'static str),
+    tone: &'static str,
+    is_moving: bool,
+    title: String,
+    text: String,
+    /// Why it is so, in the words of whoever said it.
+    why: String,
+    said: String,
+    script: String,
+    buttons: SubmissionButtons,
+}
+
+/// What one can do.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
+struct SubmissionButtons {
+    connect: bool,
+    again: bool,
+    change: bool,
+    give_up: bool,
+}
+
+/// The page; the job's own page once that is known.
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (one, cluster) = load_own(&context, &me, id).await?;
+    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
+        return Ok(see_other(&job));
+    }
+    let view = build_view(&context, &me, &one, &cluster);
+    let page = PageFrame::for_person(&context, &me.0, &one.job_name, NavSection::Jobs);
+    respond(&SubmissionPage { page, view })
+}
+
+/// The part that renews itself.
+pub async fn fragment(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (one, cluster) = load_own(&context, &me, id).await?;
+    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
+        return Ok(see_other(&job));
+    }
+    respond(&SubmissionFragment { view: build_view(&context, &me, &one, &cluster) })
+}
+
+/// Tries one that could not be sent again.
+pub async fn retry(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (one, _) = load_own(&context, &me, id).await?;
+    context.app.submissions.retry(me.0.person.id, one.id).await?;
+    // Whether it was to be tried again or had moved on by itself: its page says what is so now.
+    Ok(see_other(&submission_path(one.id)))
+}
+
+/// Gives up one that was not sent.
+pub async fn give_up(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<SubmissionId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (one, _) = load_own(&context, &me, id).await?;
+    let done = context.app.submissions.give_up(me.0.person.id, one.id).await?;
+    let to = submission_path(one.id);
+    if done {
+        Ok(see_other(&to))
+    } else {
+        Ok(flash::redirect(context, &to, FlashMessage::CannotWithdraw))
+    }
+}
+
+/// Leads from the address of a job that is not known yet to the submission that has just become it.
+pub async fn redirect_from_job(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    slug: &str,
+    id: &str,
+) -> HandlerResult {
+    let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
+    let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
+    let mut db = context.app.store.read().await?;
+    let cluster = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
+    let person = me.0.person.id;
+    let one = store::submissions::find_by_job(&mut db, person, cluster.id, number).await?;
+    let one = one.filter(|_| id.task.is_none()).ok_or(AppError::NotFound)?;
+    Ok(see_other(&submission_path(one.id)))
+}
+
+/// Where a submission is shown.
+pub fn submission_path(id: SubmissionId) -> String {
+    format!("/submissions/{id}")
+}
+
+/// One of one's own. Those of others are not there, like those that never were.
+async fn load_own(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    id: SubmissionId,
+) -> Result<(Submission, Cluster), AppError> {
+    let one = context.app.submissions.get(me.0.person.id, id).await?.ok_or(AppError::NotFound)?;
+    let mut db = context.app.store.read().await?;
+    let cluster = store::clusters::get(&mut db, one.cluster_id).await?;
+    Ok((one, cluster.ok_or(AppError::NotFound)?))
+}
+
+/// The address of the job that it has become, if the list of jobs knows it.
+async fn find_job_path(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    one: &Submission,
+    cluster: &Cluster,
+) -> Result<Option<String>, AppError> {
+    let Some(number) = one.number.filter(|_| one.state == SubmissionState::Accepted) else {
+        return Ok(None);
+    };
+    match job_lookup::find_job(context, me, &cluster.slug, &number.to_string()).await {
+        Ok(found) => Ok(Some(found.href())),
+        Err(AppError::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn build_view(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    one: &Submission,
+    cluster: &Cluster,
+) -> SubmissionView {
+    let key = ClusterAccountId { person: me.0.person.id, cluster: cluster.id };
+    let is_down =
+        matches!(context.app.connections.status(key.connection_key()), ConnectionStatus::Down);
+    let mut view = SubmissionView {
+        href: submission_path(one.id),
+        change: format!("/compose/again/{}", one.id),
+        name: one.job_name.clone(),
+        cluster: cluster.title.clone(),
+        slug: cluster.slug.clone(),
+        badge: ("running", "Sending"),
+        tone: "info",
+        is_moving: true,
+        title: "Sending your job".into(),
+        text: format!("{} gets the script and says whether it takes it.", cluster.title),
+        why: String::new(),
+        said: String::new(),
+        script: one.script.clone(),
+        buttons: SubmissionButtons::default(),
+    };
+    match one.state {
+        SubmissionState::Ready if one.problem.is_empty() && !is_down => {}
+        SubmissionState::Ready => describe_waiting(&mut view, one, is_down),
+        SubmissionState::Sent => {}
+        SubmissionState::Checking => describe_checking(&mut view, one, is_down),
+        SubmissionState::Accepted => describe_accepted(&mut view, one, context.app.clock.now().0),
+        SubmissionState::Refused => describe_refused(&mut view, one),
+        SubmissionState::NotSent => describe_not_sent(&mut view, one, is_down),
+        SubmissionState::GivenUp => {
+            view.badge = ("neutral", "Given up");
+            view.title = "You gave this job up".into();
+            view.text = "Nothing was submitted.".into();
+            view.is_moving = false;
+            view.buttons.change = true;
+        }
+    }
+    view
+}
+
+fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+    view.badge = ("waiting", "Not sent yet");
+    view.tone = "warning";
+    view.buttons =
+        SubmissionButtons { connect: is_down, give_up: true, ..SubmissionButtons::default() };
+    view.why.clone_from(&one.problem);
+    view.title = if is_down {
+        "Waiting for the connection".into()
+    } else {
+        "Your job could not be sent yet".into()
+    };
+    view.text = if is_down {
+        format!(
+            "You are not connected to {}. Connect, and the job is sent by itself. If that takes longer than ten minutes, you are asked again.",
+            view.cluster
+        )
+    } else {
+        "The portal tries again by itself for ten minutes. Nothing was submitted so far.".into()
+    };
+}
+
+fn describe_checking(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+    view.badge = ("unknown", "Checking");
+    view.tone = "warning";
+    view.title = "Checking whether it arrived".into();
+    view.why.clone_from(&one.problem);
+    view.buttons.connect = is_down;
+    view.text = if is_down {
+        format!(
+            "The job was on its way when the connection to {} broke, so it may or may not be in the queue. Connect, and the portal looks for it. Do not submit it a second time: it is sent again by itself if it did not arrive.",
+            view.cluster
+        )
+    } else {
+        "The answer got lost on its way, so the job may or may not be in the queue. The portal looks for it, and sends it again only when it is certain that it did not arrive. That can take a few minutes; do not submit it a second time.".into()
+    };
+}
+
+fn describe_accepted(view: &mut SubmissionView, one: &Submission, now: i64) {
+    let number = one.number.unwrap_or_default();
+    view.badge = ("ok", "Accepted");
+    view.tone = "ok";
+    view.title = format!("Slurm has taken it as job {number}");
+    let is_recent = one.settled_at().is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
+    view.is_moving = is_recent;
+    view.text = if is_recent {
+        "It appears in a moment, and this page leads there by itself.".into()
+    } else {
+        "The portal has not seen it in the queue since. It appears here when the cluster tells of it.".into()
+    };
+}
+
+fn describe_refused(view: &mut SubmissionView, one: &Submission) {
+    view.badge = ("failed", "Refused");
+    view.tone = "danger";
+    view.is_moving = false;
+    view.title = "Slurm did not take the job".into();
+    view.text = sbatch::explain_sbatch(&one.refusal).sentence;
+    view.said.clone_from(&one.refusal);
+    view.buttons.change = true;
+}
+
+fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+    view.badge = ("failed", "Not sent");
+    view.tone = "warning";
+    view.is_moving = false;
+    view.title = "The job was not submitted".into();
+    view.text = if is_down {
+        format!("There is no such job on {}. Connect first, then try again.", view.cluster)
+    } else {
+        format!("There is no such job on {}. Try again, or change it first.", view.cluster)
+    };
+    view.why.clone_from(&one.problem);
+    view.buttons = SubmissionButtons { connect: is_down, again: true, change: true, give_up: true };
+}

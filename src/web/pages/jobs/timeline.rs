@@ -1,0 +1,167 @@
+//! The story of a job: what happened when, as far as Slurm told or the portal saw it.
+
+use crate::clock::UnixTime;
+use crate::explain::amounts;
+use crate::explain::exit;
+use crate::explain::waiting::can_never_start;
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::record_stage;
+use crate::slurm::job::{JobStage, JobState};
+use crate::store::jobs::JobEvent;
+use crate::web::pages::jobs::list_row::state_label;
+
+/// One thing that happened, or is expected to.
+pub struct TimelineEntry {
+    pub at: UnixTime,
+    pub kind: &'static str,
+    pub title: &'static str,
+    /// More about it; may be empty.
+    pub detail: String,
+    /// Whether it is still to come.
+    pub is_ahead: bool,
+}
+
+/// What is expected, not told.
+const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
+
+pub fn build_timeline(
+    record: &JobRecord,
+    moments: &[JobEvent],
+    now: UnixTime,
+) -> Vec<TimelineEntry> {
+    let job = &record.job;
+    let stage = record_stage(record);
+    let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
+    let mut events = Vec::new();
+    let mut tell = |at: Option<UnixTime>, kind, title, detail: String| {
+        if let Some(at) = at {
+            events.push(TimelineEntry {
+                at,
+                kind,
+                title,
+                detail,
+                is_ahead: EXPECTED_TITLES.contains(&title) && at > now,
+            });
+        }
+    };
+    let to = if job.partition.is_empty() { String::new() } else { format!("To {}", job.partition) };
+    tell(job.submitted, "neutral", "Submitted", to);
+    let waited =
+        job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
+    if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start))
+        || stage == JobStage::Pending
+    {
+        let (title, detail) = if waited.is_some_and(|at| at > now) {
+            ("Not before", "As was asked for.")
+        } else {
+            ("May run from now on", "What it had to wait for by itself is over.")
+        };
+        tell(waited, "waiting", title, detail.to_owned());
+    }
+    for moment in moments {
+        let known = [job.start, job.end, job.submitted].contains(&Some(moment.at));
+        let then = JobState::parse(&moment.state);
+        let said = match then {
+            JobState::Pending => Some(("waiting", "Back in the queue")),
+            JobState::Suspended => Some(("warning", "Paused")),
+            JobState::Running if !known => Some(("running", "Running")),
+            ended if ended.is_over() && !known && ended != job.state => Some(state_label(ended)),
+            _ => None,
+        };
+        if let Some((kind, title)) = said {
+            let detail = if then == JobState::Running && !moment.detail.is_empty() {
+                format!("On {}", moment.detail)
+            } else {
+                String::new()
+            };
+            tell(Some(moment.at), kind, title, detail);
+        }
+    }
+    if stage == JobStage::Pending {
+        tell(
+            job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
+            "waiting",
+            "May start",
+            "Slurm's own estimate; it changes.".to_owned(),
+        );
+    } else {
+        let begun = job.start.filter(|start| {
+            start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty())
+        });
+        let on =
+            if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
+        let again = if job.restarts > 0 { "Started again" } else { "Started" };
+        tell(begun, "running", again, on);
+    }
+    match stage {
+        JobStage::Running => tell(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
+        JobStage::Ended => {
+            let (kind, title) = if record.is_lost() {
+                ("unknown", "Ended, unknown how")
+            } else {
+                state_label(job.state)
+            };
+            // What never began has no program that could have ended.
+            let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
+            let mut detail =
+                exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();
+            if let (Some(start), Some(end)) = (job.start, job.end)
+                && end > start
+            {
+                let lasted = amounts::format_duration(u64::try_from(end.since(start)).unwrap_or(0));
+                let join = if detail.is_empty() { "" } else { ", " };
+                detail = format!("After {lasted}{join}{detail}");
+            }
+            tell(job.end, kind, title, detail);
+        }
+        JobStage::Pending => {}
+    }
+    events.sort_by_key(|event| event.at);
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::job::{ExitStatus, SlurmJob};
+
+    fn titles(record: &JobRecord, moments: &[JobEvent]) -> Vec<&'static str> {
+        build_timeline(record, moments, UnixTime(1000))
+            .into_iter()
+            .map(|event| event.title)
+            .collect()
+    }
+
+    #[test]
+    fn stories() {
+        let job = SlurmJob {
+            state: JobState::Pending,
+            submitted: Some(UnixTime(10)),
+            eligible: Some(UnixTime(90)),
+            start: Some(UnixTime(2000)),
+            ..SlurmJob::default()
+        };
+        let mut record = JobRecord::new(job, UnixTime(10));
+        assert_eq!(titles(&record, &[]), ["Submitted", "May run from now on", "May start"]);
+        record.job.state = JobState::Running;
+        record.job.start = Some(UnixTime(100));
+        record.job.node_list = "c1".into();
+        let moment = |at, state: &str| JobEvent {
+            at: UnixTime(at),
+            state: state.into(),
+            detail: String::new(),
+        };
+        let moments = [moment(100, "RUNNING"), moment(200, "SUSPENDED"), moment(300, "RUNNING")];
+        assert_eq!(
+            titles(&record, &moments),
+            ["Submitted", "May run from now on", "Started", "Paused", "Running"]
+        );
+        record.job.state = JobState::Failed;
+        record.job.end = Some(UnixTime(400));
+        record.job.exit = Some(ExitStatus { code: 3, signal: 0 });
+        record.is_over = true;
+        let events = build_timeline(&record, &moments, UnixTime(1000));
+        assert_eq!(events.last().unwrap().title, "Failed");
+        assert_eq!(events.last().unwrap().detail, "After 5 min, exit code 3");
+    }
+}

@@ -1,0 +1,131 @@
+//! What people are told about their jobs: the bell on every page, toasts for what is new, and the list.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::domain::{NotificationId, PersonId};
+use crate::explain::amounts;
+use crate::jobs::notification_digest::{self, NotificationDigest, NotificationKind};
+use crate::store::{self, StoreError};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
+use crate::web::http::flash::see_other;
+use crate::web::http::page_frame::{NavSection, NotificationBadge, PageFrame, respond};
+
+/// Notices that are read for the list.
+const MAX_NOTIFICATIONS: i64 = 2000;
+/// Lines that it has.
+const MAX_LIST_ROWS: usize = 100;
+/// New notices that a page is told of at once; they become one toast for each kind.
+const MAX_NEW: i64 = 2000;
+/// What a person wants to see as toasts: the name of that choice.
+pub const TOASTS_PREFERENCE: &str = "notices.toasts";
+
+#[derive(Template)]
+#[template(path = "notifications/list.html")]
+struct NotificationListPage {
+    page: PageFrame,
+    lines: Vec<NotificationDigest>,
+    /// How many were not seen, in words; empty for none.
+    unread: String,
+}
+
+#[derive(Template)]
+#[template(path = "notifications/ring.html")]
+struct NotificationBellFragment {
+    page: BellFrame,
+    toasts: Vec<NotificationDigest>,
+}
+
+/// As much of a page as the bell needs.
+struct BellFrame {
+    bell: NotificationBadge,
+}
+
+pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let person = me.0.person.id;
+    let unread = context.app.notifications.unread(&context.app.store, person).await?;
+    let mut db = context.app.store.read().await?;
+    let notices = store::notifications::list_latest(&mut db, person, MAX_NOTIFICATIONS).await?;
+    drop(db);
+    let mut lines = notification_digest::build_digests(&notices);
+    lines.truncate(MAX_LIST_ROWS);
+    let count = u64::try_from(unread.count).unwrap_or(0);
+    respond(&NotificationListPage {
+        page: PageFrame::for_person(&context, &me.0, "Notices", NavSection::NoSection),
+        lines,
+        unread: if count > 0 { amounts::format_number(count) } else { String::new() },
+    })
+}
+
+/// Up to which notice everything was seen.
+#[derive(Deserialize)]
+pub struct MarkReadForm {
+    up_to: NotificationId,
+}
+
+/// Notes what was seen. The list sends this by itself once it is shown.
+pub async fn mark_read(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<MarkReadForm>,
+) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let app = &context.app;
+    app.notifications.mark_read(&app.store, me.0.person.id, form.up_to, app.clock.now()).await?;
+    if context.is_fragment {
+        // The bell of the page that showed them: its stream of events may not be open yet.
+        let unread = app.notifications.unread(&app.store, me.0.person.id).await?;
+        return respond(&NotificationBellFragment {
+            page: BellFrame { bell: NotificationBadge::from_unread(unread) },
+            toasts: Vec::new(),
+        });
+    }
+    Ok(see_other("/notices"))
+}
+
+/// What a page has shown already.
+#[derive(Deserialize)]
+pub struct NewSinceQuery {
+    #[serde(default)]
+    after: Option<NotificationId>,
+}
+
+/// The bell anew, and what came since as toasts.
+pub async fn show_bell(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(query): QueryParams<NewSinceQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let person = me.0.person.id;
+    let app = &context.app;
+    let unread = app.notifications.unread(&app.store, person).await?;
+    let mut new = Vec::new();
+    if let Some(after) = query.after.filter(|after| *after < unread.last) {
+        let mut db = app.store.read().await?;
+        new = store::notifications::list_after(&mut db, person, after, MAX_NEW).await?;
+        let wanted = load_toast_kinds(&mut db, person).await?;
+        // What is read already is quiet, or was seen in another window.
+        new.retain(|notice| {
+            let kind = NotificationKind::parse(&notice.kind);
+            !notice.is_read
+                && kind.is_some_and(|kind| !kind.is_selectable() || wanted.contains(&kind))
+        });
+    }
+    respond(&NotificationBellFragment {
+        page: BellFrame { bell: NotificationBadge::from_unread(unread) },
+        toasts: notification_digest::summarize(&new),
+    })
+}
+
+/// What someone wants to see as toasts; everything if they have not said.
+pub async fn load_toast_kinds(
+    db: &mut store::DbConnection,
+    person: PersonId,
+) -> Result<Vec<NotificationKind>, StoreError> {
+    let chosen = store::queues::load_preference(db, person, TOASTS_PREFERENCE).await?;
+    Ok(NotificationKind::parse_list(&chosen.unwrap_or_else(NotificationKind::default_list)))
+}

@@ -1,0 +1,162 @@
+//! Changing a recipe: each change is a new version, and older ones stay as they are.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::domain::RecipeId;
+use crate::error::AppError;
+use crate::jobs::saved_recipes::{RecipeDraft, SavedRecipeRow, recipe_ownership};
+use crate::recipes::compose::ComposeProblem;
+use crate::recipes::form;
+use crate::recipes::overrides::build_recipe;
+use crate::recipes::recipe::Recipe;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::pages::compose::form_values::FormFields;
+use crate::web::pages::recipes::editor::{
+    RecipeEditor, field_value, overrides_from_form, parse_fields,
+};
+use crate::web::pages::recipes::{describe_error, find_saved, recipe_path, save_error_text};
+
+#[derive(Template)]
+#[template(path = "recipes/edit.html")]
+struct EditRecipePage {
+    page: PageFrame,
+    recipe: SavedRecipeRow,
+    /// The version that the changes are made from.
+    was: i64,
+    /// Its questions; none if the file can no longer be read.
+    editor: Option<RecipeEditor>,
+    note: String,
+    file: String,
+    /// What is wrong with the file.
+    file_error: String,
+    file_note: String,
+}
+
+/// A file, and what is new in it.
+#[derive(Deserialize)]
+pub struct EditRecipeFileForm {
+    file: String,
+    was: i64,
+    #[serde(default)]
+    note: String,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (kept, version) = find_saved(&context, &me, id).await?;
+    me.may(Permission::ChangeRecipe(recipe_ownership(&kept)))?;
+    respond(&build_page(&context, &me, kept, version.text))
+}
+
+/// Saves what the form says as a new version.
+pub async fn save(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (kept, _) = find_saved(&context, &me, id).await?;
+    me.may(Permission::ChangeRecipe(recipe_ownership(&kept)))?;
+    let (wish, rest) = parse_fields(fields);
+    let missing = || AppError::BadRequest("a field is missing: was".to_owned());
+    let was: i64 = field_value(&rest, "was").parse().map_err(|_| missing())?;
+    let note = field_value(&rest, "note").to_owned();
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, Some(was)).await?;
+    let (_, base) = found.ok_or(AppError::NotFound)?;
+    let book = context.app.recipe_files.catalog();
+    let recipe = Recipe::parse(&base.text, &book.blocks)
+        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let problems = match build_recipe(&recipe, &book.blocks, &wish) {
+        Ok(recipe) => {
+            let text = recipe.to_toml();
+            let draft = RecipeDraft { text: &text, note: &note };
+            let actor = me.actor(&context);
+            match context.app.saved_recipes.update(&actor, (id, was), draft, &book.blocks).await {
+                Ok(_) => {
+                    return Ok(flash::redirect(
+                        context,
+                        &recipe_path(id),
+                        FlashMessage::RecipeChanged,
+                    ));
+                }
+                Err(error) => vec![ComposeProblem {
+                    key: "title".to_owned(),
+                    sentence: save_error_text(error)?,
+                }],
+            }
+        }
+        Err(problems) => problems,
+    };
+    let form = form::RecipeForm::new(&recipe, &book.blocks);
+    let mut page = build_page(&context, &me, kept, base.text);
+    page.editor = Some(RecipeEditor::new(&form, &wish, &problems));
+    (page.note, page.was) = (note, was);
+    respond_with(FORM_ERROR_STATUS, &page)
+}
+
+/// Saves a file as a new version.
+pub async fn save_file(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+    FormBody(form): FormBody<EditRecipeFileForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (kept, version) = find_saved(&context, &me, id).await?;
+    me.may(Permission::ChangeRecipe(recipe_ownership(&kept)))?;
+    let text = form.file.replace("\r\n", "\n");
+    let book = context.app.recipe_files.catalog();
+    let draft = RecipeDraft { text: &text, note: &form.note };
+    let actor = me.actor(&context);
+    match context.app.saved_recipes.update(&actor, (id, form.was), draft, &book.blocks).await {
+        Ok(_) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeChanged)),
+        Err(error) => {
+            let mut page = build_page(&context, &me, kept, version.text);
+            page.file_error = save_error_text(error)?;
+            (page.file, page.file_note, page.was) = (text, form.note, form.was);
+            respond_with(FORM_ERROR_STATUS, &page)
+        }
+    }
+}
+
+fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    kept: SavedRecipeRow,
+    text: String,
+) -> EditRecipePage {
+    let book = context.app.recipe_files.catalog();
+    let title = format!("Change {}", kept.title);
+    let (sheet, file_error) = match Recipe::parse(&text, &book.blocks) {
+        Ok(recipe) => {
+            let form = form::RecipeForm::new(&recipe, &book.blocks);
+            (
+                Some(RecipeEditor::new(&form, &overrides_from_form(&recipe, &form, None), &[])),
+                String::new(),
+            )
+        }
+        Err(error) => (None, describe_error(&error)),
+    };
+    EditRecipePage {
+        page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs),
+        was: kept.version,
+        recipe: kept,
+        editor: sheet,
+        note: String::new(),
+        file: text,
+        file_error,
+        file_note: String::new(),
+    }
+}

@@ -1,0 +1,160 @@
+//! The form in which a recipe is made or changed: its questions as a table, with what each begins with, whether that is
+//! fixed, limits and help.
+
+use crate::recipes::compose::ComposeProblem;
+use crate::recipes::form::{FormAnswers, RecipeForm};
+use crate::recipes::overrides::{QuestionOverride, RecipeOverrides, has_limits};
+use crate::recipes::question::{QuestionKind, RecipeQuestion};
+use crate::recipes::recipe::Recipe;
+use crate::web::pages::compose::form_values::FormFields;
+
+pub struct RecipeEditor {
+    /// What it does, in a few words.
+    pub title: String,
+    /// What it is for.
+    pub summary: String,
+    pub parts: Vec<RecipeEditorSection>,
+    /// What must be mended: where, and a sentence.
+    pub problems: Vec<(String, String)>,
+}
+
+/// A part of the form.
+pub struct RecipeEditorSection {
+    pub title: String,
+    pub rows: Vec<RecipeEditorRow>,
+}
+
+pub struct RecipeEditorRow {
+    pub key: String,
+    pub label: String,
+    /// The answer that stands there at first.
+    pub begins: String,
+    /// Whether the answer has several lines, and how many are shown.
+    pub lines: usize,
+    /// What can be chosen: value, words.
+    pub choices: Vec<(String, String)>,
+    /// Whether the answer is fixed.
+    pub is_locked: bool,
+    /// Whether there can be a least and a most.
+    pub has_limits: bool,
+    pub least: String,
+    pub most: String,
+    /// What the question means.
+    pub help: String,
+    pub error: String,
+}
+
+impl RecipeEditor {
+    /// The form of a wish.
+    pub fn new(form: &RecipeForm, wish: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
+        let row = |question: &RecipeQuestion| {
+            let said = wish.questions.get(&question.key)?;
+            let found = problems.iter().find(|problem| problem.key == question.key);
+            Some(RecipeEditorRow {
+                key: question.key.clone(),
+                label: question.label.clone(),
+                lines: if question.kind.is_multiline() {
+                    said.default_answer.lines().count().clamp(2, 10)
+                } else {
+                    0
+                },
+                choices: list_choices(question),
+                begins: said.default_answer.clone(),
+                is_locked: said.is_locked,
+                has_limits: has_limits(question.kind),
+                least: said.min.clone(),
+                most: said.max.clone(),
+                help: said.help.clone(),
+                error: found.map(|problem| problem.sentence.clone()).unwrap_or_default(),
+            })
+        };
+        let part = |section: &crate::recipes::form::FormSection| RecipeEditorSection {
+            title: if section.name.is_empty() {
+                "What to run".to_owned()
+            } else {
+                section.title.clone()
+            },
+            rows: section.questions.iter().filter_map(row).collect(),
+        };
+        let parts = form.sections.iter().map(part).filter(|part| !part.rows.is_empty());
+        let told = |problem: &ComposeProblem| {
+            let Some(question) = form.question(&problem.key) else {
+                return (problem.key.clone(), problem.sentence.clone());
+            };
+            let sentence = format!("{}: {}", question.label, problem.sentence);
+            (format!("d.{}", problem.key), sentence)
+        };
+        Self {
+            title: wish.title.clone(),
+            summary: wish.summary.clone(),
+            parts: parts.collect(),
+            problems: problems.iter().map(told).collect(),
+        }
+    }
+
+    /// What is wrong with a field that is no question.
+    pub fn error(&self, field: &str) -> &str {
+        let found = self.problems.iter().find(|(name, _)| name == field);
+        found.map_or("", |(_, sentence)| sentence)
+    }
+}
+
+/// What a form is as it stands, with these answers.
+pub fn overrides_from_form(
+    recipe: &Recipe,
+    form: &RecipeForm,
+    answers: Option<&FormAnswers>,
+) -> RecipeOverrides {
+    let says = form.questions().filter(|one| !form.hidden.contains(&one.key)).map(|question| {
+        let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
+        // Without a form there are no answers but those that it begins with.
+        let answer = answers.map_or_else(|| Some(question.default.0.clone()), given);
+        (question.key.clone(), QuestionOverride::from_question(question, form, answer.as_ref()))
+    });
+    RecipeOverrides {
+        title: recipe.title.clone(),
+        summary: recipe.summary.clone(),
+        questions: says.collect(),
+    }
+}
+
+/// What a browser sent: the wish, and all other fields.
+pub fn parse_fields(fields: FormFields) -> (RecipeOverrides, Vec<(String, String)>) {
+    let mut wish = RecipeOverrides::default();
+    let mut rest = Vec::new();
+    for (name, value) in fields {
+        let value = value.replace("\r\n", "\n");
+        let mut said = |key: &str, put: fn(&mut QuestionOverride, String), value: String| {
+            put(wish.questions.entry(key.to_owned()).or_default(), value);
+        };
+        match name.split_once('.') {
+            Some(("d", key)) => said(key, |said, value| said.default_answer = value, value),
+            Some(("l", key)) => said(key, |said, _| said.is_locked = true, value),
+            Some(("least", key)) => said(key, |said, value| said.min = value, value),
+            Some(("most", key)) => said(key, |said, value| said.max = value, value),
+            Some(("h", key)) => said(key, |said, value| said.help = value, value),
+            _ => match name.as_str() {
+                "title" => wish.title = value,
+                "summary" => wish.summary = value,
+                _ => rest.push((name, value)),
+            },
+        }
+    }
+    (wish, rest)
+}
+
+/// One of the other fields.
+pub fn field_value<'a>(rest: &'a [(String, String)], name: &str) -> &'a str {
+    rest.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+}
+
+fn list_choices(question: &RecipeQuestion) -> Vec<(String, String)> {
+    let pair = |value: &str, label: &str| (value.to_owned(), label.to_owned());
+    match question.kind {
+        QuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
+        QuestionKind::Choice => {
+            question.choices.iter().map(|one| pair(&one.value, &one.label)).collect()
+        }
+        _ => Vec::new(),
+    }
+}

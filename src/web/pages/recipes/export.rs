@@ -1,0 +1,49 @@
+//! Recipes as files.
+
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::domain::RecipeId;
+use crate::error::AppError;
+use crate::recipes::overrides::slug_from_title;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+
+#[derive(Deserialize)]
+pub struct ExportRecipeQuery {
+    version: Option<i64>,
+}
+
+/// One that someone keeps, exactly as it was saved.
+pub async fn export_saved(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+    QueryParams(ask): QueryParams<ExportRecipeQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let found = context.app.saved_recipes.get(&me.0.viewer, id, ask.version).await?;
+    let (kept, version) =
+        found.filter(|(kept, _)| !kept.is_archived()).ok_or(AppError::NotFound)?;
+    Ok(file_response(&slug_from_title(&kept.title), version.text))
+}
+
+/// One that comes with the portal.
+pub async fn export_shipped(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(name): PathParams<String>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let book = context.app.recipe_files.catalog();
+    let recipe = book.find(&name).ok_or(AppError::NotFound)?;
+    Ok(file_response(&recipe.name, recipe.to_toml()))
+}
+
+fn file_response(name: &str, text: String) -> Response {
+    let name = format!("attachment; filename=\"{name}.toml\"");
+    let kind = "text/plain; charset=utf-8".to_owned();
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, name)], text).into_response()
+}

@@ -1,0 +1,126 @@
+//! A recipe's own page: what it is, its versions, and what one may do with it.
+
+use askama::Template;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::domain::{GroupId, RecipeId};
+use crate::error::AppError;
+use crate::jobs::saved_recipes::{
+    RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership,
+};
+use crate::recipes::form;
+use crate::recipes::recipe::Recipe;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::compose::compose_target;
+use crate::web::pages::recipes::{describe_error, find_saved, recipe_path};
+
+#[derive(Template)]
+#[template(path = "recipes/recipe.html")]
+struct RecipePage {
+    page: PageFrame,
+    recipe: SavedRecipeRow,
+    summary: String,
+    /// Why it cannot be used; empty: it can.
+    problem: String,
+    /// What it fixes: question, answer.
+    fixed: Vec<(String, String)>,
+    versions: Vec<RecipeVersion>,
+    file: String,
+    /// Where it is used: address, name of the cluster.
+    targets: Vec<(String, String)>,
+    is_mine: bool,
+    may_change: bool,
+    /// Groups that it can be published to: number, name.
+    groups: Vec<(GroupId, String)>,
+}
+
+/// Who may use it.
+#[derive(Deserialize)]
+pub struct PublishRecipeForm {
+    /// A group's number; empty: nobody but its owner.
+    group: String,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (kept, version) = find_saved(&context, &me, id).await?;
+    let book = context.app.recipe_files.catalog();
+    let (summary, problem, fixed) = match Recipe::parse(&version.text, &book.blocks) {
+        Ok(recipe) => {
+            let form = form::RecipeForm::new(&recipe, &book.blocks);
+            let fixed = form.questions().filter(|one| form.locked.contains(&one.key));
+            let fixed = fixed.map(|one| (one.label.clone(), one.default.0.clone())).collect();
+            (recipe.summary, String::new(), fixed)
+        }
+        Err(error) => (String::new(), describe_error(&error), Vec::new()),
+    };
+    let places = compose_target::list_targets(&context, &me)
+        .await?
+        .into_iter()
+        .map(|spot| (format!("/compose/{}/r{id}", spot.cluster.slug), spot.cluster.title.clone()));
+    let may_publish =
+        |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
+    let groups = me.0.memberships.iter();
+    let groups =
+        groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
+    respond(&RecipePage {
+        page: PageFrame::for_person(&context, &me.0, &kept.title, NavSection::Jobs),
+        summary,
+        problem,
+        fixed,
+        versions: context.app.saved_recipes.versions(id).await?,
+        file: version.text,
+        targets: places.collect(),
+        is_mine: kept.owner() == Some(me.0.person.id),
+        may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&kept))).is_ok(),
+        groups: groups.map(|one| (one.group_id, one.group_name.clone())).collect(),
+        recipe: kept,
+    })
+}
+
+/// Publishes it to a group, or takes it back.
+pub async fn publish(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+    FormBody(form): FormBody<PublishRecipeForm>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let actor = me.actor(&context);
+    if form.group.is_empty() {
+        context.app.saved_recipes.withdraw(&actor, id).await.map_err(to_app_error)?;
+        // Whoever took it back from its group may not see it any more.
+        let is_seen = context.app.saved_recipes.get(&me.0.viewer, id, None).await?.is_some();
+        let to = if is_seen { recipe_path(id) } else { "/recipes".to_owned() };
+        return Ok(flash::redirect(context, &to, FlashMessage::RecipeWithdrawn));
+    }
+    let group = form.group.parse().map_err(|_| AppError::BadRequest("no such group".to_owned()))?;
+    context.app.saved_recipes.publish(&actor, id, GroupId(group)).await.map_err(to_app_error)?;
+    Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipePublished))
+}
+
+pub async fn delete(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<RecipeId>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    context.app.saved_recipes.delete(&me.actor(&context), id).await.map_err(to_app_error)?;
+    Ok(flash::redirect(context, "/recipes", FlashMessage::RecipeDeleted))
+}
+
+fn to_app_error(error: SaveRecipeError) -> AppError {
+    match error {
+        SaveRecipeError::Auth(error) => error.into(),
+        SaveRecipeError::Store(error) => error.into(),
+        other => AppError::Internal(other.to_string()),
+    }
+}

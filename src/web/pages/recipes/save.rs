@@ -1,0 +1,125 @@
+//! Saving a form as a recipe of one's own.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::domain::GroupId;
+use crate::error::AppError;
+use crate::jobs::saved_recipes::RecipeDraft;
+use crate::recipes::compose::ComposeProblem;
+use crate::recipes::overrides::{RecipeOverrides, build_recipe};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::pages::compose::compose_target;
+use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+use crate::web::pages::recipes::editor::{
+    RecipeEditor, field_value, overrides_from_form, parse_fields,
+};
+use crate::web::pages::recipes::{recipe_path, save_error_text};
+
+#[derive(Template)]
+#[template(path = "recipes/save.html")]
+struct SaveRecipePage {
+    page: PageFrame,
+    editor: RecipeEditor,
+    /// The recipe that the form is of.
+    base: String,
+    /// Groups to publish it to: number, name, and whether it is chosen.
+    groups: Vec<(String, String, bool)>,
+    /// Whether the script was changed by hand, which no recipe can hold.
+    is_by_hand: bool,
+    /// Whether several values were to be tried, which no recipe holds.
+    is_swept: bool,
+}
+
+/// The question what is to be saved, for a form as it is now. Nothing is saved yet.
+pub async fn show_form(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams((slug, name)): PathParams<(String, String)>,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let chosen = recipe_lookup::find_recipe(&context, &me, &name).await?;
+    let filled = JobFormValues::parse(fields);
+    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&filled.answers));
+    let mut page = build_page(&context, &me, &chosen, (&wish, None), &[]);
+    page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
+    page.is_swept = job.composed.sweep.is_some();
+    respond(&page)
+}
+
+pub async fn save(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(fields): FormBody<FormFields>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let (wish, rest) = parse_fields(fields);
+    if !rest.iter().any(|(name, _)| name == "base") {
+        return Err(AppError::BadRequest("a field is missing: base".to_owned()));
+    }
+    let chosen = recipe_lookup::find_recipe(&context, &me, field_value(&rest, "base")).await?;
+    let group = match field_value(&rest, "who") {
+        "" | "me" => None,
+        number => {
+            let id = number.parse().map_err(|_| AppError::BadRequest("no such group".to_owned()));
+            Some(GroupId(id?))
+        }
+    };
+    let book = context.app.recipe_files.catalog();
+    let problems = match build_recipe(&chosen.recipe, &book.blocks, &wish) {
+        Ok(recipe) => {
+            let text = recipe.to_toml();
+            let draft = RecipeDraft { text: &text, note: "" };
+            let actor = me.actor(&context);
+            match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
+                Ok(id) => {
+                    return Ok(flash::redirect(
+                        context,
+                        &recipe_path(id),
+                        FlashMessage::RecipeSaved,
+                    ));
+                }
+                Err(error) => vec![ComposeProblem {
+                    key: "title".to_owned(),
+                    sentence: save_error_text(error)?,
+                }],
+            }
+        }
+        Err(problems) => problems,
+    };
+    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, &chosen, (&wish, group), &problems))
+}
+
+fn build_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    chosen: &ChosenRecipe,
+    (wish, group): (&RecipeOverrides, Option<GroupId>),
+    problems: &[ComposeProblem],
+) -> SaveRecipePage {
+    let groups =
+        me.0.memberships.iter().map(|one| {
+            (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id))
+        });
+    SaveRecipePage {
+        page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
+        editor: RecipeEditor::new(&chosen.form, wish, problems),
+        // The version that is shown here, even if another one is saved meanwhile.
+        base: match (chosen.id, chosen.version) {
+            (Some(id), Some(version)) => format!("r{id}v{version}"),
+            _ => chosen.address.clone(),
+        },
+        groups: groups.collect(),
+        is_by_hand: false,
+        is_swept: false,
+    }
+}

@@ -1,0 +1,321 @@
+//! Signing in and out.
+
+pub(in crate::web) mod join;
+pub(in crate::web) mod password_reset;
+pub(in crate::web) mod setup;
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum_extra::extract::CookieJar;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::auth::AuthError;
+use crate::auth::sessions::SignedInPerson;
+use crate::auth::sign_in::{CODE_TIMEOUT_SECS, SignInCookies, SignInProgress};
+use crate::error::AppError;
+use crate::web::HandlerResult;
+use crate::web::http::cookies::{self, CookieKind};
+use crate::web::http::errors::{set_retry_after, too_many_tries_message};
+use crate::web::http::extractors::{FormBody, MaybeCurrentPerson, QueryParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage, safe_local_path, see_other};
+use crate::web::http::form_errors::{FormErrors, echo_input};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
+use crate::web::pages::home;
+
+/// Days a browser is remembered as one that has signed in before.
+const KNOWN_BROWSER_SECS: i64 = 365 * 86_400;
+
+/// Where to go after signing in.
+#[derive(Default, Deserialize)]
+pub struct NextPageQuery {
+    #[serde(default)]
+    next: String,
+}
+
+#[derive(Deserialize)]
+pub struct SignInForm {
+    name: String,
+    password: SecretString,
+    #[serde(default)]
+    next: String,
+}
+
+/// A one-time or recovery code.
+#[derive(Deserialize)]
+pub struct SignInCodeForm {
+    code: String,
+    #[serde(default)]
+    next: String,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in/sign_in.html")]
+struct SignInPage {
+    page: PageFrame,
+    typed_name: String,
+    next: String,
+    problem: String,
+    is_set_up: bool,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in/code.html")]
+struct SignInCodePage {
+    page: PageFrame,
+    next: String,
+    problems: FormErrors,
+}
+
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    QueryParams(wanted): QueryParams<NextPageQuery>,
+) -> HandlerResult {
+    let next = safe_local_path(&wanted.next);
+    if me.is_some() {
+        return Ok(see_other(next));
+    }
+    let page = PageFrame::for_visitor(&context, "Sign in");
+    let is_set_up = home::load_overview(&context.app).await?.is_set_up;
+    respond(&SignInPage {
+        page,
+        typed_name: String::new(),
+        next: next.into(),
+        problem: String::new(),
+        is_set_up,
+    })
+}
+
+pub async fn post(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    FormBody(form): FormBody<SignInForm>,
+) -> HandlerResult {
+    let next = safe_local_path(&form.next);
+    let mark = context.cookie(CookieKind::KnownBrowser);
+    let auth = &context.app.auth;
+    let problem = match auth.sign_in(&form.name, &form.password, mark, &context.visitor).await {
+        Ok(progress) => {
+            end_previous_session(&context, me.as_deref()).await?;
+            return Ok(respond_to_progress(&context, progress, next));
+        }
+        Err(error) => SignInRefusal::new(error)?,
+    };
+    let page = PageFrame::for_visitor(&context, "Sign in");
+    let typed_name = echo_input(&form.name);
+    problem.respond(&SignInPage {
+        page,
+        typed_name,
+        next: next.into(),
+        problem: problem.message.clone(),
+        is_set_up: true,
+    })
+}
+
+fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next: &str) -> Response {
+    match progress {
+        SignInProgress::Done(browser) => {
+            (sign_in_cookies(context, &browser), see_other(next)).into_response()
+        }
+        SignInProgress::NeedsCode(waiting) => {
+            let jar = cookies::set(
+                context.jar.clone(),
+                &context.app,
+                CookieKind::PendingSignIn,
+                waiting.as_str(),
+                CODE_TIMEOUT_SECS,
+            );
+            (jar, see_other(&with_next("/sign-in/code", next))).into_response()
+        }
+    }
+}
+
+/// The form for the one-time code.
+pub async fn get_code(
+    context: RequestContext,
+    QueryParams(wanted): QueryParams<NextPageQuery>,
+) -> HandlerResult {
+    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    if !context.app.auth.is_waiting_for_code(waiting).await? {
+        return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
+    }
+    let page = PageFrame::for_visitor(&context, "One-time code");
+    respond(&SignInCodePage {
+        page,
+        next: safe_local_path(&wanted.next).into(),
+        problems: FormErrors::default(),
+    })
+}
+
+pub async fn post_code(
+    context: RequestContext,
+    FormBody(form): FormBody<SignInCodeForm>,
+) -> HandlerResult {
+    let next = safe_local_path(&form.next);
+    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    let mark = context.cookie(CookieKind::KnownBrowser);
+    let auth = &context.app.auth;
+    let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
+        Ok(progress) => return Ok(respond_to_progress(&context, progress, next)),
+        Err(AuthError::SignInExpired) => {
+            return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
+        }
+        Err(error) => SignInRefusal::new(error)?,
+    };
+    let page = PageFrame::for_visitor(&context, "One-time code");
+    let problems = FormErrors::single("code", &problem.message);
+    problem.respond(&SignInCodePage { page, next: next.into(), problems })
+}
+
+/// Why a step of the sign-in was refused.
+struct SignInRefusal {
+    message: String,
+    /// Seconds to wait before the next try.
+    retry_after_secs: Option<i64>,
+}
+
+impl SignInRefusal {
+    fn new(error: AuthError) -> Result<Self, AppError> {
+        let words = match error {
+            AuthError::TooManyTries(wait) => {
+                return Ok(Self {
+                    message: too_many_tries_message(wait),
+                    retry_after_secs: Some(wait),
+                });
+            }
+            AuthError::WrongPassword => {
+                "The name and the password do not go together. Check both; capital letters matter in the password."
+            }
+            AuthError::WrongCode => {
+                "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
+            }
+            AuthError::CodeAlreadyUsed => {
+                "This code was used before. Wait for the next one, at most 30 seconds."
+            }
+            AuthError::ClockBehind => {
+                "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
+            }
+            other => return Err(other.into()),
+        };
+        Ok(Self { message: words.to_owned(), retry_after_secs: None })
+    }
+
+    fn respond(&self, template: &impl Template) -> HandlerResult {
+        match self.retry_after_secs {
+            None => respond_with(FORM_ERROR_STATUS, template),
+            Some(wait) => {
+                let mut answer = respond_with(StatusCode::TOO_MANY_REQUESTS, template)?;
+                set_retry_after(&mut answer, wait);
+                Ok(answer)
+            }
+        }
+    }
+}
+
+/// Signs this browser out.
+pub async fn sign_out(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+) -> HandlerResult {
+    end_previous_session(&context, me.as_deref()).await?;
+    Ok(redirect_signed_out(context, FlashMessage::SignedOut))
+}
+
+/// To the sign-in page, with the session's cookie taken back.
+pub fn redirect_signed_out(mut context: RequestContext, flash: FlashMessage) -> Response {
+    context.jar = cookies::clear(context.jar, &context.app, CookieKind::Session);
+    flash::redirect(context, "/sign-in", flash)
+}
+
+/// A sign-in never continues an older session of the same browser, and never leaves one behind.
+pub async fn end_previous_session(
+    context: &RequestContext,
+    me: Option<&SignedInPerson>,
+) -> Result<(), AppError> {
+    if let Some(me) = me {
+        context.app.auth.sign_out(me, &context.visitor).await?;
+    }
+    Ok(())
+}
+
+/// Home, for someone who has just made their account.
+pub async fn redirect_home_welcome(
+    mut context: RequestContext,
+    before: Option<&SignedInPerson>,
+    browser: &SignInCookies,
+) -> HandlerResult {
+    end_previous_session(&context, before).await?;
+    context.jar = sign_in_cookies(&context, browser);
+    Ok(flash::redirect(context, "/", FlashMessage::Welcome))
+}
+
+/// Keeps a browser known in which its owner has just changed the password or the second factor.
+pub async fn renew_known_browser(
+    context: &mut RequestContext,
+    me: &SignedInPerson,
+) -> Result<(), AppError> {
+    let mark = context.app.auth.renew_browser_mark(me.person.id).await?;
+    context.jar = cookies::set(
+        context.jar.clone(),
+        &context.app,
+        CookieKind::KnownBrowser,
+        &mark,
+        KNOWN_BROWSER_SECS,
+    );
+    Ok(())
+}
+
+/// The cookies of a browser that has just signed in.
+fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
+    let app = &context.app;
+    let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
+    let jar = cookies::set(
+        context.jar.clone(),
+        app,
+        CookieKind::Session,
+        browser.session.as_str(),
+        seconds,
+    );
+    let jar =
+        cookies::set(jar, app, CookieKind::KnownBrowser, &browser.browser_mark, KNOWN_BROWSER_SECS);
+    cookies::clear(jar, app, CookieKind::PendingSignIn)
+}
+
+/// To the sign-in page, to come back afterwards.
+pub fn redirect_to_sign_in(wanted: &str) -> Response {
+    see_other(&with_next("/sign-in", safe_local_path(wanted)))
+}
+
+fn with_next(path: &str, next: &str) -> String {
+    if next == "/" {
+        return path.to_owned();
+    }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    format!("{path}?{}", query.append_pair("next", next).finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::web::pages::sign_in::{safe_local_path, with_next};
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        for bad in [
+            "https://evil.org",
+            "//evil.org",
+            "/\\evil.org",
+            "evil",
+            "",
+            "/\nx",
+            "/\t/evil.org",
+            "/sign-in",
+        ] {
+            assert_eq!(safe_local_path(bad), "/", "{bad:?}");
+        }
+        assert_eq!(safe_local_path("/groups/1?a=b"), "/groups/1?a=b");
+        assert_eq!(with_next("/sign-in", "/groups?a=b&c"), "/sign-in?next=%2Fgroups%3Fa%3Db%26c");
+        assert_eq!(with_next("/sign-in", "/"), "/sign-in");
+    }
+}

@@ -1,0 +1,152 @@
+//! An invitation: a new person makes their account, or someone who has one joins another group.
+
+use askama::Template;
+
+use crate::auth::Permission;
+use crate::auth::sessions::SignedInPerson;
+use crate::domain::GroupRole;
+use crate::error::AppError;
+use crate::store::one_time_links::{OneTimeLink, OneTimeLinkPurpose};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{
+    CurrentPerson, FormBody, MaybeCurrentPerson, PathParams, RequestContext,
+};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{
+    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
+};
+use crate::web::pages::sign_in;
+use crate::web::pages::sign_in::setup::{NewPersonForm, form_errors_from};
+
+#[derive(Template)]
+#[template(path = "sign_in/join.html")]
+struct JoinPage {
+    page: PageFrame,
+    invitation: JoinInvitation,
+    token: String,
+    new: NewPersonForm,
+    problems: FormErrors,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in/join_with_own_account.html")]
+struct JoinWithOwnAccountPage {
+    page: PageFrame,
+    invitation: JoinInvitation,
+    token: String,
+    me: String,
+    is_member: bool,
+}
+
+/// What an invitation says.
+struct JoinInvitation {
+    group: String,
+    role: GroupRole,
+    from: String,
+}
+
+impl JoinInvitation {
+    fn new(link: &OneTimeLink) -> Result<Self, AppError> {
+        let (_, role) = link.group_role().ok_or(AppError::NotFound)?;
+        Ok(Self {
+            group: link.group_name.clone().unwrap_or_default(),
+            role,
+            from: link.created_by_name.clone().unwrap_or_default(),
+        })
+    }
+}
+
+/// The invitation, if it still works.
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+) -> HandlerResult {
+    let link = context
+        .app
+        .auth
+        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
+        .await?;
+    match me {
+        Some(me) => render_own_account_page(&context, &me, &link, token),
+        None => respond(&new_person_page(
+            &context,
+            &link,
+            token,
+            &NewPersonForm::default(),
+            FormErrors::default(),
+        )?),
+    }
+}
+
+fn new_person_page(
+    context: &RequestContext,
+    link: &OneTimeLink,
+    token: String,
+    form: &NewPersonForm,
+    problems: FormErrors,
+) -> Result<JoinPage, AppError> {
+    let page = PageFrame::for_visitor(context, "Join");
+    Ok(JoinPage {
+        page,
+        invitation: JoinInvitation::new(link)?,
+        token,
+        new: form.without_secrets(),
+        problems,
+    })
+}
+
+fn render_own_account_page(
+    context: &RequestContext,
+    me: &SignedInPerson,
+    link: &OneTimeLink,
+    token: String,
+) -> HandlerResult {
+    let (group, _) = link.group_role().ok_or(AppError::NotFound)?;
+    respond(&JoinWithOwnAccountPage {
+        page: PageFrame::for_person(context, me, "Join a group", NavSection::Groups),
+        invitation: JoinInvitation::new(link)?,
+        token,
+        me: me.person.display_name.clone(),
+        is_member: me.viewer.role_in(group).is_some(),
+    })
+}
+
+/// Makes the account, puts it into the group and signs it in.
+pub async fn post(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+    FormBody(form): FormBody<NewPersonForm>,
+) -> HandlerResult {
+    let problems = match form.parse() {
+        Err(problems) => problems,
+        Ok(new) => {
+            match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
+                Ok(browser) => {
+                    return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
+                }
+                Err(error) => form_errors_from(error)?,
+            }
+        }
+    };
+    let link = context
+        .app
+        .auth
+        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
+        .await?;
+    respond_with(FORM_ERROR_STATUS, &new_person_page(&context, &link, token, &form, problems)?)
+}
+
+/// Joins with the account one is signed in with.
+pub async fn join_with_own_account(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(token): PathParams<String>,
+) -> HandlerResult {
+    me.may(Permission::UseOwnAccount)?;
+    let is_new = context.app.auth.join_with_own_account(&token, &me.0, &context.visitor).await?;
+    let flash = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
+    Ok(flash::redirect(context, "/", flash))
+}

@@ -1,0 +1,107 @@
+//! The set-up link: its first visitor becomes the administrator. And the form of a new person, shared with
+//! invitations.
+
+use askama::Template;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::auth::AuthError;
+use crate::auth::one_time_links::NewPerson;
+use crate::auth::password::PasswordError;
+use crate::error::AppError;
+use crate::store::one_time_links::OneTimeLinkPurpose;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{FormBody, MaybeCurrentPerson, PathParams, RequestContext};
+use crate::web::http::form_errors::{FormErrors, echo_input};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
+use crate::web::pages::sign_in;
+
+/// What a new person fills in.
+#[derive(Default, Deserialize)]
+pub struct NewPersonForm {
+    pub display_name: String,
+    /// What they sign in with.
+    pub name: String,
+    password: SecretString,
+    again: SecretString,
+}
+
+impl NewPersonForm {
+    /// The new person, or what is wrong with the form.
+    pub fn parse(&self) -> Result<NewPerson, FormErrors> {
+        let mut problems = FormErrors::default();
+        let display_name = problems.parse("display_name", &self.display_name);
+        let name = problems.parse("name", &self.name);
+        if self.password.expose_secret() != self.again.expose_secret() {
+            problems.add("again", PasswordError::Differ);
+        }
+        match (display_name, name) {
+            (Some(display_name), Some(name)) if problems.is_empty() => {
+                Ok(NewPerson { name, display_name, password: self.password.clone() })
+            }
+            _ => Err(problems),
+        }
+    }
+
+    /// The same without the passwords, to be shown again.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        Self {
+            display_name: echo_input(&self.display_name),
+            name: echo_input(&self.name),
+            ..Self::default()
+        }
+    }
+}
+
+/// What is wrong, if it is something that the form can show.
+pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
+    match error {
+        AuthError::Password(problem) => Ok(FormErrors::single("password", problem)),
+        AuthError::NameTaken => {
+            Ok(FormErrors::single("name", "Someone has this name already. Choose another."))
+        }
+        other => Err(other.into()),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "sign_in/setup.html")]
+struct SetupPage {
+    page: PageFrame,
+    new: NewPersonForm,
+    problems: FormErrors,
+}
+
+impl SetupPage {
+    fn new(context: &RequestContext, form: &NewPersonForm, problems: FormErrors) -> Self {
+        let page = PageFrame::for_visitor(context, "Set up this portal");
+        Self { page, new: form.without_secrets(), problems }
+    }
+}
+
+/// The form, if the link works.
+pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
+    context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
+    respond(&SetupPage::new(&context, &NewPersonForm::default(), FormErrors::default()))
+}
+
+/// Makes the first administrator and signs them in.
+pub async fn post(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+    PathParams(token): PathParams<String>,
+    FormBody(form): FormBody<NewPersonForm>,
+) -> HandlerResult {
+    let problems = match form.parse() {
+        Err(problems) => problems,
+        Ok(new) => match context.app.auth.set_up_portal(&token, &new, &context.visitor).await {
+            Ok(browser) => {
+                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
+            }
+            Err(error) => form_errors_from(error)?,
+        },
+    };
+    context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
+    respond_with(FORM_ERROR_STATUS, &SetupPage::new(&context, &form, problems))
+}

@@ -1,0 +1,27 @@
+//! Every building block of the pages in one place. Development builds only.
+
+use askama::Template;
+
+use crate::web::HandlerResult;
+use crate::web::http::assets;
+use crate::web::http::extractors::{MaybeCurrentPerson, RequestContext};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+
+#[derive(Template)]
+#[template(path = "styleguide.html")]
+struct StyleguidePage {
+    page: PageFrame,
+    picker_js: &'static str,
+}
+
+/// The page; it shows nothing of anyone, so it needs no sign-in.
+pub async fn get(
+    context: RequestContext,
+    MaybeCurrentPerson(me): MaybeCurrentPerson,
+) -> HandlerResult {
+    let page = match me {
+        Some(me) => PageFrame::for_person(&context, &me, "Style guide", NavSection::Account),
+        None => PageFrame::for_visitor(&context, "Style guide"),
+    };
+    respond(&StyleguidePage { page, picker_js: assets::asset_url("picker.js") })
+}

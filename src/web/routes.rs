@@ -1,0 +1,242 @@
+//! Every address of the portal and the handler behind it.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+
+use super::dashboard_origin;
+use super::http::{assets, errors, event_stream, health, middleware};
+use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
+use super::pages::admin::{activity, people};
+use super::pages::groups::{self, fair_share, invitations, reports, usage, usage_alerts};
+use super::pages::jobs::{self, submissions};
+use super::pages::sign_in::{self, join, password_reset, setup};
+#[cfg(debug_assertions)]
+use super::pages::styleguide;
+use super::pages::{clusters, compose, dashboards, folders, home, notifications, recipes};
+use crate::app::AppState;
+
+pub fn portal_router(app: AppState) -> Router {
+    let router = Router::new()
+        .route("/", get(home::get))
+        .route("/sign-in", get(sign_in::get).post(sign_in::post))
+        .route("/sign-in/code", get(sign_in::get_code).post(sign_in::post_code))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/setup/{token}", get(setup::get).post(setup::post))
+        .route("/join/{token}", get(join::get).post(join::post))
+        .route("/join/{token}/as-me", post(join::join_with_own_account))
+        .route("/reset/{token}", get(password_reset::get).post(password_reset::post))
+        .route("/account", get(account::get))
+        .route("/account/name", post(account::change_display_name))
+        .route("/account/password", post(account::change_password))
+        .route("/account/second-factor", get(second_factor::get).post(second_factor::enable))
+        .route("/account/second-factor/off", post(second_factor::disable))
+        .route("/account/second-factor/codes", post(second_factor::renew_codes))
+        .route("/account/devices", get(devices::list))
+        .route("/account/devices/{id}/end", post(devices::sign_out))
+        .route("/account/devices/end-all", post(devices::sign_out_everywhere))
+        .route("/account/activity", get(activity::show_own))
+        .route(
+            "/account/notices",
+            get(notification_settings::get).post(notification_settings::save_toast_kinds),
+        )
+        .route("/account/notices/webhook", post(notification_settings::set_webhook))
+        .route("/account/notices/webhook/test", post(notification_settings::test_webhook))
+        .route("/account/notices/webhook/secret", post(notification_settings::renew_secret))
+        .route("/account/notices/webhook/remove", post(notification_settings::remove_webhook))
+        .route("/account/key", get(ssh_keys::get).post(ssh_keys::create))
+        .route("/account/key/import", post(ssh_keys::import))
+        .route("/account/key/replace", post(ssh_keys::replace))
+        .route("/account/key/{id}/delete", post(ssh_keys::delete))
+        .route("/account/key/{id}/unattended", post(ssh_keys::set_unattended))
+        .route("/clusters", get(clusters::list::get).post(clusters::host_keys::add_cluster))
+        .route("/clusters/new", get(clusters::admin::new).post(clusters::admin::check_new))
+        .route("/clusters/new/edit", post(clusters::admin::edit_new))
+        .route("/clusters/import", post(clusters::admin::import))
+        .route("/clusters/{slug}", get(clusters::cluster_page::get))
+        .route("/clusters/{slug}/panel", get(clusters::connect::show_panel))
+        .route("/clusters/{slug}/user", post(clusters::connect::save_user))
+        .route("/clusters/{slug}/connect", post(clusters::connect::connect))
+        .route("/clusters/{slug}/answer", post(clusters::connect::answer_prompt))
+        .route("/clusters/{slug}/give-up", post(clusters::connect::cancel_attempt))
+        .route("/clusters/{slug}/disconnect", post(clusters::connect::disconnect))
+        .route("/clusters/{slug}/test-key", post(clusters::connect::test_key))
+        .route("/clusters/{slug}/folders", get(folders::get).post(folders::create))
+        .route("/clusters/{slug}/automation", get(clusters::automation::get))
+        .route("/clusters/{slug}/automation/install", post(clusters::automation::install_wrapper))
+        .route("/clusters/{slug}/automation/test", post(clusters::automation::start_test))
+        .route("/clusters/{slug}/automation/disconnect", post(clusters::automation::disconnect))
+        .route(
+            "/clusters/{slug}/settings",
+            get(clusters::admin::show_settings).post(clusters::admin::update_settings),
+        )
+        .route("/clusters/{slug}/file", post(clusters::admin::update_from_file))
+        .route("/clusters/{slug}/export", get(clusters::admin::export))
+        .route("/clusters/{slug}/retire", post(clusters::admin::retire))
+        .route("/clusters/{slug}/restore", post(clusters::admin::restore))
+        .route("/clusters/{slug}/remove", post(clusters::admin::remove))
+        .route(
+            "/clusters/{slug}/host-keys",
+            get(clusters::host_keys::get).post(clusters::host_keys::pin_keys),
+        )
+        .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
+        .route("/automation/portolan-commands", get(clusters::automation::download_wrapper))
+        .merge(job_routes())
+        .merge(compose_routes())
+        .merge(dashboard_routes())
+        .merge(report_routes())
+        .merge(usage_routes())
+        .route("/groups", get(groups::list).post(groups::add))
+        .route("/groups/{id}", get(groups::get))
+        .route("/groups/{id}/name", post(groups::rename))
+        .route("/groups/{id}/invitations", post(invitations::create))
+        .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))
+        .route("/groups/{id}/people/{person}/role", post(groups::set_role))
+        .route("/groups/{id}/people/{person}/remove", post(groups::remove_member))
+        .route("/people", get(people::list))
+        .route("/people/{id}", get(people::get))
+        .route("/people/{id}/disable", post(people::disable))
+        .route("/people/{id}/enable", post(people::enable))
+        .route("/people/{id}/admin", post(people::set_admin))
+        .route("/people/{id}/reset-link", post(people::create_reset_link))
+        .route("/people/{id}/second-factor-off", post(people::remove_second_factor))
+        .route("/activity", get(activity::show_all))
+        .route("/activity.csv", get(activity::export_csv))
+        .route("/theme", post(theme::post))
+        .route("/events", get(event_stream::get))
+        .route("/healthz", get(health::public))
+        .route("/assets/{file}", get(assets::get));
+    #[cfg(debug_assertions)]
+    let router = router.route("/styleguide", get(styleguide::get));
+    middleware::wrap_portal(
+        router.fallback(errors::not_found).method_not_allowed_fallback(errors::method_not_allowed),
+        &app,
+    )
+    .with_state(app)
+}
+
+/// Jobs and what people are told of them.
+fn job_routes() -> Router<AppState> {
+    Router::new()
+        .route("/jobs", get(jobs::list::get))
+        .route("/jobs/rows", get(jobs::list::get_rows))
+        .route("/jobs/columns", post(jobs::list_options::choose_columns))
+        .route("/jobs/refresh", post(jobs::list_options::refresh))
+        .route("/jobs/older", post(jobs::list_options::load_older))
+        .route("/jobs/act", post(jobs::actions::post))
+        .route("/jobs/{slug}/{id}", get(jobs::job::get))
+        .route("/jobs/{slug}/{id}/part", get(jobs::job::get_fragment))
+        .route("/jobs/{slug}/{id}/script", get(jobs::job::get_script))
+        .route("/jobs/{slug}/{id}/output", get(jobs::output::get))
+        .route("/jobs/{slug}/{id}/output/more", get(jobs::output::get_new_lines))
+        .route("/jobs/{slug}/{id}/output/before", get(jobs::output::get_earlier_lines))
+        .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
+        .route("/submissions/{id}", get(submissions::get))
+        .route("/submissions/{id}/part", get(submissions::fragment))
+        .route("/submissions/{id}/again", post(submissions::retry))
+        .route("/submissions/{id}/give-up", post(submissions::give_up))
+        .route("/notices", get(notifications::list))
+        .route("/notices/bell", get(notifications::show_bell))
+        .route("/notices/read", post(notifications::mark_read))
+}
+
+/// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
+fn compose_routes() -> Router<AppState> {
+    Router::new()
+        .route("/compose", get(compose::choose_recipe::get))
+        .route("/compose/again/{id}", get(compose::resubmit::show_submission))
+        .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
+        .route("/compose/{slug}/{recipe}/preview", post(compose::script_panel::preview))
+        .route("/compose/{slug}/{recipe}/rework", post(compose::edit_form::post))
+        .route("/compose/{slug}/{recipe}/estimate", post(compose::start_estimate::post))
+        .route("/compose/{slug}/{recipe}/sizes", get(compose::right_size::get))
+        .route("/compose/{slug}/{recipe}/keep", post(recipes::save::show_form))
+        .route("/jobs/{slug}/{id}/again", get(compose::resubmit::show_job))
+        .route("/recipes", get(recipes::list::get).post(recipes::save::save))
+        .route("/recipes/import", get(recipes::import::get).post(recipes::import::save))
+        .route("/recipes/shipped/{name}/export", get(recipes::export::export_shipped))
+        .route("/recipes/{id}", get(recipes::recipe::get))
+        .route("/recipes/{id}/export", get(recipes::export::export_saved))
+        .route("/recipes/{id}/change", get(recipes::edit::get).post(recipes::edit::save))
+        .route("/recipes/{id}/file", post(recipes::edit::save_file))
+        .route("/recipes/{id}/publish", post(recipes::recipe::publish))
+        .route("/recipes/{id}/delete", post(recipes::recipe::delete))
+        .layer(DefaultBodyLimit::max(compose::MAX_FORM_BYTES))
+}
+
+/// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
+fn dashboard_routes() -> Router<AppState> {
+    Router::new()
+        .route("/boards", get(dashboards::list::get).post(dashboards::new::post))
+        .route("/boards/new", get(dashboards::new::get))
+        .route("/boards/found", get(dashboards::folder_suggestions::get))
+        .route("/boards/links", get(dashboards::guest_links::list))
+        .route("/boards/links/{share}/revoke", post(dashboards::guest_links::revoke))
+        .route("/boards/{id}", get(dashboards::dashboard::get))
+        .route("/boards/{id}/part", get(dashboards::dashboard::get_fragment))
+        .route("/boards/{id}/open", get(dashboards::dashboard::open))
+        .route("/boards/{id}/start", post(dashboards::actions::start))
+        .route("/boards/{id}/wake", post(dashboards::actions::wake))
+        .route("/boards/{id}/extend", post(dashboards::actions::extend))
+        .route("/boards/{id}/stop", post(dashboards::actions::stop))
+        .route("/boards/{id}/remove", post(dashboards::actions::delete))
+        .route("/boards/{id}/settings", post(dashboards::actions::update_settings))
+        .route("/boards/{id}/links", post(dashboards::guest_links::create))
+}
+
+/// Monthly reports of groups, links to them, and what groups' leaders are told.
+fn report_routes() -> Router<AppState> {
+    Router::new()
+        .route("/groups/{id}/report", get(reports::get))
+        .route("/groups/{id}/reports", post(reports::freeze))
+        .route("/groups/{id}/reports/{report}", get(reports::frozen::get))
+        .route("/groups/{id}/reports/{report}/remove", post(reports::frozen::remove))
+        .route("/groups/{id}/reports/{report}/links", post(reports::frozen::create_link))
+        .route(
+            "/groups/{id}/reports/{report}/links/{link}/revoke",
+            post(reports::frozen::revoke_link),
+        )
+        .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::save))
+}
+
+/// What groups used, and what was granted to them.
+fn usage_routes() -> Router<AppState> {
+    Router::new()
+        .route("/groups/{id}/use", get(usage::page::get))
+        .route("/groups/{id}/use/part", get(usage::page::show_fragment))
+        .route("/groups/{id}/use/standing", get(fair_share::get))
+        .route("/groups/{id}/use/fair-share.csv", get(fair_share::csv::fair_share_csv))
+        .route("/groups/{id}/use/queue.csv", get(fair_share::csv::queue_csv))
+        .route("/groups/{id}/use/storage.csv", get(fair_share::csv::storage_csv))
+        .route("/groups/{id}/priority", get(fair_share::priority))
+        .route("/groups/{id}/use/jobs", get(usage::jobs_page::get))
+        .route("/groups/{id}/use/members.csv", get(usage::csv::members))
+        .route("/groups/{id}/use/accounts.csv", get(usage::csv::accounts))
+        .route("/groups/{id}/use/allocations.csv", get(usage::csv::allocations))
+        .route("/groups/{id}/use/kinds.csv", get(usage::csv::kinds))
+        .route("/groups/{id}/use/days.csv", get(usage::csv::days))
+        .route("/groups/{id}/use/jobs.csv", get(usage::csv::jobs))
+        .route(
+            "/groups/{id}/accounts",
+            get(usage::settings::get).post(usage::settings::set_accounts),
+        )
+        .route("/groups/{id}/allocations", post(usage::settings::add_allocation))
+        .route("/groups/{id}/allocations/{allocation}", post(usage::settings::update_allocation))
+        .route(
+            "/groups/{id}/allocations/{allocation}/remove",
+            post(usage::settings::remove_allocation),
+        )
+}
+
+/// The separate origin on which dashboards are shown.
+pub fn dashboard_router(app: AppState) -> Router {
+    middleware::wrap_dashboards(dashboard_origin::routes(), &app).with_state(app)
+}
+
+/// The listener for machines that watch the portal: loopback only.
+pub fn private_router(app: AppState) -> Router {
+    let router = Router::new()
+        .route("/healthz", get(health::private))
+        .route("/metrics", get(health::metrics));
+    middleware::wrap_private(router).with_state(app)
+}
