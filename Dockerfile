@@ -27,7 +27,7 @@ VOLUME /var/lib/portolan
 ENV PORTOLAN_DATA_DIR=/var/lib/portolan \
     PORTOLAN_RUN_DIR=/run/portolan \
     PORTOLAN_PORTAL_LISTEN=0.0.0.0:8080 \
-    PORTOLAN_BOARDS_LISTEN=0.0.0.0:8081
+    PORTOLAN_DASHBOARDS_LISTEN=0.0.0.0:8081
 EXPOSE 8080 8081
 
 # Asks the private /healthz with bash alone, as the image has no curl. Not `portolan doctor`: that one also asks

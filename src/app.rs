@@ -164,7 +164,7 @@ impl App {
             queues: queues.clone(),
             submissions: submissions.clone(),
             notifications: bell.clone(),
-            idle_timeout: Duration::from_mins(config.boards.idle_minutes.into()),
+            idle_timeout: Duration::from_mins(config.dashboards.idle_minutes.into()),
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
@@ -238,7 +238,7 @@ fn webhook_services(
         clock: clock.clone(),
         notifications: bell.clone(),
         portal_url: config.portal.public_url.to_string(),
-        allow_private: config.notices.allow_private,
+        allow_private: config.notifications.allow_private,
     }
 }
 
@@ -259,7 +259,7 @@ impl PortalListeners {
     pub async fn bind_listener(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             portal: bind("portal.listen", config.portal.listen).await?,
-            dashboards: bind("boards.listen", config.boards.listen).await?,
+            dashboards: bind("dashboards.listen", config.dashboards.listen).await?,
             metrics: bind("metrics.listen", config.metrics.listen).await?,
         })
     }

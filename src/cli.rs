@@ -66,7 +66,8 @@ enum CliCommand {
     /// Close the connections to clusters that a stopped portal left open for its next start.
     ///
     /// Before a machine is given away or reinstalled, say. People connect anew afterwards, with their second factor.
-    HangUp,
+    #[command(alias = "hang-up")]
+    DisconnectAll,
 }
 
 /// Where a new password comes from.
@@ -95,7 +96,7 @@ pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
             CliCommand::Backup(args) => backup::backup(config, args).await,
             CliCommand::Restore(args) => backup::restore(config, args).await,
             CliCommand::RotateMasterKey => maintenance::rotate_master_key(config).await,
-            CliCommand::HangUp => maintenance::close_connections(config).await,
+            CliCommand::DisconnectAll => maintenance::close_connections(config).await,
             CliCommand::Doctor(_) => Ok(()),
         }
     })?;

@@ -41,7 +41,7 @@ pub struct Config {
     pub usage_pace: UsagePace,
     pub portal: PublicOrigin,
     /// The separate origin on which dashboards are shown.
-    pub boards: DashboardOriginSettings,
+    pub dashboards: DashboardOriginSettings,
     /// The private listener for `/healthz` and `/metrics`.
     pub metrics: MetricsSettings,
     /// The proxy in front, if any.
@@ -52,8 +52,11 @@ pub struct Config {
     pub log: LogSettings,
     /// How long the activity log is kept.
     pub activity: ActivitySettings,
-    /// Where people may have their notices sent.
-    pub notices: NotificationSettings,
+    /// Where people may have their notifications sent.
+    pub notifications: NotificationSettings,
+    /// Old names of settings that were used, each in a sentence that says the new one. Logged at the start.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// A public listener and the address people reach it at.
@@ -132,7 +135,7 @@ pub struct ActivitySettings {
     pub keep_days: u32,
 }
 
-/// Notices that are sent to addresses of people's own choice.
+/// Notifications that are sent to addresses of people's own choice.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotificationSettings {
@@ -150,19 +153,20 @@ impl Default for Config {
             submit_pace: SubmitPace::default(),
             usage_pace: UsagePace::default(),
             portal: PublicOrigin::local("localhost", 8080),
-            boards: DashboardOriginSettings::local("127.0.0.1", 8081),
+            dashboards: DashboardOriginSettings::local("127.0.0.1", 8081),
             metrics: MetricsSettings { listen: loopback_address(8082) },
             proxy: ProxySettings::default(),
             sessions: SessionSettings::default(),
             log: LogSettings::default(),
             activity: ActivitySettings::default(),
-            notices: NotificationSettings::default(),
+            notifications: NotificationSettings::default(),
+            warnings: Vec::new(),
         }
     }
 }
 
 impl PublicOrigin {
-    /// A listener on loopback, reached as `http://host:port`. The portal and the boards use different
+    /// A listener on loopback, reached as `http://host:port`. The portal and the dashboards use different
     /// names for this machine because cookies do not tell ports apart.
     pub fn local(host: &str, port: u16) -> Self {
         Self { listen: loopback_address(port), public_url: PublicUrl::http(host, port) }
@@ -240,15 +244,17 @@ impl Config {
             None => toml::Table::new(),
             Some(path) => read_table(path)?,
         };
+        let mut warnings = setting_keys::rename_old_sections(&mut table);
         if let Some(path) = file {
             setting_keys::refuse_unknown(&table, &path.display().to_string())?;
         }
-        setting_keys::overlay_env(&mut table, env)?;
+        warnings.extend(setting_keys::overlay_env(&mut table, env)?);
         setting_keys::fill_defaults(&mut table);
         let place = file.map_or_else(|| "the settings".into(), |path| path.display().to_string());
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+        let mut config: Self = table.try_into().map_err(|error: toml::de::Error| {
             ConfigError::Parse { place, message: error.to_string() }
         })?;
+        config.warnings = warnings;
         config.validate()?;
         Ok(config)
     }
@@ -274,9 +280,9 @@ impl Config {
                 self.metrics.listen
             ));
         }
-        if self.portal.public_url.host() == self.boards.public_url.host() {
+        if self.portal.public_url.host() == self.dashboards.public_url.host() {
             return invalid(format!(
-                "portal.public_url and boards.public_url both use the host '{}'. Dashboards run other people's scripts, so they need a host name of their own (browsers share cookies between ports). For example https://portolan.example.org and https://boards.example.org.",
+                "portal.public_url and dashboards.public_url both use the host '{}'. Dashboards run other people's scripts, so they need a host name of their own (browsers share cookies between ports). For example https://portolan.example.org and https://dashboards.example.org.",
                 self.portal.public_url.host()
             ));
         }
@@ -285,8 +291,8 @@ impl Config {
                 "sessions.idle_hours and sessions.absolute_days must be at least 1.".into(),
             );
         }
-        if self.boards.idle_minutes < 5 {
-            return invalid("boards.idle_minutes must be at least 5.".into());
+        if self.dashboards.idle_minutes < 5 {
+            return invalid("dashboards.idle_minutes must be at least 5.".into());
         }
         if self.activity.keep_days < 30 {
             return invalid("activity.keep_days must be at least 30.".into());

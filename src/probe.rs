@@ -11,7 +11,7 @@ use crate::vault::{Vault, VaultPurpose};
 pub const PROBE_HEADER: &str = "x-portolan-probe";
 
 /// The header by which the dashboards' origin says that it is one.
-pub const DASHBOARD_ORIGIN_HEADER: &str = "x-portolan-boards";
+pub const DASHBOARD_ORIGIN_HEADER: &str = "x-portolan-dashboards";
 
 /// Seconds a mark is good for, before and after it was made.
 const PROBE_VALID_SECS: i64 = 60;

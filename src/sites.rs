@@ -63,7 +63,7 @@ pub struct Site {
     pub keys: SiteKeyRules,
     /// The way in for programs, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "robot")]
+    #[serde(alias = "robot")]
     pub automation: Option<SiteAutomation>,
     /// How much of the site's attention the portal takes.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -78,7 +78,7 @@ pub struct Site {
     pub jobs: SiteJobRules,
     /// The shape of boards' jobs.
     #[serde(default, skip_serializing_if = "is_default")]
-    #[serde(rename = "boards")]
+    #[serde(alias = "boards")]
     pub dashboards: SiteDashboardJob,
     /// How use is counted.
     #[serde(default, skip_serializing_if = "is_default")]

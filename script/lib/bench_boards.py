@@ -47,7 +47,7 @@ class Bench:
 
     def open_board(self, portal, cookie):
         form = {"form": os.urandom(8).hex(), "cluster": "bench", "kind": "mlflow", "place": self.place, "minutes": "60"}
-        answer = portal.post("/boards", form, cookie)
+        answer = portal.post("/dashboards", form, cookie)
         assert answer.status == 303, answer.status
         page = answer.getheader("location")
         for _ in range(600):
@@ -168,7 +168,7 @@ def main():
             if hasattr(bench, "tunnel"):
                 bench.tunnel.terminate()
             portal.stop()
-            portal.command("hang-up")
+            portal.command("disconnect-all")
     figure.leave()
 
 

@@ -100,7 +100,7 @@ def main():
             submission(figure, portal, member)
         finally:
             portal.stop()
-            portal.command("hang-up")
+            portal.command("disconnect-all")
     figure.leave()
 
 

@@ -131,7 +131,7 @@ def main():
             page(figure, portal, portal.sign_in())
         finally:
             portal.stop()
-            portal.command("hang-up")
+            portal.command("disconnect-all")
     figure.leave()
 
 

@@ -134,7 +134,7 @@ def many(figure, programs, cluster, person, folder):
         figure("portal_kB_per_connected_user", (with_them - without) / USERS, 100)
     finally:
         portal.stop()
-        portal.command("hang-up")
+        portal.command("disconnect-all")
 
 
 def main():

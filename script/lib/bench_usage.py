@@ -21,7 +21,7 @@ from bench_web import wrk
 ROUNDS = 5
 READING_SECONDS = 60
 YEAR = 366
-GROUP = "/groups/1/use?period=year&by=week"
+GROUP = "/groups/1/usage?period=year&by=week"
 
 
 def read_on(figure, portal, folder, cookie):
@@ -82,7 +82,7 @@ def main():
             page(figure, portal, portal.sign_in())
         finally:
             portal.stop()
-            portal.command("hang-up")
+            portal.command("disconnect-all")
     figure.leave()
 
 

@@ -33,9 +33,9 @@ stop_portal() {
 }
 
 # A stopped portal leaves its connections to its next start. Whoever ends the demo does not want that.
-hang_up() {
+disconnect_all() {
   [ -x "$PROGRAM" ] && [ -e "$DEMO/portal/portolan.db" ] || return 0
-  demo_portolan hang-up >>"$STEP_LOG" 2>&1 || echo "Some connections may still be open. See $STEP_LOG" >&2
+  demo_portolan disconnect-all >>"$STEP_LOG" 2>&1 || echo "Some connections may still be open. See $STEP_LOG" >&2
 }
 
 # start_demo PORT: PORT may be empty, which means: as before, or 8080.
@@ -86,7 +86,7 @@ data_dir = "$DEMO/portal"
 $run_dir
 [portal]
 listen = "127.0.0.1:$1"
-[boards]
+[dashboards]
 listen = "127.0.0.1:$(($1 + 1))"
 [metrics]
 listen = "127.0.0.1:$(($1 + 2))"
@@ -126,7 +126,7 @@ answers() {
 u.build_opener(u.ProxyHandler({})).open(sys.argv[1], timeout=2)' "$1" 2>/dev/null
 }
 
-# portal_address portal|boards|metrics. The boards go by another name because browsers share cookies between ports.
+# portal_address portal|dashboards|metrics. The dashboards go by another name because browsers share cookies between ports.
 portal_address() {
   local port host=127.0.0.1
   port=$(sed -n "/^\[$1\]/,/^listen/s/^listen = .*:\([0-9]*\)\"/\1/p" "$DEMO/portolan.toml")
@@ -186,7 +186,7 @@ for key in json.load(open(sys.argv[1]))["host_keys"]: print(key["fingerprint"])'
 }
 
 write_facts() {
-  PORTAL=$(portal_address portal) BOARDS=$(portal_address boards) METRICS=$(portal_address metrics) \
+  PORTAL=$(portal_address portal) DASHBOARDS=$(portal_address dashboards) METRICS=$(portal_address metrics) \
     python3 - "$DEMO" <<'PY'
 import json, os, sys, tomllib
 from pathlib import Path
@@ -201,7 +201,7 @@ sites = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(Path
 hosts = [{"name": site["name"], "title": site["title"], "host": site["login"]["host"], "port": site["login"]["port"],
           "asks": site["login"]["accepts"][0]} for site in sites]
 facts = {
-    "portal_url": os.environ["PORTAL"], "boards_url": os.environ["BOARDS"],
+    "portal_url": os.environ["PORTAL"], "dashboards_url": os.environ["DASHBOARDS"],
     "metrics_url": os.environ["METRICS"] + "/metrics", "people": people,
     "settings": f"{demo}/portolan.toml", "log": f"{demo}/portal.log",
     "cluster": {"dir": f"{demo}/cluster", "name": cluster["name"], "slurm_version": cluster["slurm_version"],

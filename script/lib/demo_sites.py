@@ -28,7 +28,7 @@ def doors(ports):
     ]
 
 
-def robot(facts, fingerprints):
+def automation(facts, fingerprints):
     wrappers = [
         ("slurm_commands.sh", "Jobs: squeue, sbatch, scancel and scontrol, besides ls, cat, cd, echo, uname, id and groups."),
         ("transfer_commands.sh", "Files: rsync, SFTP and scp, besides ls, cat, cd, echo, uname, id and groups."),
@@ -63,7 +63,7 @@ def described(preset, facts, door):
         keys |= {"opens": False, "why_not": "This one takes no keys: it asks for a code and a password each time."}
     site["keys"] = keys
     if name == "harbour":
-        site["robot"] = robot(facts, fingerprints)
+        site["automation"] = automation(facts, fingerprints)
     return site
 
 

@@ -32,7 +32,7 @@ pub(super) async fn rotate_master_key(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `portolan hang-up`
+/// `portolan disconnect-all`
 pub(super) async fn close_connections(config: Config) -> anyhow::Result<()> {
     require_installation(&config)?;
     let _lock = app::lock_data_dir(&config.data_dir)?;

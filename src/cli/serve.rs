@@ -19,13 +19,16 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
 }
 
 async fn log_startup(app: &AppState) -> anyhow::Result<()> {
+    for warning in &app.config.warnings {
+        tracing::warn!("{warning}");
+    }
     for problem in health::find_problems(app).await {
         tracing::warn!("{problem}");
     }
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         portal = %app.config.portal.public_url,
-        boards = %app.config.boards.public_url,
+        dashboards = %app.config.dashboards.public_url,
         metrics = %app.config.metrics.listen,
         data = %app.config.data_dir.display(),
         "The portal is ready"

@@ -50,7 +50,7 @@ impl ConnectionPool {
             self.raise_host_key_alarm(errand, *hop, offered.as_deref()).await?;
         }
         let reason = failure.code();
-        metrics::counter!("portolan_cluster_connect_failures_total", "reason" => reason)
+        metrics::counter!("portolan_cluster_connection_failures_total", "reason" => reason)
             .increment(1);
         if *failure == LoginError::Cancelled {
             return Ok(());

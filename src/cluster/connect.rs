@@ -191,7 +191,7 @@ impl ConnectionPool {
         let keys = self.load_keys(errand).await?;
         let ids: Vec<SshKeyId> = keys.iter().map(|(id, _)| *id).collect();
         let begun = self.record_start(errand.key).await?;
-        metrics::counter!("portolan_cluster_connects_total").increment(1);
+        metrics::counter!("portolan_cluster_connection_attempts_total").increment(1);
         let opening = login::start_login(LoginRequest {
             folder: self.connection_folder(errand.key, errand.purpose),
             route: errand.route.clone(),

@@ -41,19 +41,19 @@ pub const SETTING_KEYS: &[SettingKey] = &[
     setting_key("portal.listen", SettingKind::Text, "Address and port the portal listens on."),
     setting_key("portal.public_url", SettingKind::Text, "Address people type to reach the portal."),
     setting_key(
-        "boards.listen",
+        "dashboards.listen",
         SettingKind::Text,
         "Address and port the dashboards' origin listens on.",
     ),
     setting_key(
-        "boards.public_url",
+        "dashboards.public_url",
         SettingKind::Text,
         "Address of the dashboards' origin; another host name than the portal's.",
     ),
     setting_key(
-        "boards.idle_minutes",
+        "dashboards.idle_minutes",
         SettingKind::Number,
-        "Minutes without a look after which a dashboard is stopped by itself.",
+        "Minutes without a look after which a dashboard is stopped automatically.",
     ),
     setting_key(
         "metrics.listen",
@@ -87,11 +87,14 @@ pub const SETTING_KEYS: &[SettingKey] = &[
     ),
     setting_key("activity.keep_days", SettingKind::Number, "Days the activity log is kept."),
     setting_key(
-        "notices.allow_private",
+        "notifications.allow_private",
         SettingKind::Flag,
-        "Whether people may have notices sent to addresses of private networks.",
+        "Whether people may have notifications sent to addresses of private networks.",
     ),
 ];
+
+/// Sections that had another name in 0.1.0: old, new. The old name is still understood.
+const RENAMED_SECTIONS: &[(&str, &str)] = &[("boards", "dashboards"), ("notices", "notifications")];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
 const OTHER_VARIABLES: &[&str] =
@@ -109,7 +112,7 @@ impl SettingKey {
     }
 }
 
-/// Refuses names that are not in [`KEYS`].
+/// Refuses names that are not in [`SETTING_KEYS`].
 pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     for name in dotted_names(table) {
         if !SETTING_KEYS.iter().any(|key| key.name == name) {
@@ -120,12 +123,49 @@ pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Lays `PORTOLAN_*` variables over the file's values.
+/// Gives sections with an old name their new one, and says so. Where both are there, the new one counts.
+pub fn rename_old_sections(table: &mut Table) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (old, new) in RENAMED_SECTIONS {
+        let Some(Value::Table(given)) = table.remove(*old) else { continue };
+        warnings.push(format!("The section [{old}] is now called [{new}]. Rename it in the file."));
+        let entry = table.entry(*new).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(present) = entry {
+            for (name, value) in given {
+                present.entry(name).or_insert(value);
+            }
+        }
+    }
+    warnings
+}
+
+/// The present name of a variable that had another one in 0.1.0.
+fn renamed_variable(variable: &str) -> Option<String> {
+    RENAMED_SECTIONS.iter().find_map(|(old, new)| {
+        let rest = variable.strip_prefix(&format!("{ENV_PREFIX}{}_", old.to_uppercase()))?;
+        Some(format!("{ENV_PREFIX}{}_{rest}", new.to_uppercase()))
+    })
+}
+
+/// Lays `PORTOLAN_*` variables over the file's values. Gives a warning for each that has an old name; a variable with the
+/// new name counts more.
 pub fn overlay_env(
     table: &mut Table,
     env: impl Iterator<Item = (String, String)>,
-) -> Result<(), ConfigError> {
+) -> Result<Vec<String>, ConfigError> {
+    let mut warnings = Vec::new();
+    let mut given: Vec<(String, String, bool)> = Vec::new();
     for (variable, text) in env.filter(|(name, _)| name.starts_with(ENV_PREFIX)) {
+        match renamed_variable(&variable) {
+            Some(new) => {
+                warnings.push(format!("{variable} is now called {new}. Rename the variable."));
+                given.push((new, text, true));
+            }
+            None => given.push((variable, text, false)),
+        }
+    }
+    given.sort_by_key(|(_, _, is_old)| !is_old);
+    for (variable, text, _) in given {
         if OTHER_VARIABLES.contains(&variable.as_str()) || variable.starts_with(SCRIPT_PREFIX) {
             continue;
         }
@@ -140,16 +180,16 @@ pub fn overlay_env(
         };
         insert(table, key.name, parse_env_value(key, &variable, &text)?);
     }
-    Ok(())
+    Ok(warnings)
 }
 
 /// Sections that were begun in the file get the rest of their keys from the defaults.
 pub fn fill_defaults(table: &mut Table) {
     let defaults = Config::default();
-    let (portal, boards) = (&defaults.portal, &defaults.boards);
+    let (portal, dashboards) = (&defaults.portal, &defaults.dashboards);
     for (section, default_listen, default_url) in [
         ("portal", portal.listen, &portal.public_url),
-        ("boards", boards.listen, &boards.public_url),
+        ("dashboards", dashboards.listen, &dashboards.public_url),
     ] {
         let Some(Value::Table(given)) = table.get_mut(section) else {
             continue;
@@ -166,8 +206,8 @@ pub fn fill_defaults(table: &mut Table) {
             Value::String(url)
         });
     }
-    if let Some(Value::Table(given)) = table.get_mut("boards") {
-        let idle = Value::Integer(boards.idle_minutes.into());
+    if let Some(Value::Table(given)) = table.get_mut("dashboards") {
+        let idle = Value::Integer(dashboards.idle_minutes.into());
         given.entry("idle_minutes").or_insert(idle);
     }
     if let Some(Value::Table(given)) = table.get_mut("metrics") {

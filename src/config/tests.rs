@@ -13,7 +13,7 @@ fn load(file: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
 fn nothing_at_all_is_a_working_configuration() {
     let config = Config::load(None, std::iter::empty()).unwrap();
     assert_eq!(config.portal.public_url.to_string(), "http://localhost:8080");
-    assert_ne!(config.portal.public_url.host(), config.boards.public_url.host());
+    assert_ne!(config.portal.public_url.host(), config.dashboards.public_url.host());
     assert!(config.metrics.listen.ip().is_loopback());
 }
 
@@ -38,6 +38,37 @@ fn the_environment_overrides_the_file() {
 }
 
 #[test]
+fn old_names_are_understood_with_a_warning() {
+    let config = load(
+        "[boards]\nlisten = \"127.0.0.1:9001\"\n[notices]\nallow_private = true\n",
+        &[("PORTOLAN_BOARDS_IDLE_MINUTES", "30")],
+    )
+    .unwrap();
+    assert_eq!(config.dashboards.listen.port(), 9001);
+    assert_eq!(config.dashboards.idle_minutes, 30);
+    assert!(config.notifications.allow_private);
+    let warnings = config.warnings.join(" ");
+    for new in ["[dashboards]", "[notifications]", "PORTOLAN_DASHBOARDS_IDLE_MINUTES"] {
+        assert!(warnings.contains(new), "{warnings}");
+    }
+}
+
+#[test]
+fn a_new_name_counts_more_than_an_old_one() {
+    let config = load(
+        "[boards]\nidle_minutes = 10\n[dashboards]\nidle_minutes = 20\n",
+        &[
+            ("PORTOLAN_NOTIFICATIONS_ALLOW_PRIVATE", "false"),
+            ("PORTOLAN_NOTICES_ALLOW_PRIVATE", "true"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.dashboards.idle_minutes, 20);
+    assert!(!config.notifications.allow_private);
+    assert!(load("[boards]\nx = 1\n", &[]).is_err(), "unknown names stay refused");
+}
+
+#[test]
 fn unknown_names_are_refused_with_the_nearest_one() {
     let error = load("[portal]\npublic_ulr = \"x\"\n", &[]).unwrap_err().to_string();
     assert!(
@@ -53,7 +84,7 @@ fn dangerous_or_senseless_values_are_refused_in_words() {
     for (file, expected) in [
         ("[metrics]\nlisten = \"0.0.0.0:1\"", "loopback"),
         (
-            "[portal]\npublic_url = \"https://a.org\"\n[boards]\npublic_url = \"https://a.org:444\"",
+            "[portal]\npublic_url = \"https://a.org\"\n[dashboards]\npublic_url = \"https://a.org:444\"",
             "host name of their own",
         ),
         ("[portal]\npublic_url = \"a.org/x\"", "not an address"),

@@ -239,13 +239,13 @@ impl<'a> DigestBuilder<'a> {
                 (name, before)
             };
         let href = match (self.kind, many) {
-            (NotificationKind::WebhookOff, _) => "/account/notices".to_owned(),
-            (NotificationKind::DashboardIdle, _) => {
-                first.board_id.map_or_else(|| "/boards".to_owned(), |id| format!("/boards/{id}"))
-            }
+            (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
+            (NotificationKind::DashboardIdle, _) => first
+                .board_id
+                .map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}")),
             (NotificationKind::Group, _) => first
                 .group_id
-                .map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/use")),
+                .map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/usage")),
             (_, false) if first.task >= 0 => {
                 format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
             }

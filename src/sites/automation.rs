@@ -1,7 +1,7 @@
 //! The way in for programs, which some centres give on request: no second proof, but a key that may come from one
 //! address only and start one command only. Builds what a person must hand in, and explains what a try showed.
 //!
-//! `robot/portolan-commands` is our own such command. Nothing here connects.
+//! `automation/portolan-commands` is our own such command. Nothing here connects.
 
 use std::net::IpAddr;
 
@@ -15,9 +15,9 @@ pub use outcome::{AutomationTestOutcome, explain_outcome};
 use super::Site;
 
 /// Our own such command, to be shown and handed out.
-pub const WRAPPER_SCRIPT: &str = include_str!("../../robot/portolan-commands");
+pub const WRAPPER_SCRIPT: &str = include_str!("../../automation/portolan-commands");
 
-/// The commands of Slurm that `robot/portolan-commands` lets through.
+/// The commands of Slurm that `automation/portolan-commands` lets through.
 pub const SLURM_COMMANDS: &[&str] = &[
     "squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel",
     "scontrol", "sacctmgr",

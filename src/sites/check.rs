@@ -86,13 +86,13 @@ fn check_keys(keys: &SiteKeyRules, login: &SiteLogin) -> SiteCheckResult {
 }
 
 fn check_automation(robot: &SiteAutomation) -> SiteCheckResult {
-    require(!robot.hosts.is_empty(), "robot.hosts", "name at least one host.")?;
-    check_list_len("robot.hosts", robot.hosts.len())?;
-    check_list_len("robot.fingerprints", robot.fingerprints.len())?;
-    check_optional_line("robot.support", robot.support.as_ref(), 160)?;
-    check_sentences("robot.forbids", &robot.forbids)?;
-    check_sentences("robot.notes", &robot.notes)?;
-    check_each("robot.wrappers", &robot.wrappers, |at, wrapper| {
+    require(!robot.hosts.is_empty(), "automation.hosts", "name at least one host.")?;
+    check_list_len("automation.hosts", robot.hosts.len())?;
+    check_list_len("automation.fingerprints", robot.fingerprints.len())?;
+    check_optional_line("automation.support", robot.support.as_ref(), 160)?;
+    check_sentences("automation.forbids", &robot.forbids)?;
+    check_sentences("automation.notes", &robot.notes)?;
+    check_each("automation.wrappers", &robot.wrappers, |at, wrapper| {
         check_path(&format!("{at}.path"), &wrapper.path)?;
         check_line(&format!("{at}.allows"), &wrapper.allows, MAX_SENTENCE)
     })
@@ -216,13 +216,13 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteCheckResult {
 }
 
 fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteCheckResult {
-    check_range("boards.cores", boards.cores, 1, 64)?;
-    check_range("boards.memory_mb", boards.memory_mb, 256, 1_000_000)?;
-    check_optional_line("boards.note", boards.note.as_ref(), MAX_SENTENCE)?;
+    check_range("dashboards.cores", boards.cores, 1, 64)?;
+    check_range("dashboards.memory_mb", boards.memory_mb, 256, 1_000_000)?;
+    check_optional_line("dashboards.note", boards.note.as_ref(), MAX_SENTENCE)?;
     if let Some(name) = &boards.job_type {
         require(
             jobs.types.iter().any(|kind| kind.name == *name),
-            "boards.job_type",
+            "dashboards.job_type",
             "give a name that stands under jobs.types.",
         )?;
     }
@@ -231,7 +231,7 @@ fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteCheck
         let slices = &mut jobs.slices.iter().map(|slice| &slice.name);
         require(
             known.any(|gpu| gpu == name) || slices.any(|slice| slice == name),
-            "boards.gpu",
+            "dashboards.gpu",
             "give a name that stands under jobs.gpus or jobs.slices.",
         )?;
     }

@@ -64,10 +64,10 @@ fn what_is_not_possible_is_named_with_advice() {
         ("[keys]\nwhy_not = \"x\"", "keys.why_not"),
         ("[keys]\nsteps = [\"Only one.\"]", "keys.steps"),
         ("[keys]\nuser_name = \"a\\u202Eb\"", "keys.user_name"),
-        ("[robot]\nhosts = []", "robot.hosts"),
+        ("[automation]\nhosts = []", "automation.hosts"),
         (
-            "[robot]\nhosts = [\"r\"]\n[[robot.wrappers]]\npath = \"x y\"\nallows = \"z\"",
-            "robot.wrappers[0].path",
+            "[automation]\nhosts = [\"r\"]\n[[automation.wrappers]]\npath = \"x y\"\nallows = \"z\"",
+            "automation.wrappers[0].path",
         ),
         ("[limits]\nsessions = 9", "limits.sessions"),
         ("[limits]\nsessions = 0", "limits.sessions"),
@@ -76,11 +76,11 @@ fn what_is_not_possible_is_named_with_advice() {
         ("[shell.prepare]\nmodule = \"a; rm x\"", "shell.prepare.module"),
         ("[shell.prepare]\nmodule = \"a\"\nsource = \"/a/../b\"", "shell.prepare.source"),
         ("[jobs]\nmax_hours = 0", "jobs.max_hours"),
-        ("[boards]\ncores = 0", "boards.cores"),
-        ("[boards]\nmemory_mb = 1", "boards.memory_mb"),
-        ("[boards]\njob_type = \"small\"", "boards.job_type"),
-        ("[boards]\ngpu = \"h100\"", "boards.gpu"),
-        ("[boards]\nnote = \"a\\nb\"", "boards.note"),
+        ("[dashboards]\ncores = 0", "dashboards.cores"),
+        ("[dashboards]\nmemory_mb = 1", "dashboards.memory_mb"),
+        ("[dashboards]\njob_type = \"small\"", "dashboards.job_type"),
+        ("[dashboards]\ngpu = \"h100\"", "dashboards.gpu"),
+        ("[dashboards]\nnote = \"a\\nb\"", "dashboards.note"),
         ("[jobs]\ntmpdir = \"SLURM_TMPDIR\"", "jobs.tmpdir"),
         ("[jobs]\ntmpdir = \"$(id)\"", "jobs.tmpdir"),
         ("[jobs]\nproxy = \"http://p:1/\"", "jobs.proxy"),
@@ -135,4 +135,19 @@ fn paths_may_have_variables_and_nothing_that_runs() {
     ] {
         assert!(with(bad).is_err(), "{bad}");
     }
+}
+
+/// Descriptions that were written for 0.1.0, by administrators or into the database, still read.
+#[test]
+fn old_section_names_are_understood() {
+    let old = Site::from_toml(
+        "name = \"x\"\ntitle = \"X\"\n[robot]\nhosts = [\"r.example.org\"]\n[boards]\ncores = 3",
+    );
+    let site = old.unwrap();
+    assert_eq!(site.automation.as_ref().unwrap().hosts[0].as_str(), "r.example.org");
+    assert_eq!(site.dashboards.cores, 3);
+    let json = site.to_json().unwrap();
+    assert!(json.contains("\"automation\"") && json.contains("\"dashboards\""), "{json}");
+    let older = json.replace("\"automation\"", "\"robot\"").replace("\"dashboards\"", "\"boards\"");
+    assert_eq!(Site::from_json(&older).unwrap(), site);
 }

@@ -114,7 +114,7 @@ impl GuestPageKind {
     }
 
     fn cookie_name(self, app: &App) -> &'static str {
-        match (self, app.config.boards.public_url.is_https()) {
+        match (self, app.config.dashboards.public_url.is_https()) {
             (Self::Dashboard, true) => "__Secure-portolan_board",
             (Self::Dashboard, false) => "portolan_board",
             (Self::Report, true) => "__Secure-portolan_report",
@@ -128,7 +128,7 @@ fn access_cookie(app: &App, thing: GuestPageKind, entered: &ViewingSession) -> C
     Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
         .path(format!("{}/", thing.base_path(&entered.path_token)))
         .http_only(true)
-        .secure(app.config.boards.public_url.is_https())
+        .secure(app.config.dashboards.public_url.is_https())
         .same_site(SameSite::Lax)
         .max_age(time::Duration::seconds(entered.lifetime_secs))
         .build()

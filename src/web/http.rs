@@ -10,6 +10,7 @@ pub(in crate::web) mod flash;
 pub(in crate::web) mod form_errors;
 pub(in crate::web) mod health;
 pub(in crate::web) mod middleware;
+pub(in crate::web) mod old_urls;
 pub(in crate::web) mod page_frame;
 pub(in crate::web) mod reveal_once;
 pub(in crate::web) mod stream_limits;

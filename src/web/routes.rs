@@ -5,7 +5,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 
 use super::dashboard_origin;
-use super::http::{assets, errors, event_stream, health, middleware};
+use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
 use super::pages::groups::{self, fair_share, invitations, reports, usage, usage_alerts};
@@ -37,13 +37,13 @@ pub fn portal_router(app: AppState) -> Router {
         .route("/account/devices/end-all", post(devices::sign_out_everywhere))
         .route("/account/activity", get(activity::show_own))
         .route(
-            "/account/notices",
+            "/account/notifications",
             get(notification_settings::get).post(notification_settings::save_toast_kinds),
         )
-        .route("/account/notices/webhook", post(notification_settings::set_webhook))
-        .route("/account/notices/webhook/test", post(notification_settings::test_webhook))
-        .route("/account/notices/webhook/secret", post(notification_settings::renew_secret))
-        .route("/account/notices/webhook/remove", post(notification_settings::remove_webhook))
+        .route("/account/notifications/webhook", post(notification_settings::set_webhook))
+        .route("/account/notifications/webhook/test", post(notification_settings::test_webhook))
+        .route("/account/notifications/webhook/secret", post(notification_settings::renew_secret))
+        .route("/account/notifications/webhook/remove", post(notification_settings::remove_webhook))
         .route("/account/key", get(ssh_keys::get).post(ssh_keys::create))
         .route("/account/key/import", post(ssh_keys::import))
         .route("/account/key/replace", post(ssh_keys::replace))
@@ -58,7 +58,7 @@ pub fn portal_router(app: AppState) -> Router {
         .route("/clusters/{slug}/user", post(clusters::connect::save_user))
         .route("/clusters/{slug}/connect", post(clusters::connect::connect))
         .route("/clusters/{slug}/answer", post(clusters::connect::answer_prompt))
-        .route("/clusters/{slug}/give-up", post(clusters::connect::cancel_attempt))
+        .route("/clusters/{slug}/cancel", post(clusters::connect::cancel_attempt))
         .route("/clusters/{slug}/disconnect", post(clusters::connect::disconnect))
         .route("/clusters/{slug}/test-key", post(clusters::connect::test_key))
         .route("/clusters/{slug}/folders", get(folders::get).post(folders::create))
@@ -109,7 +109,9 @@ pub fn portal_router(app: AppState) -> Router {
     #[cfg(debug_assertions)]
     let router = router.route("/styleguide", get(styleguide::get));
     middleware::wrap_portal(
-        router.fallback(errors::not_found).method_not_allowed_fallback(errors::method_not_allowed),
+        router
+            .fallback(old_urls::redirect_or_not_found)
+            .method_not_allowed_fallback(errors::method_not_allowed),
         &app,
     )
     .with_state(app)
@@ -125,19 +127,19 @@ fn job_routes() -> Router<AppState> {
         .route("/jobs/older", post(jobs::list_options::load_older))
         .route("/jobs/act", post(jobs::actions::post))
         .route("/jobs/{slug}/{id}", get(jobs::job::get))
-        .route("/jobs/{slug}/{id}/part", get(jobs::job::get_fragment))
+        .route("/jobs/{slug}/{id}/fragment", get(jobs::job::get_fragment))
         .route("/jobs/{slug}/{id}/script", get(jobs::job::get_script))
         .route("/jobs/{slug}/{id}/output", get(jobs::output::get))
         .route("/jobs/{slug}/{id}/output/more", get(jobs::output::get_new_lines))
         .route("/jobs/{slug}/{id}/output/before", get(jobs::output::get_earlier_lines))
         .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
         .route("/submissions/{id}", get(submissions::get))
-        .route("/submissions/{id}/part", get(submissions::fragment))
+        .route("/submissions/{id}/fragment", get(submissions::fragment))
         .route("/submissions/{id}/again", post(submissions::retry))
-        .route("/submissions/{id}/give-up", post(submissions::give_up))
-        .route("/notices", get(notifications::list))
-        .route("/notices/bell", get(notifications::show_bell))
-        .route("/notices/read", post(notifications::mark_read))
+        .route("/submissions/{id}/cancel", post(submissions::give_up))
+        .route("/notifications", get(notifications::list))
+        .route("/notifications/badge", get(notifications::show_bell))
+        .route("/notifications/read", post(notifications::mark_read))
 }
 
 /// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
@@ -147,10 +149,10 @@ fn compose_routes() -> Router<AppState> {
         .route("/compose/again/{id}", get(compose::resubmit::show_submission))
         .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
         .route("/compose/{slug}/{recipe}/preview", post(compose::script_panel::preview))
-        .route("/compose/{slug}/{recipe}/rework", post(compose::edit_form::post))
+        .route("/compose/{slug}/{recipe}/edit", post(compose::edit_form::post))
         .route("/compose/{slug}/{recipe}/estimate", post(compose::start_estimate::post))
-        .route("/compose/{slug}/{recipe}/sizes", get(compose::right_size::get))
-        .route("/compose/{slug}/{recipe}/keep", post(recipes::save::show_form))
+        .route("/compose/{slug}/{recipe}/right-size", get(compose::right_size::get))
+        .route("/compose/{slug}/{recipe}/save", post(recipes::save::show_form))
         .route("/jobs/{slug}/{id}/again", get(compose::resubmit::show_job))
         .route("/recipes", get(recipes::list::get).post(recipes::save::save))
         .route("/recipes/import", get(recipes::import::get).post(recipes::import::save))
@@ -167,21 +169,21 @@ fn compose_routes() -> Router<AppState> {
 /// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
 fn dashboard_routes() -> Router<AppState> {
     Router::new()
-        .route("/boards", get(dashboards::list::get).post(dashboards::new::post))
-        .route("/boards/new", get(dashboards::new::get))
-        .route("/boards/found", get(dashboards::folder_suggestions::get))
-        .route("/boards/links", get(dashboards::guest_links::list))
-        .route("/boards/links/{share}/revoke", post(dashboards::guest_links::revoke))
-        .route("/boards/{id}", get(dashboards::dashboard::get))
-        .route("/boards/{id}/part", get(dashboards::dashboard::get_fragment))
-        .route("/boards/{id}/open", get(dashboards::dashboard::open))
-        .route("/boards/{id}/start", post(dashboards::actions::start))
-        .route("/boards/{id}/wake", post(dashboards::actions::wake))
-        .route("/boards/{id}/extend", post(dashboards::actions::extend))
-        .route("/boards/{id}/stop", post(dashboards::actions::stop))
-        .route("/boards/{id}/remove", post(dashboards::actions::delete))
-        .route("/boards/{id}/settings", post(dashboards::actions::update_settings))
-        .route("/boards/{id}/links", post(dashboards::guest_links::create))
+        .route("/dashboards", get(dashboards::list::get).post(dashboards::new::post))
+        .route("/dashboards/new", get(dashboards::new::get))
+        .route("/dashboards/found", get(dashboards::folder_suggestions::get))
+        .route("/dashboards/guest-links", get(dashboards::guest_links::list))
+        .route("/dashboards/guest-links/{share}/revoke", post(dashboards::guest_links::revoke))
+        .route("/dashboards/{id}", get(dashboards::dashboard::get))
+        .route("/dashboards/{id}/fragment", get(dashboards::dashboard::get_fragment))
+        .route("/dashboards/{id}/open", get(dashboards::dashboard::open))
+        .route("/dashboards/{id}/start", post(dashboards::actions::start))
+        .route("/dashboards/{id}/wake", post(dashboards::actions::wake))
+        .route("/dashboards/{id}/extend", post(dashboards::actions::extend))
+        .route("/dashboards/{id}/stop", post(dashboards::actions::stop))
+        .route("/dashboards/{id}/remove", post(dashboards::actions::delete))
+        .route("/dashboards/{id}/settings", post(dashboards::actions::update_settings))
+        .route("/dashboards/{id}/guest-links", post(dashboards::guest_links::create))
 }
 
 /// Monthly reports of groups, links to them, and what groups' leaders are told.
@@ -191,9 +193,9 @@ fn report_routes() -> Router<AppState> {
         .route("/groups/{id}/reports", post(reports::freeze))
         .route("/groups/{id}/reports/{report}", get(reports::frozen::get))
         .route("/groups/{id}/reports/{report}/remove", post(reports::frozen::remove))
-        .route("/groups/{id}/reports/{report}/links", post(reports::frozen::create_link))
+        .route("/groups/{id}/reports/{report}/guest-links", post(reports::frozen::create_link))
         .route(
-            "/groups/{id}/reports/{report}/links/{link}/revoke",
+            "/groups/{id}/reports/{report}/guest-links/{link}/revoke",
             post(reports::frozen::revoke_link),
         )
         .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::save))
@@ -202,20 +204,20 @@ fn report_routes() -> Router<AppState> {
 /// What groups used, and what was granted to them.
 fn usage_routes() -> Router<AppState> {
     Router::new()
-        .route("/groups/{id}/use", get(usage::page::get))
-        .route("/groups/{id}/use/part", get(usage::page::show_fragment))
-        .route("/groups/{id}/use/standing", get(fair_share::get))
-        .route("/groups/{id}/use/fair-share.csv", get(fair_share::csv::fair_share_csv))
-        .route("/groups/{id}/use/queue.csv", get(fair_share::csv::queue_csv))
-        .route("/groups/{id}/use/storage.csv", get(fair_share::csv::storage_csv))
+        .route("/groups/{id}/usage", get(usage::page::get))
+        .route("/groups/{id}/usage/fragment", get(usage::page::show_fragment))
+        .route("/groups/{id}/usage/fair-share", get(fair_share::get))
+        .route("/groups/{id}/usage/fair-share.csv", get(fair_share::csv::fair_share_csv))
+        .route("/groups/{id}/usage/queue.csv", get(fair_share::csv::queue_csv))
+        .route("/groups/{id}/usage/storage.csv", get(fair_share::csv::storage_csv))
         .route("/groups/{id}/priority", get(fair_share::priority))
-        .route("/groups/{id}/use/jobs", get(usage::jobs_page::get))
-        .route("/groups/{id}/use/members.csv", get(usage::csv::members))
-        .route("/groups/{id}/use/accounts.csv", get(usage::csv::accounts))
-        .route("/groups/{id}/use/allocations.csv", get(usage::csv::allocations))
-        .route("/groups/{id}/use/kinds.csv", get(usage::csv::kinds))
-        .route("/groups/{id}/use/days.csv", get(usage::csv::days))
-        .route("/groups/{id}/use/jobs.csv", get(usage::csv::jobs))
+        .route("/groups/{id}/usage/jobs", get(usage::jobs_page::get))
+        .route("/groups/{id}/usage/members.csv", get(usage::csv::members))
+        .route("/groups/{id}/usage/accounts.csv", get(usage::csv::accounts))
+        .route("/groups/{id}/usage/allocations.csv", get(usage::csv::allocations))
+        .route("/groups/{id}/usage/kinds.csv", get(usage::csv::kinds))
+        .route("/groups/{id}/usage/days.csv", get(usage::csv::days))
+        .route("/groups/{id}/usage/jobs.csv", get(usage::csv::jobs))
         .route(
             "/groups/{id}/accounts",
             get(usage::settings::get).post(usage::settings::set_accounts),

@@ -103,7 +103,7 @@ pub async fn come_in(browser: &Client, path: &str) -> String {
 
 /// The owner's way in: a ticket from the portal.
 pub async fn ticket(portal: &TestApp, who: &Client, id: DashboardId) -> String {
-    let led = who.get(&format!("/boards/{id}/open")).await;
+    let led = who.get(&format!("/dashboards/{id}/open")).await;
     assert_eq!(led.status, 303, "{}", led.text());
     let path = led.location().strip_prefix(&portal.boards_url).expect("the dashboards' origin");
     assert!(path.starts_with("/enter/"), "{path}");
@@ -398,7 +398,7 @@ async fn colleagues_see_what_is_shown_to_them_and_read_only() {
     let member = portal.member(&admin, "bob").await;
     let bob = actor(&portal, "bob").await;
     let boards = &portal.app.dashboards;
-    assert_eq!(member.get(&format!("/boards/{id}/open")).await.status, 404);
+    assert_eq!(member.get(&format!("/dashboards/{id}/open")).await.status, 404);
     let invitation =
         GuestLinkRequest { label: "me".into(), days: 1, passphrase: String::new().into() };
     assert!(boards.create_guest_link(&bob, id, &invitation).await.is_err());

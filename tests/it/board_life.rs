@@ -159,7 +159,7 @@ async fn a_follow_up_takes_over() {
 async fn a_forgotten_dashboard_is_stopped_with_notice() {
     let portal = TestApp::start_at(portolan::clock::Clock::system(), |config| {
         hurry(config);
-        config.boards.idle_minutes = 0;
+        config.dashboards.idle_minutes = 0;
     })
     .await;
     let admin = portal.set_up("ada").await;
@@ -173,9 +173,9 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
     let run = over.run.unwrap();
     assert_eq!(run.end, "idle", "{run:#?}");
     assert!(run.ready_at().is_some());
-    let notices = owner.get("/notices").await;
+    let notices = owner.get("/notifications").await;
     assert!(notices.text().contains("nobody had looked at this dashboard"), "{}", notices.text());
-    assert!(notices.text().contains(&format!("/boards/{id}")), "{}", notices.text());
+    assert!(notices.text().contains(&format!("/dashboards/{id}")), "{}", notices.text());
 }
 
 /// What cannot be shown says why: a folder that is not there, a project that may not pay.

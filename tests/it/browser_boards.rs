@@ -20,7 +20,7 @@ fn train() {
 
 /// Asks for a dashboard of a folder through the pages, and waits on its page until it is ready.
 async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
-    browser.go(&format!("/boards/new?kind={kind}")).await;
+    browser.go(&format!("/dashboards/new?kind={kind}")).await;
     let field = browser.find("#f-place").await;
     field.clear().await.unwrap();
     field.send_keys(place).await.unwrap();
@@ -30,7 +30,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
     let waited = browser.window.wait().at_most(PATIENCE).for_element(ready).await;
     assert!(waited.is_ok(), "{}", browser.text().await);
     let path = browser.path().await;
-    DashboardId(path.strip_prefix("/boards/").unwrap().parse().unwrap())
+    DashboardId(path.strip_prefix("/dashboards/").unwrap().parse().unwrap())
 }
 
 /// Waits until the dashboard inside the frame says something, with the curves that a script finds.
@@ -66,7 +66,7 @@ const MLFLOW_CURVE: &str = "const lines = page.querySelectorAll('.js-plotly-plot
 
 /// Makes a link on the dashboard's page and gives it.
 async fn share(browser: &Browser, id: DashboardId, label: &str) -> String {
-    browser.go(&format!("/boards/{id}?do=share")).await;
+    browser.go(&format!("/dashboards/{id}?do=share")).await;
     browser.fill("label", label).await;
     browser.press("Make a link").await;
     browser.wait_for_text("The link is ready").await;
@@ -104,7 +104,7 @@ async fn guest_sees(portal: &TestApp, owner: &Browser, id: DashboardId, home: &s
     guest.go(&place).await;
     guest.find("iframe.board-frame").await;
     // Taken back: shut out, also by the page that is open.
-    owner.go(&format!("/boards/{id}")).await;
+    owner.go(&format!("/dashboards/{id}")).await;
     owner.press("Take back…").await;
     owner.press("Take it back").await;
     owner.wait_for_text("There is none").await;
@@ -131,7 +131,7 @@ async fn curves_are_drawn_shared_and_taken_back() {
     let (portal, _, owner) = connected(OWNER).await;
     let browser = owner_of(&portal, &owner).await;
     let id = open_board(&browser, "tensorboard", "$SCRATCH/runs").await;
-    browser.go(&format!("/boards/{id}/open")).await;
+    browser.go(&format!("/dashboards/{id}/open")).await;
     wait_in_frame(&browser, "a curve is drawn", CURVE).await;
     let bar = browser.text().await;
     for words in ["TensorBoard", "Runs until", "Prolong", "Share", "Stop"] {
@@ -149,7 +149,7 @@ async fn runs_of_mlflow_are_listed_shared_and_taken_back() {
     let (portal, _, owner) = connected(OWNER).await;
     let browser = owner_of(&portal, &owner).await;
     let id = open_board(&browser, "mlflow", "$SCRATCH/mlruns").await;
-    browser.go(&format!("/boards/{id}/open")).await;
+    browser.go(&format!("/dashboards/{id}/open")).await;
     let follow = |link: &str| {
         format!(
             "const link = [...page.querySelectorAll('a')].find(link => /{link}/.test(link.getAttribute('href') || '')); \

@@ -240,7 +240,7 @@ async fn connections_outlive_the_portal_until_someone_hangs_up() {
     ada.sign_in("ada", PASSWORD).await;
     ada.prepare("harbour", "carol").await;
     ada.connect("harbour").await;
-    let output = installation.run(&["hang-up"]);
+    let output = installation.run(&["disconnect-all"]);
     assert!(stderr(&output).contains("Another portal is running"), "{}", stderr(&output));
 
     assert!(server.stop("TERM").success());
@@ -251,7 +251,7 @@ async fn connections_outlive_the_portal_until_someone_hangs_up() {
     assert!(stdout(&installation.run(&["doctor"])).contains("1 is open."));
     let bystander = installation.data().join("run/photos");
     std::fs::create_dir_all(&bystander).unwrap();
-    let output = installation.run(&["hang-up"]);
+    let output = installation.run(&["disconnect-all"]);
     assert!(stdout(&output).contains("1 connection is closed."), "{}", stdout(&output));
     assert!(stdout(&installation.run(&["doctor"])).contains("None is open."));
     assert!(bystander.exists(), "what is not a connection's is left alone");

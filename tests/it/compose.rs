@@ -223,7 +223,7 @@ async fn a_preview_asks_the_cluster_nothing() {
 async fn a_script_that_is_edited_by_hand_stays_as_it_was_written() {
     let (_portal, _, carol) = connected("carol").await;
     make_ok();
-    let rework = format!("{PYTHON}/rework");
+    let rework = format!("{PYTHON}/edit");
     let form = carol.get(PYTHON).await;
     let changes =
         [("a.script", OK), ("a.job_name", "byhand"), ("a.memory", "100 MB"), ("edit", "yes")];

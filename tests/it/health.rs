@@ -113,7 +113,7 @@ async fn the_private_listener_has_nothing_of_the_portal_and_the_other_way_round(
 async fn the_dashboards_origin_is_empty_and_sets_no_cookies() {
     let (portal, admin) = TestApp::with_admin().await;
     let boards = Client::new(&portal.boards_url);
-    for path in ["/", "/sign-in", "/people", "/healthz", "/metrics", "/events", "/boards"] {
+    for path in ["/", "/sign-in", "/people", "/healthz", "/metrics", "/events", "/dashboards"] {
         let request = boards.request(Method::GET, path).header("cookie", admin.cookies());
         let page = send(request).await;
         assert_eq!(page.status, 404, "{path}");

@@ -65,7 +65,7 @@ async fn how_a_job_ended_is_said_in_words() {
         (timeout, "It ran out of time", &["stopped at its limit of", "--time="]),
     ] {
         // The accounting and the end of the output come a little after the news that it has ended.
-        let part = until(&max, &format!("/jobs/key/{id}/part"), title, |page| {
+        let part = until(&max, &format!("/jobs/key/{id}/fragment"), title, |page| {
             let said = page.text();
             said.contains(title) && parts.iter().all(|words| said.contains(words))
         })
@@ -92,7 +92,7 @@ echo "the last <b>words</b>""#;
     let id = submit(&portal, &["-J", "<script>x</script>|\"'\u{202e}"], script).await;
     let path = format!("/jobs/key/{id}");
     until(&max, &path, "there", |page| page.status == 200).await;
-    let part = until_says(&max, &format!("{path}/part"), ">Running<").await;
+    let part = until_says(&max, &format!("{path}/fragment"), ">Running<").await;
     assert!(part.text().contains("value=\"requeue\"") && part.text().contains("value=\"cancel\""));
     assert_eq!(part.select_text("h1"), "<script>x</script>|\"'");
     let log = until_says(&max, &format!("{path}/output"), "step 3").await;
@@ -114,7 +114,7 @@ echo "the last <b>words</b>""#;
     let news = until_says(&max, &more, "the last &#60;b&#62;words").await;
     // Once the job is over and all of it is there, nobody asks again.
     let more = news.attribute("#log-live", "hx-get");
-    until(&max, &format!("{path}/part"), "over", |page| page.text().contains(">Done<")).await;
+    until(&max, &format!("{path}/fragment"), "over", |page| page.text().contains(">Done<")).await;
     until(&max, &more, "final", |page| page.status == 200 && !page.text().contains("hx-get")).await;
     assert_eq!(max.get(&format!("{path}/output")).await.status, 200);
     let page = until_says(&max, &format!("{path}/script"), "while [ ! -e").await;
@@ -139,9 +139,15 @@ async fn a_strangers_job_is_one_that_does_not_exist() {
     let strange = state("running", "alice").await;
     until(&max, &format!("/jobs/key/{own}"), "there", |page| page.status == 200).await;
     let line = portal.line("max", "key").await;
-    for end in
-        ["", "/part", "/script", "/output", "/output/more", "/output/before", "/output/download"]
-    {
+    for end in [
+        "",
+        "/fragment",
+        "/script",
+        "/output",
+        "/output/more",
+        "/output/before",
+        "/output/download",
+    ] {
         let theirs = max.get(&format!("/jobs/key/{strange}{end}")).await;
         let nobodys = max.get(&format!("/jobs/key/99999999{end}")).await;
         assert_eq!((theirs.status, nobodys.status), (404, 404), "{end}");
@@ -174,7 +180,7 @@ async fn what_stands_in_the_way_of_output_is_said() {
     let log =
         until_says(&max, &format!("/jobs/key/{split}/output?stream=err"), "error: oh no").await;
     assert!(log.text().contains("Jump to the first error") && !log.text().contains("fine"));
-    let page = until_says(&max, &format!("/jobs/key/{waits}/part"), "JobHeldUser").await;
+    let page = until_says(&max, &format!("/jobs/key/{waits}/fragment"), "JobHeldUser").await;
     assert!(page.text().contains("value=\"release\"") && !page.text().contains("value=\"hold\""));
     let (portal_line, id) = (portal.line("max", "key").await, waits.as_str());
     run(&portal_line, "scancel", &[id]).await.unwrap();
@@ -192,7 +198,7 @@ async fn an_array_has_a_page_of_its_tasks() {
     assert!(page.text().contains("Ended, some failed"));
     let page = max.get(&format!("{path}?state=problem")).await;
     assert_eq!(page.select_all("tbody tr .cell-title"), [format!("{id}_2")]);
-    let task = until_says(&max, &format!("{path}_2/part"), "It ended with an error").await;
+    let task = until_says(&max, &format!("{path}_2/fragment"), "It ended with an error").await;
     assert!(task.text().contains("exit code 1"));
     let log = until_says(&max, &format!("{path}_2/output"), "task 2").await;
     assert!(log.text().contains(&format!("array-{id}_2.out")));
@@ -205,7 +211,7 @@ async fn the_length_of_a_log_does_not_matter() {
     let (portal, max) = harbour("alice").await;
     let id = submit(&portal, &[], "echo begin").await;
     let path = format!("/jobs/key/{id}");
-    until_says(&max, &format!("{path}/part"), ">Done<").await;
+    until_says(&max, &format!("{path}/fragment"), ">Done<").await;
     let line = portal.line("max", "key").await;
     let file = format!("page/slurm-{id}.out");
     let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";

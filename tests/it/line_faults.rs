@@ -191,7 +191,7 @@ async fn giving_up_while_the_portal_looks_around_is_heard() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
     alice.prepare_on(&server, "own", "alice").await;
-    for way in ["/clusters/own/give-up", "/clusters/own/disconnect"] {
+    for way in ["/clusters/own/cancel", "/clusters/own/disconnect"] {
         alice.post("/clusters/own/connect", &[]).await;
         alice.wait_until_asked("own", "Looking around").await;
         let folder = portal.app.config.run_dir().join(&portal.run_folders()[0]);

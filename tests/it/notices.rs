@@ -84,7 +84,8 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     let name = unique("short");
     submit("tessa", "sleep 1", &["-J", &name, "-t", "5"]);
     let words = format!("{name} is done");
-    let page = wait_for_list(&tessa, "/notices", &words, |page| said(page, &words) == 1).await;
+    let page =
+        wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
     assert!(badge(&page).contains("new"), "{}", badge(&page));
 
     let name = unique("meanwhile");
@@ -99,7 +100,7 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     .await;
     portal.start_again().await;
     let words = format!("{name} failed");
-    wait_for_list(&tessa, "/notices", &words, |page| said(page, &words) == 1).await;
+    wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
     // Further looks tell nothing again.
     let seen = async || {
         let key = portal.line_key("tessa", "key").await;
@@ -108,7 +109,7 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     };
     let before = seen().await;
     wait_until("three more looks", async || seen().await >= before + 3).await;
-    let page = tessa.get("/notices").await;
+    let page = tessa.get("/notifications").await;
     assert_eq!(said(&page, &words), 1);
     assert_eq!(said(&page, &format!("{} is done", unique("short"))), 1);
 }
@@ -120,7 +121,7 @@ async fn many_are_folded_into_one_toast() {
     let mut all = ended(1..13, "align", "COMPLETED");
     all.extend(ended(13..15, "sort", "OUT_OF_MEMORY"));
     tell(&portal, "bob", "key", &all).await;
-    let ring = bob.get("/notices/bell?after=0").await;
+    let ring = bob.get("/notifications/badge?after=0").await;
     let toasts = ring.select_all(".toast-text");
     assert_eq!(toasts.len(), 1, "{toasts:?}");
     assert!(toasts[0].starts_with("14 jobs ended: 12 done, 2 failed"), "{toasts:?}");
@@ -142,7 +143,7 @@ async fn many_are_folded_into_one_toast() {
     assert_eq!(ring.attribute(".toast a", "href"), "/jobs/key/500");
     let again = bob.get(&ring.attribute("#bell", "hx-get")).await;
     assert!(again.select_all(".toast").is_empty(), "nothing is new");
-    let list = lines(&bob.get("/notices").await);
+    let list = lines(&bob.get("/notifications").await);
     assert_eq!(
         list,
         [
@@ -157,18 +158,21 @@ async fn many_are_folded_into_one_toast() {
 async fn what_was_seen_is_no_longer_new() {
     let (portal, _, bob) = member().await;
     tell(&portal, "bob", "key", &ended(1..3, "a", "COMPLETED")).await;
-    let page = bob.get("/notices").await;
+    let page = bob.get("/notifications").await;
     assert_eq!(badge(&page), "2 new");
     assert_eq!(page.select_all(".is-new").len(), 1);
     let up_to = page.attribute("input[name=up_to]", "value");
     tell(&portal, "bob", "key", &ended(3..4, "b", "COMPLETED")).await;
-    assert_eq!(bob.post("/notices/read", &[("up_to", &up_to)]).await.location(), "/notices");
+    assert_eq!(
+        bob.post("/notifications/read", &[("up_to", &up_to)]).await.location(),
+        "/notifications"
+    );
     assert_eq!(badge(&bob.get("/account").await), "1 new", "what came later was not seen");
-    assert_eq!(bob.post("/notices/read", &[("up_to", "9999")]).await.status, 303);
+    assert_eq!(bob.post("/notifications/read", &[("up_to", "9999")]).await.status, 303);
     assert_eq!(badge(&bob.get("/groups").await), "");
     for nonsense in ["", "x", "9223372036854775808"] {
-        assert_eq!(bob.post("/notices/read", &[("up_to", nonsense)]).await.status, 400);
-        let ring = bob.get(&format!("/notices/bell?after={nonsense}")).await;
+        assert_eq!(bob.post("/notifications/read", &[("up_to", nonsense)]).await.status, 400);
+        let ring = bob.get(&format!("/notifications/badge?after={nonsense}")).await;
         assert_eq!(ring.status, 400, "{nonsense}");
     }
 }
@@ -179,17 +183,17 @@ async fn toasts_are_shown_as_chosen() {
     let started = |number| Told { number, task: -1, name: "a", kind: "started", state: "RUNNING" };
     let never = |number| Told { number, task: -1, name: "b", kind: "never", state: "PENDING" };
     tell(&portal, "bob", "key", &[started(1), never(2)]).await;
-    let toasts = bob.get("/notices/bell?after=0").await.select_all(".toast-text a");
+    let toasts = bob.get("/notifications/badge?after=0").await.select_all(".toast-text a");
     assert_eq!(toasts, ["b cannot start as it is", "a started"], "what needs a look first");
-    assert_eq!(bob.post("/account/notices", &[("kind", "ended")]).await.status, 303);
-    let page = bob.get("/account/notices").await;
+    assert_eq!(bob.post("/account/notifications", &[("kind", "ended")]).await.status, 303);
+    let page = bob.get("/account/notifications").await;
     assert_eq!(
         page.select_all("input[name=kind][checked]").len(),
         1 + 2,
         "and two for the webhook"
     );
-    assert!(bob.get("/notices/bell?after=0").await.select_all(".toast").is_empty());
-    assert_eq!(lines(&bob.get("/notices").await).len(), 2, "the list has everything");
+    assert!(bob.get("/notifications/badge?after=0").await.select_all(".toast").is_empty());
+    assert_eq!(lines(&bob.get("/notifications").await).len(), 2, "the list has everything");
 }
 
 #[tokio::test]
@@ -197,14 +201,14 @@ async fn names_of_jobs_do_no_harm() {
     let (portal, _, bob) = member().await;
     let name = "<script>alert(1)</script>\" onload=\"x' \u{202e}<b>|&amp;";
     tell(&portal, "bob", "key", &ended(1..2, name, "FAILED")).await;
-    for path in ["/notices", "/notices/bell?after=0", "/"] {
+    for path in ["/notifications", "/notifications/badge?after=0", "/"] {
         let page = bob.get(path).await;
         assert_eq!(page.status, 200);
         assert!(!page.text().contains("<script>alert") && !page.text().contains("<b>|"), "{path}");
         assert!(!page.text().contains('\u{202e}'), "{path}");
         assert!(page.select_all("[onload]").is_empty(), "{path}");
     }
-    let shown = bob.get("/notices").await.select_text(".notices bdi");
+    let shown = bob.get("/notifications").await.select_text(".notices bdi");
     assert!(shown.starts_with("<script>alert(1)</script>\" onload=\"x'"), "as text: {shown}");
 }
 
@@ -214,12 +218,14 @@ async fn nobody_sees_the_notices_of_others() {
     let eve = portal.member(&admin, "eve").await;
     tell(&portal, "bob", "key", &ended(1..2, "private-matter", "FAILED")).await;
     for other in [&eve, &admin] {
-        for path in ["/notices", "/notices/bell?after=0", "/", "/account/notices"] {
+        for path in
+            ["/notifications", "/notifications/badge?after=0", "/", "/account/notifications"]
+        {
             let page = other.get(path).await;
             assert_eq!((page.status, badge(&page).as_str()), (200, ""), "{path}");
             assert!(!page.text().contains("private-matter"), "{path}");
         }
-        assert_eq!(other.post("/notices/read", &[("up_to", "9999")]).await.status, 303);
+        assert_eq!(other.post("/notifications/read", &[("up_to", "9999")]).await.status, 303);
     }
     assert_eq!(badge(&bob.get("/").await), "1 new", "nobody has read it for bob");
 }
@@ -265,7 +271,7 @@ async fn an_open_page_is_told_by_itself() {
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");
-    browser.go("/notices").await;
+    browser.go("/notifications").await;
     wait_until("it is read", async || portal.app.notifications.cached_unread(bob).count == 0).await;
     wait_until("the badge goes", async || {
         browser.run("return !document.querySelector('.bell-count')").await == true

@@ -9,7 +9,7 @@ use crate::support::{Client, TestApp};
 const LINE: &[(&str, &[(&str, &str)])] = &[
     ("/clusters/own/answer", &[("number", "1"), ("answer", "123456"), ("purpose", "connect")]),
     ("/clusters/own/answer", &[("number", "1"), ("answer", "123456"), ("purpose", "test")]),
-    ("/clusters/own/give-up", &[("purpose", "connect")]),
+    ("/clusters/own/cancel", &[("purpose", "connect")]),
     ("/clusters/own/disconnect", &[]),
     ("/clusters/own/test-key", &[]),
     ("/clusters/own/automation/disconnect", &[]),

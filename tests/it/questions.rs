@@ -116,7 +116,7 @@ async fn a_browser_closed_half_way_leaves_a_sign_in_that_can_be_given_up() {
     let panel = later.get("/clusters/own/panel").await;
     assert!(panel.text().contains("Verification code"), "it still waits: {}", panel.text());
     let form = [("purpose", "connect")];
-    let after = later.post_and_follow("/clusters/own/give-up", &form).await;
+    let after = later.post_and_follow("/clusters/own/cancel", &form).await;
     assert!(after.text().contains(">Connect<") && !after.text().contains("Not connected"));
     assert!(!is_alive(ssh) && portal.run_folders().is_empty(), "nothing is left");
     wait_until("the program that asks has ended", async || !is_alive(helper)).await;

@@ -147,7 +147,7 @@ impl Lab {
 
     async fn link_of(&self, maker: &Client, report: &str, passphrase: &str) -> String {
         let form = [("label", EVIL), ("days", "7"), ("passphrase", passphrase)];
-        let page = maker.post_and_follow(&format!("{report}/links"), &form).await;
+        let page = maker.post_and_follow(&format!("{report}/guest-links"), &form).await;
         assert_eq!(page.status, 200, "{}", page.text());
         let link = page.select_text(".alert code");
         link.strip_prefix(&self.portal.boards_url).expect("the dashboards' origin").to_owned()
@@ -182,9 +182,9 @@ async fn only_who_leads_the_group_sees_and_makes_reports() {
     assert_eq!(world.outsider.get(&elsewhere).await.status, 404, "another group's report");
     assert_eq!(world.outsider.post(&format!("{elsewhere}/remove"), &[]).await.status, 404);
     let form = [("label", "x"), ("days", "7")];
-    assert_eq!(world.outsider.post(&format!("{elsewhere}/links"), &form).await.status, 404);
+    assert_eq!(world.outsider.post(&format!("{elsewhere}/guest-links"), &form).await.status, 404);
     world.link(&report, "").await;
-    let revoke = format!("{elsewhere}/links/1/revoke");
+    let revoke = format!("{elsewhere}/guest-links/1/revoke");
     assert_eq!(world.outsider.post(&revoke, &[]).await.status, 404);
     for month in ["2026-13", "x", "1999-12", "2027-06", "2026-11-01"] {
         let path = format!("/groups/{lab}/report?month={month}");
@@ -198,8 +198,8 @@ async fn only_who_leads_the_group_sees_and_makes_reports() {
     for path in &gets {
         assert_eq!(world.pi.get(path).await.status, 403, "a former PI: {path}");
     }
-    assert_eq!(world.pi.post(&format!("{report}/links"), &form).await.status, 403);
-    assert_eq!(world.pi.post(&format!("{report}/links/1/revoke"), &[]).await.status, 403);
+    assert_eq!(world.pi.post(&format!("{report}/guest-links"), &form).await.status, 403);
+    assert_eq!(world.pi.post(&format!("{report}/guest-links/1/revoke"), &[]).await.status, 403);
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn a_guest_sees_one_report_until_the_link_is_taken_back() {
     let own = world.pi.get(&report).await;
     is_clean(&own);
     assert!(own.text().contains("2 times"), "{}", own.select_text("#share"));
-    assert_eq!(world.pi.post(&format!("{report}/links/1/revoke"), &[]).await.status, 303);
+    assert_eq!(world.pi.post(&format!("{report}/guest-links/1/revoke"), &[]).await.status, 303);
     assert_eq!(guest.get(&place).await.status, 404);
     let back = world.guest().get(&link).await;
     assert_eq!(back.status, 410);
@@ -274,7 +274,7 @@ async fn a_passphrase_is_asked_and_links_end() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let bad = [("label", "x"), ("days", "91"), ("passphrase", "")];
-    let page = world.pi.post(&format!("{report}/links"), &bad).await;
+    let page = world.pi.post(&format!("{report}/guest-links"), &bad).await;
     assert_eq!(page.status, 422);
     assert!(page.text().contains("between 1 and 90 days"));
     let link = world.link(&report, "seven seas").await;

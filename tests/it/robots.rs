@@ -107,7 +107,7 @@ async fn a_host_that_asks_after_all_is_named_and_nobody_is_bothered() {
 
 #[tokio::test]
 async fn the_centres_program_and_our_own_let_through_what_the_portal_says() {
-    let ours = include_str!("../../robot/portolan-commands");
+    let ours = include_str!("../../automation/portolan-commands");
     // Writes down what it is asked for, as it came.
     let listening = "#!/bin/sh\nprintf '%s\\n' \"$SSH_ORIGINAL_COMMAND\" >>${0%/*}/said\nexec ${0%/*}/$(cat ${0%/*}/next)\n";
     let centres = format!("#!/bin/sh\nexec {WRAPPERS}/allowed_commands.sh\n");

@@ -131,12 +131,12 @@ async fn post(who: &Client, path: &str, fields: &Fields) -> Page {
 async fn save(who: &Client, changes: &[(&str, &str)]) -> String {
     let page = who.get("/compose/key/python-script").await;
     assert_eq!(page.status, 200, "{}", page.text());
-    assert!(page.text().contains("/compose/key/python-script/keep"), "the button");
+    assert!(page.text().contains("/compose/key/python-script/save"), "the button");
     let form = with(
         fields(&page, "#compose"),
         &[("a.script", "/home/max/run.py"), ("a.memory", "8 GB"), ("a.mail", "true")],
     );
-    let page = post(who, "/compose/key/python-script/keep", &form).await;
+    let page = post(who, "/compose/key/python-script/save", &form).await;
     assert_eq!(page.status, 200, "{}", page.text());
     assert_eq!(page.attribute("[name='d.memory']", "value"), "8 GB");
     let form =
@@ -194,7 +194,7 @@ async fn what_cannot_be_is_said_at_its_field_and_nothing_is_saved() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     let page =
-        post(&max, "/compose/key/python-script/keep", &form_of(&max, "python-script").await).await;
+        post(&max, "/compose/key/python-script/save", &form_of(&max, "python-script").await).await;
     let form = with(fields(&page, "form[action='/recipes']"), &[("d.script", "x.py")]);
     for (changes, problem) in [
         (vec![("title", " ")], "Enter a name."),
@@ -221,7 +221,7 @@ async fn what_cannot_be_is_said_at_its_field_and_nothing_is_saved() {
     assert_eq!(post(&max, "/recipes", &with(form, &[("base", "nothing")])).await.status, 404);
     let by_hand =
         with(form_of(&max, "python-script").await, &[("base", "a\nb\n"), ("own", "a\nc\n")]);
-    let page = post(&max, "/compose/key/python-script/keep", &by_hand).await;
+    let page = post(&max, "/compose/key/python-script/save", &by_hand).await;
     assert!(page.select_text(".alert").contains("not part of it"), "{}", page.text());
     assert_eq!(portal.count("recipes").await, 0);
 }

@@ -161,10 +161,11 @@ async fn a_page_leads_from_the_button_to_the_job() {
     assert!(at_job.status == 200 || at_job.location() == path, "{}", at_job.status);
     wait_until("the job is known", async || bob.get(&path).await.location() == job).await;
     assert_eq!(bob.get(&job).await.status, 200);
-    let part = bob.request(reqwest::Method::GET, &format!("{path}/part")).header("hx-request", "1");
+    let part =
+        bob.request(reqwest::Method::GET, &format!("{path}/fragment")).header("hx-request", "1");
     let part = crate::support::client::send(part).await;
     assert_eq!(part.header("hx-redirect"), job, "an open page goes there by itself");
-    for (path, form) in [("", false), ("/part", false), ("/again", true), ("/give-up", true)] {
+    for (path, form) in [("", false), ("/fragment", false), ("/again", true), ("/cancel", true)] {
         let path = format!("/submissions/{id}{path}");
         let answer = if form { admin.post(&path, &[]).await } else { admin.get(&path).await };
         assert_eq!(answer.status, 404, "{path}");
@@ -259,8 +260,8 @@ async fn what_cannot_be_sent_waits_for_the_connection() {
     let page = member.get(&format!("/submissions/{wanted}")).await;
     assert!(page.text().contains("Waiting for the connection"), "{}", page.text());
     let form = page.attribute("form[action$=give-up]", "action");
-    assert_eq!(form, format!("/submissions/{wanted}/give-up"));
-    let page = member.post_and_follow(&format!("/submissions/{unwanted}/give-up"), &[]).await;
+    assert_eq!(form, format!("/submissions/{wanted}/cancel"));
+    let page = member.post_and_follow(&format!("/submissions/{unwanted}/cancel"), &[]).await;
     assert!(page.text().contains("You gave this job up"), "{}", page.text());
     member.connect("key").await;
     one_job_each("bob", &[portal.settled(wanted).await]);

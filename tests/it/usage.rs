@@ -370,7 +370,7 @@ async fn a_leader_reads_a_month_in_the_browser() {
     };
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("asmith").await;
-    browser.go(&format!("/groups/1/use?period={month}")).await;
+    browser.go(&format!("/groups/1/usage?period={month}")).await;
     browser.wait_for_text("By person").await;
     let figures = browser
         .run("return [...document.querySelectorAll('.fact data')].map(one => one.value)")
@@ -383,7 +383,7 @@ async fn a_leader_reads_a_month_in_the_browser() {
     for name in ["asmith", "bob", "carol", "erik"] {
         assert!(browser.text().await.contains(name), "{name} is named");
     }
-    let file = leader.get(&format!("/groups/1/use/members.csv?period={month}")).await;
+    let file = leader.get(&format!("/groups/1/usage/members.csv?period={month}")).await;
     let cells =
         |row: &str| row.split(',').map(|one| one.trim_matches('"').to_owned()).collect::<Vec<_>>();
     let mut rows = file.text().lines().map(cells);
@@ -398,7 +398,7 @@ async fn a_leader_reads_a_month_in_the_browser() {
         lines[1..].iter().map(|row| row[place].parse::<f64>().unwrap()).sum()
     };
     let behind = async |outcome: &str| {
-        let path = format!("/groups/1/use/jobs?period={month}&outcome={outcome}");
+        let path = format!("/groups/1/usage/jobs?period={month}&outcome={outcome}");
         leader.get(&path).await
     };
     let spare = behind("could-be-less").await.attributes("data", "value");
@@ -408,7 +408,7 @@ async fn a_leader_reads_a_month_in_the_browser() {
     let failed = behind("failed").await;
     let count = format!("{} jobs, ", column("failed"));
     assert!(failed.text().contains(&count), "{count} {}", failed.text());
-    let page = bob.get(&format!("/groups/1/use?period={month}")).await;
+    let page = bob.get(&format!("/groups/1/usage?period={month}")).await;
     assert!(page.text().contains("Everybody else"));
     for name in ["carol", "erik", "Alice", "alice"] {
         assert!(!page.text().contains(name), "{name} is not told to members");

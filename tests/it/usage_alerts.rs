@@ -10,7 +10,7 @@ use crate::reports::{EVIL, Lab, sums};
 use crate::support::app::START;
 
 async fn notices(world: &Lab) -> Vec<String> {
-    world.pi.get("/notices").await.select_all(".notices .row-title a")
+    world.pi.get("/notifications").await.select_all(".notices .row-title a")
 }
 
 async fn choose(world: &Lab, form: &[(&str, &str)]) {
@@ -73,9 +73,9 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
     ] {
         assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
     }
-    let page = world.pi.get("/notices").await;
+    let page = world.pi.get("/notifications").await;
     assert!(page.select_all("#evil").is_empty() && page.text().contains("&#60;b id=evil&#62;"));
-    assert!(page.text().contains(&format!("href=\"/groups/{}/use\"", world.group)));
+    assert!(page.text().contains(&format!("href=\"/groups/{}/usage\"", world.group)));
     assert!(page.text().contains("bell-count"), "it is new");
     let log = world.admin.get("/activity").await;
     assert!(log.text().contains("Changed what to be told"));

@@ -206,7 +206,7 @@ fn shown(page: &Page, place: usize) -> f64 {
 async fn those_who_lead_see_names_and_members_none() {
     let world = world().await;
     world.fill().await;
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
     for words in
         ["max", "gone", "not connected here under this name", "train-#", "By person", "v100"]
@@ -216,23 +216,25 @@ async fn those_who_lead_see_names_and_members_none() {
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
     assert!(page.text().contains("&#60;b id") || page.text().contains("&lt;b id"));
     assert!(page.text().contains("If the coming weeks are like the last 8"));
-    let part = world.pi.get(&world.url("use/part")).await;
+    let part = world.pi.get(&world.url("usage/fragment")).await;
     assert!(part.text().contains("gone") && !part.text().contains("<html"));
 
-    let page = world.member.get(&world.url("use")).await;
+    let page = world.member.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
     for words in ["You", "Everybody else", "fit", "Your jobs"] {
         assert!(page.text().contains(words), "{words}");
     }
-    for file in ["use", "use/part", "use/members.csv", "use/kinds.csv", "use/days.csv"] {
+    for file in
+        ["usage", "usage/fragment", "usage/members.csv", "usage/kinds.csv", "usage/days.csv"]
+    {
         let page = world.member.get(&world.url(file)).await;
         let text = page.text().to_lowercase();
         for name in ["pia", "gone", "train-#", "cmd()"] {
             assert!(!text.contains(name), "{file} tells {name} to a member");
         }
     }
-    let all = shown(&world.pi.get(&world.url("use")).await, 0);
-    let same = shown(&world.member.get(&world.url("use")).await, 0);
+    let all = shown(&world.pi.get(&world.url("usage")).await, 0);
+    let same = shown(&world.member.get(&world.url("usage")).await, 0);
     assert!((all - same).abs() < 1e-3, "the group's totals are for everybody in it");
 }
 
@@ -249,7 +251,7 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
         "member=&kind=train-%23".into(),
         "outcome=lost".into(),
     ] {
-        for path in ["use/jobs", "use/jobs.csv"] {
+        for path in ["usage/jobs", "usage/jobs.csv"] {
             let page = world.member.get(&world.url(&format!("{path}?{query}"))).await;
             assert_eq!(page.status, 200, "{}", page.text());
             let text = page.text();
@@ -258,23 +260,23 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
             assert!(!other && !text.contains("\"train-#\""), "{path}?{query}");
         }
     }
-    let own = world.member.get(&world.url("use/jobs")).await;
+    let own = world.member.get(&world.url("usage/jobs")).await;
     assert!(own.attribute("tbody a[href^='/jobs/key/']", "href").starts_with("/jobs/key/"));
     assert!(world.seen().await.is_empty(), "nobody's names were looked at");
 
-    let gone = format!("use/jobs?member=u{cluster}-gone&outcome=out-of-time&period=2026-10");
+    let gone = format!("usage/jobs?member=u{cluster}-gone&outcome=out-of-time&period=2026-10");
     let page = world.pi.get(&world.url(&gone)).await;
     assert!(page.text().contains("31 jobs"), "{}", page.text());
     let max = world.portal.person_id("max").await;
-    let path = world.url(&format!("use/jobs?member=p{max}"));
+    let path = world.url(&format!("usage/jobs?member=p{max}"));
     for _ in 0..3 {
         assert!(world.pi.get(&path).await.text().contains("Jobs of <strong"));
-        world.pi.get(&world.url("use")).await;
+        world.pi.get(&world.url("usage")).await;
     }
     // The same under the name on the cluster: it is known whose that is.
-    let named = world.pi.get(&world.url(&format!("use/jobs?member=u{cluster}-max"))).await;
+    let named = world.pi.get(&world.url(&format!("usage/jobs?member=u{cluster}-max"))).await;
     assert!(named.text().contains("Jobs of <strong"), "{}", named.text());
-    let own = world.pi.get(&world.url(&format!("use/jobs?member=u{cluster}-pia"))).await;
+    let own = world.pi.get(&world.url(&format!("usage/jobs?member=u{cluster}-pia"))).await;
     assert!(own.text().contains("Your jobs"), "{}", own.text());
     let mut seen = world.seen().await;
     seen.sort();
@@ -307,15 +309,15 @@ async fn the_list_says_which_jobs_and_which_hours_are_meant() {
     let sheet = DailyTotals { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
     world.put_sheet("pia", true, TODAY, &sheet).await;
 
-    let failures = world.pi.get(&world.url("use/jobs?outcome=failed")).await;
+    let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
     assert!(said.contains("8.0 core hours on these days; 40.0 core hours since each"), "{said}");
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
     let list = world.pi.get(&with_gpus).await;
     assert_eq!(list.select_all("tbody .use-name .cell-sub:nth-child(2)"), ["train"]);
     assert!(list.select_text("main").contains("Jobs of the group with GPUs"));
-    let all = world.pi.get(&world.url("use/jobs?account=key/def-one&outcome=out-of-time")).await;
+    let all = world.pi.get(&world.url("usage/jobs?account=key/def-one&outcome=out-of-time")).await;
     assert!(all.text().contains("charged to <span dir=\"auto\">def-one on Harbour key</span>"));
     assert_eq!(all.select_all("[data-label=Began]"), ["never"]);
     assert_eq!(all.select_all("[data-label=Waited]"), ["–"]);
@@ -326,7 +328,7 @@ async fn the_list_says_which_jobs_and_which_hours_are_meant() {
 async fn many_jobs_are_shown_in_pages() {
     let world = world().await;
     world.fill().await;
-    let mut path = world.url("use/jobs?period=90d");
+    let mut path = world.url("usage/jobs?period=90d");
     let mut numbers = Vec::new();
     let mut said = Vec::new();
     while !path.is_empty() {
@@ -342,14 +344,15 @@ async fn many_jobs_are_shown_in_pages() {
     numbers.sort();
     numbers.dedup();
     assert_eq!(numbers.len(), 450, "each once");
-    let csv = world.pi.get(&world.url("use/jobs.csv?period=90d")).await;
+    let csv = world.pi.get(&world.url("usage/jobs.csv?period=90d")).await;
     assert_eq!(csv.text().lines().count(), 1 + 450);
     let core_hours = format!("{:.4}", sum(&csv, 8));
     assert!(said.iter().all(|one| *one == core_hours), "{said:?} {core_hours}");
-    let beyond = world.pi.get(&world.url("use/jobs?period=90d&page=40")).await;
+    let beyond = world.pi.get(&world.url("usage/jobs?period=90d&page=40")).await;
     assert_eq!(beyond.status, 303, "{}", beyond.text());
     for page in ["0", "-1", "x", "99999999999999999999999", "1"] {
-        let page = world.pi.get(&world.url(&format!("use/jobs?period=2026-10&page={page}"))).await;
+        let page =
+            world.pi.get(&world.url(&format!("usage/jobs?period=2026-10&page={page}"))).await;
         assert!([200, 303].contains(&page.status), "{}", page.text());
     }
 }
@@ -371,18 +374,18 @@ async fn files_have_the_sums_of_the_page() {
             let (cores, gpus, jobs) = (shown(&page, 0), shown(&page, 1), shown(&page, 2));
             assert!(cores > 100.0);
             for file in ["members", "kinds"] {
-                let csv = who.get(&world.url(&format!("use/{file}.csv?{query}"))).await;
+                let csv = who.get(&world.url(&format!("usage/{file}.csv?{query}"))).await;
                 assert!((sum(&csv, 1) - cores).abs() < 0.01, "{file} {query}");
                 assert!((sum(&csv, 2) - gpus).abs() < 0.01, "{file} {query}");
                 assert!((sum(&csv, 5) - jobs).abs() < 1e-9, "{file} {query}");
             }
-            let csv = who.get(&world.url(&format!("use/days.csv?{query}"))).await;
+            let csv = who.get(&world.url(&format!("usage/days.csv?{query}"))).await;
             assert!((sum(&csv, 2) - cores).abs() < 0.01, "days {query}");
         }
     }
-    let csv = world.pi.get(&world.url("use/kinds.csv")).await;
+    let csv = world.pi.get(&world.url("usage/kinds.csv")).await;
     assert!(csv.text().contains("\"'=cmd()\""), "no formulas: {}", csv.text());
-    let jobs = world.pi.get(&world.url("use/jobs.csv?period=2026-10&kind=fit")).await;
+    let jobs = world.pi.get(&world.url("usage/jobs.csv?period=2026-10&kind=fit")).await;
     assert_eq!(jobs.text().lines().count(), 1 + 62);
 }
 
@@ -391,13 +394,13 @@ async fn strangers_see_nothing() {
     let world = world().await;
     world.fill().await;
     for path in [
-        "use",
-        "use/part",
-        "use/jobs",
-        "use/members.csv",
-        "use/kinds.csv",
-        "use/days.csv",
-        "use/jobs.csv",
+        "usage",
+        "usage/fragment",
+        "usage/jobs",
+        "usage/members.csv",
+        "usage/kinds.csv",
+        "usage/days.csv",
+        "usage/jobs.csv",
         "accounts",
     ] {
         for who in [&world.other, &world.admin] {
@@ -437,14 +440,15 @@ async fn odd_addresses_show_something_sensible() {
         "from=-9999-01-01&until=9999-12-31&outcome=%00",
         "member=u1-&outcome=lost&kind=",
     ] {
-        for path in ["use", "use/part", "use/jobs", "use/days.csv", "use/members.csv"] {
+        for path in ["usage", "usage/fragment", "usage/jobs", "usage/days.csv", "usage/members.csv"]
+        {
             let page = world.pi.get(&world.url(&format!("{path}?{query}"))).await;
             assert_eq!(page.status, 200, "{path}?{query}: {}", page.text());
             let bars = page.text().matches("<tr><th scope=\"row\">").count();
             assert!(bars <= 92, "{path}?{query} draws {bars} bars");
         }
     }
-    for path in ["/groups/x/use", "/groups/-1/use", "/groups/99999999999999999999/use/days.csv"] {
+    for path in ["/groups/x/use", "/groups/-1/use", "/groups/99999999999999999999/usage/days.csv"] {
         assert!([403, 404].contains(&world.pi.get(path).await.status), "{path}");
     }
 }
@@ -452,23 +456,23 @@ async fn odd_addresses_show_something_sensible() {
 #[tokio::test]
 async fn empty_pages_say_what_to_do() {
     let world = world().await;
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     assert!(page.text().contains("No account is chosen yet"), "{}", page.text());
-    let page = world.member.get(&world.url("use")).await;
+    let page = world.member.get(&world.url("usage")).await;
     assert!(page.text().contains("Your PI has not said yet"), "{}", page.text());
     world.choose(&["key/def-one", "key/def-two"]).await;
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     assert!(page.text().contains("Nothing is known of this time yet"));
     assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.text());
     assert!(page.text().contains("not read yet"));
     // An account that is taken away takes its figures along, and nothing else breaks.
     world.fill().await;
     world.choose(&["key/def-two"]).await;
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("no longer one of the group"), "{}", page.text());
     world.choose(&[]).await;
-    assert!(world.pi.get(&world.url("use")).await.text().contains("No account is chosen yet"));
+    assert!(world.pi.get(&world.url("usage")).await.text().contains("No account is chosen yet"));
 }
 
 /// What a shell on the cluster says of itself is its owner's to change: names are those that people connected under.
@@ -482,7 +486,7 @@ async fn nobody_is_shown_as_someone_else() {
         let mut tx = world.portal.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
-        let jobs = world.pi.get(&world.url("use/jobs.csv?period=30d")).await;
+        let jobs = world.pi.get(&world.url("usage/jobs.csv?period=30d")).await;
         let of = |user: &str| {
             let mark = format!(",\"{user}\",");
             let rows: Vec<&str> = jobs.text().lines().filter(|row| row.contains(&mark)).collect();
@@ -492,7 +496,7 @@ async fn nobody_is_shown_as_someone_else() {
         assert!(of("max").contains("\"max\",\"max\""), "{}", of("max"));
         assert!(!of("gone").contains("\"max\""), "{}", of("gone"));
         assert!(!of("pia").contains("\"max\""), "{}", of("pia"));
-        let mine = world.member.get(&world.url("use/jobs.csv?period=30d")).await;
+        let mine = world.member.get(&world.url("usage/jobs.csv?period=30d")).await;
         assert!(
             !mine.text().contains("gone") && !mine.text().contains("train-#"),
             "{}",
@@ -503,24 +507,24 @@ async fn nobody_is_shown_as_someone_else() {
 
 #[tokio::test]
 async fn looks_at_names_are_recorded_wherever_they_are_and_no_made_up_ones() {
-    for path in ["use/jobs", "report", "use/standing", "use/kinds.csv"] {
+    for path in ["usage/jobs", "report", "usage/fair-share", "usage/kinds.csv"] {
         let world = world().await;
         world.fill().await;
         for _ in 0..2 {
             assert_eq!(world.pi.get(&world.url(path)).await.status, 200, "{path}");
         }
         assert_eq!(world.seen().await, [""], "{path}: once");
-        assert_eq!(world.member.get(&world.url("use")).await.status, 200);
+        assert_eq!(world.member.get(&world.url("usage")).await.status, 200);
         assert_eq!(world.seen().await.len(), 1, "members see no names");
     }
     let world = world().await;
     world.fill().await;
     for name in ["nobody", "Alice%20Martin%20(all)", "x%0Ay", "%E2%80%AEx"] {
-        let page = world.pi.get(&world.url(&format!("use/jobs?member=u1-{name}"))).await;
+        let page = world.pi.get(&world.url(&format!("usage/jobs?member=u1-{name}"))).await;
         assert_eq!(page.status, 200);
     }
     assert_eq!(world.seen().await, Vec::<String>::new());
-    world.pi.get(&world.url("use/jobs?member=u1-gone")).await;
+    world.pi.get(&world.url("usage/jobs?member=u1-gone")).await;
     assert_eq!(world.seen().await, ["jobs of gone"]);
 }
 
@@ -569,7 +573,7 @@ async fn what_the_cluster_says_was_granted_is_shown() {
     store::queues::mark_seen(&mut tx, key.person, key.cluster, START).await.unwrap();
     store::queues::set_standing(&mut tx, key.person, key.cluster, &standing).await.unwrap();
     store::commit(tx).await.unwrap();
-    let page = world.pi.get(&world.url("use")).await;
+    let page = world.pi.get(&world.url("usage")).await;
     let granted = page.select_text("#standing-granted-key");
     assert!(
         granted.contains("1,050 of 1,000 Billing hours used: more than was granted"),

@@ -41,7 +41,7 @@ async fn a_pi_sees_shares_demand_and_who_stores_what() {
     // Held, so that it waits for as long as it is looked at.
     let job =
         submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
-    let path = format!("/groups/{group}/use/standing");
+    let path = format!("/groups/{group}/usage/fair-share");
     let page = wait_for_list(&pi, &path, "shares, queue and storage", |page| {
         page.select_all(".standing-share").len() >= 2
             && page.text().contains("Who has how much in def-smith")

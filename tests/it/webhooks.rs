@@ -85,7 +85,7 @@ fn listen() -> (TcpListener, u16) {
 
 /// A portal whose administrator allows addresses inside, with a member.
 async fn open_portal() -> (TestApp, Client) {
-    let portal = TestApp::start_with(|config| config.notices.allow_private = true).await;
+    let portal = TestApp::start_with(|config| config.notifications.allow_private = true).await;
     let admin = portal.set_up("ada").await;
     let bob = portal.member(&admin, "bob").await;
     portal.add_cluster("key").await;
@@ -96,10 +96,10 @@ async fn open_portal() -> (TestApp, Client) {
 async fn set(bob: &Client, address: &str) -> String {
     let kinds = [("kind", "ended"), ("kind", "never")];
     let form: Vec<_> = [("address", address)].into_iter().chain(kinds).collect();
-    let page = bob.post_and_follow("/account/notices/webhook", &form).await;
+    let page = bob.post_and_follow("/account/notifications/webhook", &form).await;
     let secret = page.select_text(".alert code");
     assert!(secret.len() >= 40, "{secret}");
-    assert!(!bob.get("/account/notices").await.text().contains(&secret), "shown once");
+    assert!(!bob.get("/account/notifications").await.text().contains(&secret), "shown once");
     secret
 }
 
@@ -121,12 +121,12 @@ async fn a_message_arrives_once_signed_and_folded() {
     tell(&portal, "bob", "key", &ended(1..2, "before", "COMPLETED")).await;
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/hook/s3cr3t")).await;
 
-    let page = bob.post("/account/notices/webhook/test", &[]).await;
+    let page = bob.post("/account/notifications/webhook/test", &[]).await;
     assert!(page.text().contains("The test message was accepted"), "{}", page.select_text("main"));
     let trial = next(&arrived);
     assert!(trial.is_signed_with(&secret) && trial.head.starts_with("post /hook/s3cr3t "));
     assert!(trial.json()["text"].as_str().unwrap().contains("test message"));
-    let page = bob.post("/account/notices/webhook/test", &[]).await;
+    let page = bob.post("/account/notifications/webhook/test", &[]).await;
     assert!(page.text().contains("sent a moment ago"), "not a hammer");
 
     let name = "<!channel> \"x\" \u{202e}<script>";
@@ -165,7 +165,7 @@ async fn a_message_arrives_once_signed_and_folded() {
     assert!(listed.text().contains("Changed where notices are sent"));
     assert!(
         !listed.text().contains("s3cr3t")
-            && !bob.get("/account/notices").await.text().contains("s3cr3t")
+            && !bob.get("/account/notifications").await.text().contains("s3cr3t")
     );
 }
 
@@ -177,7 +177,7 @@ async fn what_does_not_arrive_is_tried_again_also_after_a_restart() {
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     wait_until("one failure", async || standing(&portal).await.failures == 1).await;
-    let page = bob.get("/account/notices").await;
+    let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("127.0.0.1 cannot be reached."), "{}", page.select_text("main"));
     assert_eq!(standing(&portal).await.next_at, portal.clock.now().plus(60));
     portal.clock.advance(61);
@@ -214,10 +214,10 @@ async fn after_three_days_it_is_given_up_and_said() {
     bob.sign_in("bob", PASSWORD).await;
     wait_until("it is off", async || standing(&portal).await.stopped_at().is_some()).await;
     wait_until("and said", async || {
-        bob.get("/notices").await.text().contains("no longer sent to your address")
+        bob.get("/notifications").await.text().contains("no longer sent to your address")
     })
     .await;
-    let page = bob.get("/account/notices").await;
+    let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("Switched off"));
     while arrived.try_recv().is_ok() {}
     tell(&portal, "bob", "key", &ended(2..3, "second", "COMPLETED")).await;
@@ -227,15 +227,17 @@ async fn after_three_days_it_is_given_up_and_said() {
     assert!(arrived.try_recv().is_err(), "nothing is sent");
     // Saving it again turns it on, for what is new from then on.
     assert_eq!(
-        bob.post("/account/notices/webhook", &[("address", ""), ("kind", "ended")]).await.status,
+        bob.post("/account/notifications/webhook", &[("address", ""), ("kind", "ended")])
+            .await
+            .status,
         303
     );
     portal.app.webhooks.send_due().await.unwrap();
     tell(&portal, "bob", "key", &ended(3..4, "third", "COMPLETED")).await;
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("third") && !text.contains("second"), "{text}");
-    assert_eq!(bob.post("/account/notices/webhook/remove", &[]).await.status, 303);
-    assert!(!bob.get("/account/notices").await.text().contains("Sent to"));
+    assert_eq!(bob.post("/account/notifications/webhook/remove", &[]).await.status, 303);
+    assert!(!bob.get("/account/notifications").await.text().contains("Sent to"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,8 +264,9 @@ async fn addresses_that_lead_inside_are_refused() {
         ("javascript:alert(1)".into(), "not a web address"),
         (String::new(), "Enter the address"),
     ] {
-        let page =
-            bob.post("/account/notices/webhook", &[("address", &address), ("kind", "ended")]).await;
+        let page = bob
+            .post("/account/notifications/webhook", &[("address", &address), ("kind", "ended")])
+            .await;
         assert_eq!(page.status, 422, "{address}");
         assert!(
             page.select_text(".error-summary").contains(words),
@@ -272,8 +275,12 @@ async fn addresses_that_lead_inside_are_refused() {
         );
     }
     assert!(arrived.try_recv().is_err(), "nobody was asked");
-    assert_eq!(bob.post("/account/notices/webhook/test", &[]).await.status, 404, "there is none");
-    assert_eq!(bob.post("/account/notices/webhook/secret", &[]).await.status, 404);
+    assert_eq!(
+        bob.post("/account/notifications/webhook/test", &[]).await.status,
+        404,
+        "there is none"
+    );
+    assert_eq!(bob.post("/account/notifications/webhook/secret", &[]).await.status, 404);
     drop(portal);
 }
 
@@ -284,7 +291,7 @@ async fn a_setting_that_is_taken_back_counts_for_addresses_that_are_there() {
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
-    portal.restart_with(|config| config.notices.allow_private = false).await;
+    portal.restart_with(|config| config.notifications.allow_private = false).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     wait_until("one failure", async || standing(&portal).await.failures >= 1).await;
     assert!(standing(&portal).await.problem.contains("private network"));
@@ -301,7 +308,7 @@ async fn redirects_are_not_followed() {
     );
     let arrived = receive(outer, moved);
     set(&bob, &format!("http://127.0.0.1:{outer_port}/")).await;
-    let page = bob.post("/account/notices/webhook/test", &[]).await;
+    let page = bob.post("/account/notifications/webhook/test", &[]).await;
     assert!(page.text().contains("does not follow"), "{}", page.select_text("main"));
     next(&arrived);
     assert!(reached.try_recv().is_err(), "nobody went there");
@@ -314,11 +321,11 @@ async fn a_secret_can_be_renewed() {
     let arrived = receive(listener, FINE.to_owned());
     let old = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     let new = bob
-        .post_and_follow("/account/notices/webhook/secret", &[])
+        .post_and_follow("/account/notifications/webhook/secret", &[])
         .await
         .select_text(".alert code");
     assert_ne!(old, new);
-    bob.post("/account/notices/webhook/test", &[]).await;
+    bob.post("/account/notifications/webhook/test", &[]).await;
     let test = next(&arrived);
     assert!(test.is_signed_with(&new) && !test.is_signed_with(&old));
 }

@@ -108,7 +108,7 @@ async fn check_public_address(
 /// Dashboards have an origin of their own, which must lead here too.
 async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> DoctorFinding {
     const WHAT: &str = "Boards address";
-    let url = &config.boards.public_url;
+    let url = &config.dashboards.public_url;
     match client.get(url.join("/")).send().await {
         Err(error) => {
             DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string()))
@@ -119,7 +119,7 @@ async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> Do
         Ok(_) => DoctorFinding::bad(
             WHAT,
             format!(
-                "Something answers at {url}, but it is not the dashboards' origin. Check boards.public_url and the proxy in front."
+                "Something answers at {url}, but it is not the dashboards' origin. Check dashboards.public_url and the proxy in front."
             ),
         ),
     }

@@ -70,7 +70,7 @@ fn single_ends_in_words() {
         assert_eq!(texts(&build_digests(&[notice(1, "ended", 1, -1, "x", state)])), [words]);
     }
     let off = Notification { slug: String::new(), ..notice(1, "webhook-off", 0, -1, "", "") };
-    assert_eq!(build_digests(&[off])[0].href, "/account/notices");
+    assert_eq!(build_digests(&[off])[0].href, "/account/notifications");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn sentences_about_groups_stay_apart() {
     for lines in [build_digests(&all), summarize(&all)] {
         assert_eq!(lines.len(), 2);
         assert_eq!((lines[0].text().as_str(), lines[0].look), ("80 % is used.", "warning"));
-        assert_eq!((lines[0].href.as_str(), lines[0].name.as_str()), ("/groups/4/use", ""));
+        assert_eq!((lines[0].href.as_str(), lines[0].name.as_str()), ("/groups/4/usage", ""));
         assert_eq!(lines[1].text().chars().count(), MAX_SENTENCE_CHARS);
     }
     assert!(!NotificationKind::Group.is_selectable(), "always shown");

@@ -154,7 +154,7 @@ impl Bench {
 }
 
 fn wrapper() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("robot/portolan-commands")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("automation/portolan-commands")
 }
 
 #[test]

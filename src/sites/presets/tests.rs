@@ -178,7 +178,7 @@ const DOUBTED: &[&str] = &[
     "login.accepts",
     "login.fingerprints",
     "login.region",
-    "robot.hosts",
+    "automation.hosts",
     "shell.prepare",
     "shell.login_shell",
     "storage.areas",

@@ -64,7 +64,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     };
     let is_upgrade = request.headers().contains_key(header::UPGRADE);
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
-    let here = &app.config.boards.public_url;
+    let here = &app.config.dashboards.public_url;
     // Reading is safe from anywhere the cookie comes along; everything else must come from a page of this origin.
     let is_ours = if is_upgrade {
         has_allowed_origin(request.headers(), |origin| here.is_origin(origin))

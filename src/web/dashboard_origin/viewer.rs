@@ -76,8 +76,8 @@ impl DashboardOriginAssets {
     pub fn new() -> Self {
         Self {
             css: assets::asset_url("app.css"),
-            dashboard_css: assets::asset_url("board.css"),
-            js: assets::asset_url("board.js"),
+            dashboard_css: assets::asset_url("dashboard_frame.css"),
+            js: assets::asset_url("dashboard_frame.js"),
             icon: assets::asset_url("favicon.svg"),
         }
     }
@@ -192,7 +192,7 @@ fn build_bar(app: &App, pass: &DashboardPass, standing: &DashboardStatus) -> Das
     let kind = board.kind.parse::<DashboardKind>().map_or("Dashboard", DashboardKind::title);
     let is_owner = pass.viewer == DashboardViewer::Owner;
     let is_guest = matches!(pass.viewer, DashboardViewer::Guest(_));
-    let portal = app.config.portal.public_url.join(&format!("/boards/{}", board.id));
+    let portal = app.config.portal.public_url.join(&format!("/dashboards/{}", board.id));
     DashboardBar {
         kind,
         title: board.title.clone(),

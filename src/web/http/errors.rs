@@ -254,10 +254,6 @@ pub async fn method_not_allowed() -> AppError {
     AppError::MethodNotAllowed
 }
 
-pub async fn not_found() -> AppError {
-    AppError::NotFound
-}
-
 /// The same words for forms that show the problem next to a field.
 pub fn too_many_tries_message(seconds: i64) -> String {
     format!("Too many tries. The next one is possible in {}.", format_wait(seconds))

@@ -95,7 +95,7 @@ impl EventSubscriptions {
         tokio::select! {
             changed = self.connections.recv() => to_signal(changed, |key| {
                 // One event for the page of that cluster; lists listen to the same stream by its prefix.
-                (key.person == person).then(|| format!("line-{}", key.cluster))
+                (key.person == person).then(|| format!("connection-{}", key.cluster))
             }),
             changed = self.queues.recv() => to_signal(changed, |key| {
                 (key.person == person).then(|| "jobs".to_owned())
@@ -104,13 +104,13 @@ impl EventSubscriptions {
                 (change.person == person).then(|| "submissions".to_owned())
             }),
             changed = self.dashboards.recv() => match changed {
-                Ok(board) if can_see_dashboard(app, me, board).await => StreamSignal::PageEvent("boards".to_owned()),
+                Ok(board) if can_see_dashboard(app, me, board).await => StreamSignal::PageEvent("dashboards".to_owned()),
                 told => to_signal(told, |_| None),
             },
             read = self.usage.recv() => to_signal(read, |reader| {
                 (reader.person == person).then(|| "usage".to_owned())
             }),
-            rung = self.notifications.recv() => to_signal(rung, |whom| (whom == person).then(|| "notices".to_owned())),
+            rung = self.notifications.recv() => to_signal(rung, |whom| (whom == person).then(|| "notifications".to_owned())),
             () = app.stop.cancelled() => StreamSignal::ShuttingDown,
             told = self.sessions_ended.recv() => match told {
                 Ok(ended) if ended.applies_to(person, me.session) => StreamSignal::SessionEnded,

@@ -116,11 +116,11 @@ async fn handle_dashboard_request(
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let url = &app.config.boards.public_url;
+    let url = &app.config.dashboards.public_url;
     // Forms of our own pages only; what goes through to a dashboard has a guard of its own.
     let is_own = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
     let mut answer = if !is_addressed_to(url, &request) {
-        errors::wrong_host_response(&url.to_string(), "boards.public_url")
+        errors::wrong_host_response(&url.to_string(), "dashboards.public_url")
     } else if is_own && !method.is_safe() && !is_same_origin(url, request.headers()) {
         StatusCode::FORBIDDEN.into_response()
     } else {

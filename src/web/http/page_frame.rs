@@ -172,7 +172,7 @@ fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationI
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
-        item("Dashboards", "/boards", "chart", NavSection::Dashboards),
+        item("Dashboards", "/dashboards", "chart", NavSection::Dashboards),
         item("Clusters", "/clusters", "cluster", NavSection::Clusters),
     ];
     if me.viewer.may(Permission::ManageGroups).is_ok() || !me.memberships.is_empty() {

@@ -25,7 +25,7 @@ use crate::web::http::flash::{self, FlashMessage};
 const TIME_CHOICES_MINUTES: [u32; 6] = [30, 60, 120, 240, 480, 720];
 
 pub fn dashboard_path(id: DashboardId) -> String {
-    format!("/boards/{id}")
+    format!("/dashboards/{id}")
 }
 
 /// A dashboard that someone may see. Those of others are not there, like those that never were.

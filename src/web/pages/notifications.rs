@@ -83,7 +83,7 @@ pub async fn mark_read(
             toasts: Vec::new(),
         });
     }
-    Ok(see_other("/notices"))
+    Ok(see_other("/notifications"))
 }
 
 /// What a page has shown already.

@@ -46,12 +46,12 @@ const NO_FORM: &[&str] = &[
     "/retire",
     "/restore",
     "/end-alarm",
-    "/boards/{id}/start",
-    "/boards/{id}/wake",
-    "/boards/{id}/extend",
-    "/boards/{id}/stop",
+    "/dashboards/{id}/start",
+    "/dashboards/{id}/wake",
+    "/dashboards/{id}/extend",
+    "/dashboards/{id}/stop",
     "/submissions/{id}/again",
-    "/submissions/{id}/give-up",
+    "/submissions/{id}/cancel",
 ];
 
 #[tokio::test]

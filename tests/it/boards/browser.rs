@@ -62,7 +62,7 @@ async fn audit_all(width: u32) {
     let logs =
         Folder::new("alice", "mkdir -p runs/a runs/b; touch runs/{a,b}/events.out.tfevents.1.x");
     let page = alice.get(&format!("/clusters/key/folders?path={}", logs.path)).await;
-    let here = page.attribute("a[href^='/boards/new']", "href");
+    let here = page.attribute("a[href^='/dashboards/new']", "href");
     assert_eq!(
         alice.get(&here).await.attribute("#f-place", "value"),
         logs.path.replace("/scratch/alice", "$SCRATCH")
@@ -71,19 +71,19 @@ async fn audit_all(width: u32) {
     let last = boards.last().unwrap().0;
     for label in ["Prof. Smith", LONG] {
         let form = [("label", label), ("days", "7"), ("passphrase", "")];
-        assert_eq!(alice.post(&format!("/boards/{last}/links"), &form).await.status, 303);
+        assert_eq!(alice.post(&format!("/dashboards/{last}/guest-links"), &form).await.status, 303);
     }
     let browser = Browser::open(&portal.url, width).await;
     browser.sign_in("alice").await;
-    browser.go("/boards").await;
+    browser.go("/dashboards").await;
     browser.wait_for_text("Waiting").await;
-    look(&browser, "/boards").await;
+    look(&browser, "/dashboards").await;
     for (board, words) in &boards {
-        browser.go(&format!("/boards/{board}")).await;
+        browser.go(&format!("/dashboards/{board}")).await;
         browser.wait_for_text(words).await;
         look(&browser, words).await;
     }
-    browser.go(&format!("/boards/{last}?do=share")).await;
+    browser.go(&format!("/dashboards/{last}?do=share")).await;
     browser.press("Make a link").await;
     browser.wait_for_text("There is a problem").await;
     look(&browser, "a link without a label").await;
@@ -92,9 +92,9 @@ async fn audit_all(width: u32) {
     browser.wait_for_text("It is shown only now").await;
     look(&browser, "a link").await;
 
-    browser.go("/boards/new?place=/scratch/alice/other").await;
+    browser.go("/dashboards/new?place=/scratch/alice/other").await;
     browser.wait_for_text(&format!("{}/runs", logs.path)).await;
-    look(&browser, "/boards/new").await;
+    look(&browser, "/dashboards/new").await;
     browser.run("[...document.querySelectorAll('#board-found input')].find((one) => one.value.startsWith('/scratch/alice/folders-')).click()").await;
     browser.press("Add another folder").await;
     let script = "return document.activeElement.id";
@@ -107,7 +107,7 @@ async fn audit_all(width: u32) {
     // Other tests may have left runs of MLflow there, or not.
     let script = "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
     wait_until("the search has ended", async || browser.run(script).await == true).await;
-    look(&browser, "/boards/new for MLflow").await;
+    look(&browser, "/dashboards/new for MLflow").await;
     browser.press("Open the dashboard").await;
     browser.wait_for_text("MLflow shows one tracking folder").await;
     look(&browser, "a dashboard that cannot be").await;
@@ -158,7 +158,7 @@ async fn it_becomes_ready_while_someone_looks() {
     portal
         .put_run(board, Run { state: "waiting", number, folder: &folder.path, ..Run::default() })
         .await;
-    let path = format!("/boards/{board}");
+    let path = format!("/dashboards/{board}");
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("dave").await;
     browser.go(&path).await;
@@ -185,12 +185,12 @@ async fn it_becomes_ready_while_someone_looks() {
     assert!(ticket.is_some_and(|ticket| ticket.len() >= 22), "{}", entered.location());
     let again = dave.get(&format!("{path}/open")).await;
     assert_ne!(again.location(), entered.location(), "each time a new ticket");
-    let list = dave.get("/boards").await;
+    let list = dave.get("/dashboards").await;
     assert!(list.select_text(".board-row").contains("Open"), "{}", list.text());
 
     let page = dave.get(&format!("/jobs/key/{job}")).await;
-    let there = page.attribute("#job-live a[href^='/boards/new']", "href");
-    assert_eq!(there, "/boards/new?cluster=key", "what it wrote is searched for there");
+    let there = page.attribute("#job-live a[href^='/dashboards/new']", "href");
+    assert_eq!(there, "/dashboards/new?cluster=key", "what it wrote is searched for there");
 
     // Someone who works elsewhere on the page is left alone; the state is renewed all the same.
     browser.run("document.querySelector('#f-label').focus()").await;

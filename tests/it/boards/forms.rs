@@ -6,13 +6,13 @@ use crate::support::TestApp;
 #[tokio::test]
 async fn a_dashboard_is_asked_for_once() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
-    let page = max.get("/boards").await;
+    let page = max.get("/dashboards").await;
     assert!(page.text().contains("Open your first dashboard"));
-    let page = max.get("/boards/new").await;
+    let page = max.get("/dashboards/new").await;
     assert!(page.text().contains("No cluster yet") && page.select_all("#new-board").is_empty());
     portal.give_ground(&max, "max").await;
 
-    let page = max.get("/boards/new?cluster=key&kind=mlflow&place=/scratch/max/mlruns").await;
+    let page = max.get("/dashboards/new?cluster=key&kind=mlflow&place=/scratch/max/mlruns").await;
     assert_eq!(page.attribute("#f-kind-mlflow", "checked"), "");
     assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/mlruns");
     assert_eq!(page.attribute("[name=account] option[selected]", "value"), "");
@@ -33,21 +33,21 @@ async fn a_dashboard_is_asked_for_once() {
         ("account", "def-two"),
         ("title", "Curves"),
     ];
-    let made = max.post("/boards", &form).await;
-    assert_eq!((made.status, made.location()), (303, "/boards/1"), "{}", made.text());
-    let again = max.post("/boards", &form).await;
-    assert_eq!(again.location(), "/boards/1", "a double click");
-    let page = max.get("/boards/1").await;
+    let made = max.post("/dashboards", &form).await;
+    assert_eq!((made.status, made.location()), (303, "/dashboards/1"), "{}", made.text());
+    let again = max.post("/dashboards", &form).await;
+    assert_eq!(again.location(), "/dashboards/1", "a double click");
+    let page = max.get("/dashboards/1").await;
     assert_eq!(page.select_text("h1"), "Curves");
     assert_eq!(
         page.select_all(".board-list li"),
         ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]
     );
-    let list = max.get("/boards").await;
+    let list = max.get("/dashboards").await;
     assert!(list.select_text(".board-row").contains("TensorBoard on"), "{}", list.text());
     assert!(list.select_text(".board-row").contains("and 1 more"));
 
-    let page = max.get("/boards/new?cluster=key&place=/scratch/max/runs").await;
+    let page = max.get("/dashboards/new?cluster=key&place=/scratch/max/runs").await;
     let recent = page.select_all(".board-offer li");
     assert!(recent.contains(&"/home/max/it's; $(id) `id`".to_owned()), "{recent:?}");
     assert_eq!(page.attribute(".board-offer input[checked]", "value"), "/scratch/max/runs");
@@ -77,7 +77,7 @@ async fn what_cannot_be_is_said_at_its_field() {
         (vec![("title", "a\u{202e}b")], "title", "invisible"),
         (vec![("cluster", "nowhere")], "cluster", "Choose one of your clusters."),
     ] {
-        let page = max.post("/boards", &wish(&changes)).await;
+        let page = max.post("/dashboards", &wish(&changes)).await;
         assert_eq!(page.status, 422, "{changes:?}");
         let summary = page.select_text(".error-summary");
         assert!(summary.contains(problem), "{changes:?}: {summary}");
@@ -87,16 +87,16 @@ async fn what_cannot_be_is_said_at_its_field() {
     }
     let mut two = wish(&[("kind", "mlflow")]);
     two.push(("place", "/scratch/max/other"));
-    let page = max.post("/boards", &two).await;
+    let page = max.post("/dashboards", &two).await;
     assert!(page.select_text(".error-summary").contains("one tracking folder"), "{}", page.text());
     let mut many = wish(&[]);
     let paths: Vec<String> = (0..40).map(|number| format!("/runs/{number}")).collect();
     many.extend(paths.iter().map(|path| ("place", path.as_str())));
-    let page = max.post("/boards", &many).await;
+    let page = max.post("/dashboards", &many).await;
     assert!(page.select_text(".error-summary").contains("twelve"), "{}", page.text());
-    assert_eq!(max.post("/boards", &wish(&[("form", " ")])).await.status, 400);
+    assert_eq!(max.post("/dashboards", &wish(&[("form", " ")])).await.status, 400);
     let no_path = EVIL.trim_start_matches('/');
-    let page = max.post("/boards", &wish(&[("title", EVIL), ("place", no_path)])).await;
+    let page = max.post("/dashboards", &wish(&[("title", EVIL), ("place", no_path)])).await;
     assert_eq!((page.status, page.select_all("#evil").len()), (422, 0));
     assert_eq!(page.attribute("#f-place", "value"), no_path, "what was typed stays");
     assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
@@ -107,24 +107,24 @@ async fn what_cannot_be_is_said_at_its_field() {
 async fn the_form_can_be_looked_at_again() {
     let (portal, admin, max) = TestApp::with_member("max").await;
     portal.give_ground(&max, "max").await;
-    let page = max.post("/boards", &wish(&[("add", "yes"), ("title", "Mine")])).await;
+    let page = max.post("/dashboards", &wish(&[("add", "yes"), ("title", "Mine")])).await;
     assert_eq!(page.status, 200);
     assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/runs");
     assert_eq!(page.attribute("#f-place-2", "value"), "");
     assert_eq!(page.attribute("[name=title]", "value"), "Mine");
     assert_eq!(page.attribute("[name=form]", "value"), "0123456789abcdef");
-    let page = max.post("/boards", &wish(&[("look", "yes"), ("kind", "mlflow")])).await;
+    let page = max.post("/dashboards", &wish(&[("look", "yes"), ("kind", "mlflow")])).await;
     assert!(page.select_all("[name=add]").is_empty(), "MLflow shows one at a time");
     assert_eq!(page.attribute("[data-pick]", "data-pick-kind"), "any");
     assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
 
     // Nothing is known of this person there, and of that cluster nothing but that it exists.
-    let page = admin.get("/boards/new").await;
+    let page = admin.get("/dashboards/new").await;
     assert!(page.select_text("#not-here").contains("You have no way in there yet."));
     admin.name_user("key", "ada").await;
-    let page = admin.get("/boards/new").await;
+    let page = admin.get("/dashboards/new").await;
     assert!(page.text().contains("Connect once first"), "{}", page.text());
-    let page = admin.post("/boards", &wish(&[("place", "/home/ada/runs")])).await;
+    let page = admin.post("/dashboards", &wish(&[("place", "/home/ada/runs")])).await;
     assert_eq!(page.status, 422);
     assert!(page.select_text(".error-summary").contains("Connect to it first"));
 }
@@ -133,11 +133,15 @@ async fn the_form_can_be_looked_at_again() {
 async fn what_could_be_shown_is_asked_of_ones_own_connection_only() {
     let (portal, admin, max) = TestApp::with_member("max").await;
     portal.give_ground(&max, "max").await;
-    let page = max.get("/boards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
+    let page = max.get("/dashboards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("There is no connection to the cluster."), "{}", page.text());
-    for path in ["/boards/found", "/boards/found?cluster=key&kind=x", "/boards/found?kind=mlflow"] {
+    for path in [
+        "/dashboards/found",
+        "/dashboards/found?cluster=key&kind=x",
+        "/dashboards/found?kind=mlflow",
+    ] {
         assert_eq!(max.get(path).await.status, 404, "{path}");
     }
-    assert_eq!(admin.get("/boards/found?cluster=key&kind=mlflow").await.status, 404);
+    assert_eq!(admin.get("/dashboards/found?cluster=key&kind=mlflow").await.status, 404);
 }

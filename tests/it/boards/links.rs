@@ -24,7 +24,7 @@ async fn world() -> World {
 impl World {
     async fn share(&self, label: &str, passphrase: &str) -> Page {
         let form = [("label", label), ("days", "7"), ("passphrase", passphrase)];
-        self.max.post_and_follow(&format!("/boards/{}/links", self.board), &form).await
+        self.max.post_and_follow(&format!("/dashboards/{}/guest-links", self.board), &form).await
     }
 }
 
@@ -39,8 +39,8 @@ async fn a_link_is_shown_once_and_never_kept() {
     assert!(token.len() >= 22, "128 bits at least: {token}");
     assert_eq!(page.attribute("main > .alert [data-copy]", "data-copy"), link);
     assert!(page.select_all("#evil").is_empty());
-    let path = format!("/boards/{board}");
-    for path in [path.as_str(), "/boards", "/account/activity"] {
+    let path = format!("/dashboards/{board}");
+    for path in [path.as_str(), "/dashboards", "/account/activity"] {
         assert!(!max.get(path).await.text().contains(token), "{path}");
     }
     let page = max.get(&path).await;
@@ -67,7 +67,7 @@ async fn a_link_is_shown_once_and_never_kept() {
 async fn a_link_needs_a_label_a_time_and_no_short_passphrase() {
     let world = world().await;
     let World { portal, max, board, .. } = &world;
-    let path = format!("/boards/{board}/links");
+    let path = format!("/dashboards/{board}/guest-links");
     for (field, value, problem) in [
         ("label", "", "Say whom it is for"),
         ("label", "a\u{202e}", "invisible"),
@@ -106,40 +106,45 @@ async fn links_are_overseen() {
     for label in ["one", "two", "three", "four"] {
         world.share(label, "").await;
     }
-    assert!(max.get("/boards").await.select_all("a[href='/boards/links']").is_empty());
-    assert_eq!(max.get("/boards/links").await.status, 403);
-    assert_eq!(mia.get("/boards/links").await.status, 403);
-    let none = otto.get("/boards/links").await;
+    assert!(
+        max.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").is_empty()
+    );
+    assert_eq!(max.get("/dashboards/guest-links").await.status, 403);
+    assert_eq!(mia.get("/dashboards/guest-links").await.status, 403);
+    let none = otto.get("/dashboards/guest-links").await;
     assert!(none.status == 200 && none.text().contains("No link works"));
-    assert_eq!(pia.get("/boards").await.select_all("a[href='/boards/links']").len(), 1);
+    assert_eq!(
+        pia.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").len(),
+        1
+    );
     for (who, name) in [(&pia, "pia"), (admin, "ada")] {
-        let page = who.get("/boards/links").await;
+        let page = who.get("/dashboards/guest-links").await;
         assert_eq!(page.select_all("tbody tr").len(), 4, "{name}");
         assert!(page.select_text("tbody").contains(EVIL) && page.select_all("#evil").is_empty());
-        assert_eq!(who.get("/boards/1").await.status, 404, "{name} sees links, not results");
+        assert_eq!(who.get("/dashboards/1").await.status, 404, "{name} sees links, not results");
     }
     let before = portal.boards_as_stored().await;
     for (who, name) in [(&otto, "otto"), (&mia, "mia")] {
         for id in ["1", "999", "x", "-1"] {
-            let path = format!("/boards/links/{id}/revoke");
+            let path = format!("/dashboards/guest-links/{id}/revoke");
             assert_eq!(who.post(&path, &[]).await.status, 404, "{name}: {id}");
         }
     }
     assert_eq!(portal.boards_as_stored().await, before);
     for (who, id, to) in [
-        (max, 1, "/boards/1"),
-        (&pia, 2, "/boards/links"),
-        (admin, 3, "/boards/links"),
-        (max, 3, "/boards/1"),
+        (max, 1, "/dashboards/1"),
+        (&pia, 2, "/dashboards/guest-links"),
+        (admin, 3, "/dashboards/guest-links"),
+        (max, 3, "/dashboards/1"),
     ] {
-        let page = who.post(&format!("/boards/links/{id}/revoke"), &[]).await;
+        let page = who.post(&format!("/dashboards/guest-links/{id}/revoke"), &[]).await;
         assert_eq!((page.status, page.location()), (303, to), "{id}");
     }
-    let page = max.get("/boards/1").await;
+    let page = max.get("/dashboards/1").await;
     assert!(page.text().contains("The link no longer works"));
     assert_eq!(page.select_all("[aria-labelledby=links-title] .row").len(), 1, "one is left");
     assert_eq!(page.select_all("#ended-links .row").len(), 3);
-    assert_eq!(pia.get("/boards/links").await.select_all("tbody tr").len(), 1);
+    assert_eq!(pia.get("/dashboards/guest-links").await.select_all("tbody tr").len(), 1);
     let log = admin.get("/activity").await;
     assert!(log.text().contains("pia") && log.text().contains("two"), "it is recorded");
 }

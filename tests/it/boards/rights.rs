@@ -35,22 +35,22 @@ impl World {
     /// For this person there is no such dashboard, wherever they ask.
     async fn sees_nothing(&self, who: &Client, name: &str) {
         let before = self.portal.boards_as_stored().await;
-        for end in ["", "/part", "/open"] {
-            let path = format!("/boards/{}{end}", self.board);
+        for end in ["", "/fragment", "/open"] {
+            let path = format!("/dashboards/{}{end}", self.board);
             assert_eq!(who.get(&path).await.status, 404, "{name}: {path}");
         }
         for deed in DEEDS {
-            let path = format!("/boards/{}/{deed}", self.board);
+            let path = format!("/dashboards/{}/{deed}", self.board);
             assert_eq!(who.post(&path, FORM).await.status, 404, "{name}: {path}");
         }
-        assert_eq!(who.post("/boards/999/stop", &[]).await.status, 404, "the same as for none");
-        assert!(!who.get("/boards").await.text().contains("board-row"), "{name}");
+        assert_eq!(who.post("/dashboards/999/stop", &[]).await.status, 404, "the same as for none");
+        assert!(!who.get("/dashboards").await.text().contains("board-row"), "{name}");
         assert_eq!(self.portal.boards_as_stored().await, before, "{name}");
     }
 
     async fn show_to(&self, group: &str, wakes: &str) -> u16 {
         let form = [("title", EVIL), ("group", group), ("wakes", wakes), ("wake_minutes", "30")];
-        self.max.post(&format!("/boards/{}/settings", self.board), &form).await.status
+        self.max.post(&format!("/dashboards/{}/settings", self.board), &form).await.status
     }
 }
 
@@ -61,15 +61,15 @@ async fn what_is_shown_to_a_group_is_read_only_there_and_nothing_elsewhere() {
     for (who, name) in [(mia, "mia"), (otto, "otto"), (admin, "ada")] {
         world.sees_nothing(who, name).await;
     }
-    assert_eq!(portal.visitor().get(&format!("/boards/{board}")).await.status, 303, "sign in");
+    assert_eq!(portal.visitor().get(&format!("/dashboards/{board}")).await.status, 303, "sign in");
     assert_eq!(world.show_to(&other.to_string(), "0").await, 403, "not their group");
     assert_eq!(world.show_to("x", "0").await, 400);
     assert_eq!(world.show_to(&lab.to_string(), "0").await, 303);
     world.sees_nothing(otto, "otto").await;
     world.sees_nothing(admin, "ada").await;
 
-    let path = format!("/boards/{board}");
-    let list = mia.get("/boards").await;
+    let path = format!("/dashboards/{board}");
+    let list = mia.get("/dashboards").await;
     let row = list.select_text("[aria-labelledby=groups-title] .board-row");
     assert!(row.contains("max") && row.contains("Smith Lab"), "{row}");
     assert!(list.select_all("#evil").is_empty() && !row.contains("Start again"));
@@ -98,7 +98,7 @@ async fn a_group_wakes_it_within_its_owners_limits() {
     let world = world().await;
     let World { portal, max, mia, lab, board, .. } = &world;
     assert_eq!(world.show_to(&lab.to_string(), "1").await, 303);
-    let path = format!("/boards/{board}");
+    let path = format!("/dashboards/{board}");
     let page = mia.get(&path).await;
     assert!(page.text().contains("whose connection to"), "its owner is not connected");
     assert_eq!(buttons(&page), [""; 0]);
@@ -133,7 +133,7 @@ async fn a_group_wakes_it_within_its_owners_limits() {
 async fn settings_are_checked() {
     let world = world().await;
     let World { portal, max, board, .. } = &world;
-    let path = format!("/boards/{board}/settings");
+    let path = format!("/dashboards/{board}/settings");
     let before = portal.boards_as_stored().await;
     for (field, value, problem) in [
         ("title", " ", "Enter a name."),

@@ -14,7 +14,7 @@ async fn with_board() -> (TestApp, Client, i64) {
 #[tokio::test]
 async fn every_end_is_told_with_what_to_do() {
     let (portal, max, board) = with_board().await;
-    let path = format!("/boards/{board}");
+    let path = format!("/dashboards/{board}");
     assert!(says(&max.get(&path).await).contains("It was never started"));
     for (end, words) in [
         ("time", "It ran for the 1 h that were asked for."),
@@ -42,12 +42,12 @@ async fn every_end_is_told_with_what_to_do() {
         assert_eq!(page.select_text("h1"), EVIL);
         let job = format!("/jobs/key/{}", 4711);
         assert!(page.text().contains(&job), "{end}");
-        assert_eq!(max.get(&format!("{path}/part")).await.select_text("h1"), EVIL);
+        assert_eq!(max.get(&format!("{path}/fragment")).await.select_text("h1"), EVIL);
     }
     let run = Run { state: "over", end: "failed", ready_at: Some(START.0), ..Run::default() };
     portal.put_run(board, run).await;
     assert!(says(&max.get(&path).await).contains("It broke off"));
-    let list = max.get("/boards").await;
+    let list = max.get("/dashboards").await;
     assert_eq!(list.select_text(".board-row .badge"), "Failed");
     assert!(list.select_text(".board-row").contains("Start again"));
     assert!(list.select_all("#evil").is_empty());
@@ -60,7 +60,7 @@ async fn every_end_is_told_with_what_to_do() {
 #[tokio::test]
 async fn without_a_connection_it_says_what_goes_on() {
     let (portal, max, board) = with_board().await;
-    let path = format!("/boards/{board}");
+    let path = format!("/dashboards/{board}");
     for state in ["waiting", "starting", "ready"] {
         let started_at = Some(START.0).filter(|_| state != "waiting");
         portal.put_run(board, Run { state, started_at, ..Run::default() }).await;
@@ -89,7 +89,7 @@ async fn without_a_connection_it_says_what_goes_on() {
 #[tokio::test]
 async fn starting_prolonging_and_stopping() {
     let (portal, max, board) = with_board().await;
-    let path = format!("/boards/{board}");
+    let path = format!("/dashboards/{board}");
     let follow = async |verb: &str| {
         let page = max.post_and_follow(&format!("{path}/{verb}"), &[]).await;
         let flash = page.select_all("main > .alert");
@@ -112,7 +112,7 @@ async fn starting_prolonging_and_stopping() {
     assert!(follow("remove").await.contains("The dashboard is deleted"));
     assert_eq!(max.get(&path).await.status, 404);
     assert_eq!(max.post(&format!("{path}/start"), &[]).await.status, 404);
-    assert!(!max.get("/boards").await.text().contains("board-row"));
+    assert!(!max.get("/dashboards").await.text().contains("board-row"));
 }
 
 /// The first run waits for its connection, as every job does.
@@ -120,10 +120,10 @@ async fn starting_prolonging_and_stopping() {
 async fn a_new_one_waits_for_the_connection() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_ground(&max, "max").await;
-    let made = max.post("/boards", &wish(&[])).await;
+    let made = max.post("/dashboards", &wish(&[])).await;
     let page = max.get(made.location()).await;
     assert!(says(&page).contains("Waiting for the connection"), "{}", says(&page));
     assert_eq!(buttons(&page), ["Connect", "Stop…"]);
     assert_eq!(page.select_text("h1"), "max/runs");
-    assert!(page.attribute("#board-live", "hx-trigger").contains("sse:boards"));
+    assert!(page.attribute("#board-live", "hx-trigger").contains("sse:dashboards"));
 }

@@ -86,7 +86,7 @@ async fn afterwards_everything_opens_as_before() {
     let recovery: Vec<String> = page.select_text(".code code").lines().map(str::to_owned).collect();
 
     let hook = [("address", "https://1.1.1.1/hook"), ("kind", "ended")];
-    let set = ada.post_and_follow("/account/notices/webhook", &hook).await;
+    let set = ada.post_and_follow("/account/notifications/webhook", &hook).await;
     assert!(set.text().contains("Sent to"), "{}", set.text());
 
     assert!(refused(&installation, ROTATE).contains("Another portal is running"));
@@ -107,8 +107,11 @@ async fn afterwards_everything_opens_as_before() {
 
     let server = installation.serve().await;
     assert!(ada.is_signed_in().await, "who was signed in stays so");
-    assert!(ada.get("/account/notices").await.text().contains("<dd>1.1.1.1 "), "where notices go");
-    let renewed = ada.post("/account/notices/webhook/secret", &[]).await;
+    assert!(
+        ada.get("/account/notifications").await.text().contains("<dd>1.1.1.1 "),
+        "where notices go"
+    );
+    let renewed = ada.post("/account/notifications/webhook/secret", &[]).await;
     assert_eq!(renewed.status, 303, "{}", renewed.text());
     ada.connect("harbour").await;
     let with_code = Client::new(&installation.url());

@@ -70,7 +70,7 @@ impl World {
             assert_eq!(post(who, path, &form).await.status, 404, "{name}: {path}");
         }
         let form = with(form_of(who, "python-script").await, &[("a.script", "x")]);
-        for path in ["", "/preview", "/rework", "/keep"] {
+        for path in ["", "/preview", "/edit", "/save"] {
             let path = format!("/compose/key/r1{path}");
             assert_eq!(post(who, &path, &form).await.status, 404, "{name}: {path}");
         }

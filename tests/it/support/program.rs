@@ -48,7 +48,7 @@ impl Installation {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("PORTOLAN_DATA_DIR", self.data())
             .env("PORTOLAN_PORTAL_LISTEN", format!("127.0.0.1:{portal}"))
-            .env("PORTOLAN_BOARDS_LISTEN", format!("127.0.0.1:{boards}"))
+            .env("PORTOLAN_DASHBOARDS_LISTEN", format!("127.0.0.1:{boards}"))
             .env("PORTOLAN_METRICS_LISTEN", format!("127.0.0.1:{metrics}"))
             .stdin(Stdio::null());
     }

@@ -16,7 +16,7 @@ async fn audit_all(width: u32) {
     let world: World = world().await;
     let browser = Browser::open(&world.portal.url, width).await;
     browser.sign_in("pia").await;
-    browser.go(&world.url("use")).await;
+    browser.go(&world.url("usage")).await;
     browser.wait_for_text("No account is chosen yet").await;
     look(&browser, "without accounts").await;
     world.fill().await;
@@ -27,7 +27,7 @@ async fn audit_all(width: u32) {
         .await;
     keep(&browser, &format!("use-pi-{width}")).await;
     look(&browser, "the page of a PI").await;
-    browser.go(&world.url("use")).await;
+    browser.go(&world.url("usage")).await;
     browser.wait_for_text("Use over time").await;
     browser.prefer("dark").await;
     keep(&browser, &format!("use-pi-dark-{width}")).await;
@@ -36,7 +36,7 @@ async fn audit_all(width: u32) {
     keep(&browser, &format!("use-days-{width}")).await;
     look(&browser, "days of one's own choice").await;
     let max = world.portal.person_id("max").await;
-    browser.go(&world.url(&format!("use/jobs?member=p{max}"))).await;
+    browser.go(&world.url(&format!("usage/jobs?member=p{max}"))).await;
     browser.wait_for_text("Jobs of max").await;
     keep(&browser, &format!("use-jobs-{width}")).await;
     look(&browser, "jobs").await;

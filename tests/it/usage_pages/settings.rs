@@ -85,7 +85,7 @@ async fn what_is_set_is_shown_and_recorded() {
     let page = world.pi.post_and_follow(&world.url("allocations"), &GOOD).await;
     assert!(page.text().contains("12,000 core hours"), "{}", page.text());
     assert!(page.text().contains("1 Apr 2026 to 31 Mar 2027"));
-    let used = world.member.get(&world.url("use")).await;
+    let used = world.member.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 12,000 core hours"), "{}", used.text());
     assert!(used.text().contains("Too little is known yet to foretell"));
     // The same once more would be charged with the same use.
@@ -195,7 +195,7 @@ async fn an_allocation_is_changed_where_it_stands() {
     assert!(page.text().contains("The allocation is changed."), "{}", page.text());
     assert!(page.text().contains("15,000 core hours") && !page.text().contains("12,000"));
     assert!(!was_told().await);
-    let used = world.pi.get(&world.url("use")).await;
+    let used = world.pi.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
     let log = world.admin.get("/activity").await;
     let words =

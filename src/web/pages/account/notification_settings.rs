@@ -16,7 +16,7 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, res
 use crate::web::http::reveal_once::{self, RevealedSecret};
 use crate::web::pages::notifications::{TOASTS_PREFERENCE, load_toast_kinds};
 
-const PAGE_PATH: &str = "/account/notices";
+const PAGE_PATH: &str = "/account/notifications";
 
 #[derive(Template)]
 #[template(path = "account/notifications.html")]

@@ -190,8 +190,8 @@ pub async fn build_page(
     let answer = |key: &str| filled.answers.get(key).cloned().unwrap_or_default();
     let questions = || chosen.form.questions();
     let sizes = match shown.repeats {
-        Some(job) => format!("{}/sizes?job={job}", panel.base),
-        None => format!("{}/sizes", panel.base),
+        Some(job) => format!("{}/right-size?job={job}", panel.base),
+        None => format!("{}/right-size", panel.base),
     };
     let page = PageFrame::for_person(context, &me.0, &chosen.recipe.title, NavSection::Jobs);
     Ok(ComposePage {

@@ -88,7 +88,7 @@ pub async fn delete(
     me.may(Permission::UseClusters)?;
     find_managed(&context, &me, id).await?;
     context.app.dashboards.remove(&me.actor(&context), id).await.map_err(to_app_error)?;
-    Ok(flash::redirect(context, "/boards", FlashMessage::DashboardDeleted))
+    Ok(flash::redirect(context, "/dashboards", FlashMessage::DashboardDeleted))
 }
 
 /// Changes its name and what its owner's group may do.

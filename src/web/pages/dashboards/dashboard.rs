@@ -129,7 +129,7 @@ pub async fn open(
     }
     let ticket = context.app.dashboards.issue_ticket(id, me.0.session)?;
     let to = format!("/enter/{}", ticket.as_str());
-    Ok(see_other(&context.app.config.boards.public_url.join(&to)))
+    Ok(see_other(&context.app.config.dashboards.public_url.join(&to)))
 }
 
 /// Forms as they are shown.
@@ -173,7 +173,7 @@ async fn build_page(
             &standing.dashboard.title,
             NavSection::Dashboards,
         ),
-        dashboards_js: assets::asset_url("boards.js"),
+        dashboards_js: assets::asset_url("dashboards.js"),
         live,
         owner_panel: desk,
         wanted,

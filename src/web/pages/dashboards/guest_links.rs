@@ -21,7 +21,7 @@ use crate::web::pages::dashboards::dashboard::{
 use crate::web::pages::dashboards::{dashboard_path, find_managed, to_app_error, to_hidden_error};
 
 /// Where links are overseen.
-const GUEST_LINKS_PATH: &str = "/boards/links";
+const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
 
 #[derive(Template)]
 #[template(path = "dashboards/guest_links.html")]
@@ -115,7 +115,7 @@ pub async fn create(
     {
         Ok(token) => {
             let path = format!("/s/{}", token.as_str());
-            let link = context.app.config.boards.public_url.join(&path);
+            let link = context.app.config.dashboards.public_url.join(&path);
             let label = form.label();
             return reveal_once::redirect(
                 context,

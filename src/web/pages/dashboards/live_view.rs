@@ -106,7 +106,7 @@ pub async fn build_live_view(
     let look = StatusTextContext {
         is_owner: is_mine,
         is_disconnected: is_down,
-        idle_minutes: app.config.boards.idle_minutes,
+        idle_minutes: app.config.dashboards.idle_minutes,
         waiting_reason: &queue.why,
     };
     let spots = if is_mine { compose_target::list_targets(context, me).await? } else { Vec::new() };
@@ -257,5 +257,5 @@ fn duplicate_path(board: &Dashboard) -> String {
         query.append_pair("place", &place);
     }
     query.append_pair("minutes", &board.minutes.to_string());
-    format!("/boards/new?{}", query.finish())
+    format!("/dashboards/new?{}", query.finish())
 }

@@ -274,7 +274,7 @@ fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
     for place in &asked.places {
         query.append_pair("place", place);
     }
-    format!("/boards/found?{}", query.finish())
+    format!("/dashboards/found?{}", query.finish())
 }
 
 /// The projects to choose from, where there is a choice.

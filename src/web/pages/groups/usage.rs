@@ -46,7 +46,7 @@ pub struct UsagePageData {
 
 /// A group's page of use.
 fn usage_path(group: GroupId) -> String {
-    format!("/groups/{group}/use")
+    format!("/groups/{group}/usage")
 }
 
 /// The group, what is known of its use, and what of it was asked for.

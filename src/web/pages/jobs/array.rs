@@ -134,7 +134,7 @@ fn build_array_view(
         previous: if page > 1 { at(state, page - 1) } else { String::new() },
         next: if page < pages { at(state, page + 1) } else { String::new() },
         page_words: format!("Page {page} of {pages}"),
-        part_href: format!("{href}/part?state={state}&page={page}"),
+        part_href: format!("{href}/fragment?state={state}&page={page}"),
         pick: format!("{}/{}", found.queue.cluster.slug, found.id.number),
         can_act: found.is_own && counts.waiting + counts.running > 0,
         is_own: found.is_own,

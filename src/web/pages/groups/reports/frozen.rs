@@ -67,7 +67,7 @@ async fn render_page(
         page: PageFrame::for_person(context, &me.0, &frozen.title, NavSection::Groups),
         report_css: assets::asset_url("report.css"),
         href: report_path(group, id),
-        links_href: format!("{}/links", report_path(group, id)),
+        links_href: format!("{}/guest-links", report_path(group, id)),
         frozen,
         chart: ReportChartSvg::draw(&report),
         report,
@@ -102,7 +102,7 @@ pub async fn create_link(
     match usage.create_report_link(&me.actor(&context), group, id, &form.invitation()).await {
         Ok(token) => {
             let path = format!("/r/{}", token.as_str());
-            let link = context.app.config.boards.public_url.join(&path);
+            let link = context.app.config.dashboards.public_url.join(&path);
             let shown = RevealedSecret { link, label: form.label() };
             reveal_once::redirect(context, &me, &report_path(group, id), &shown)
         }

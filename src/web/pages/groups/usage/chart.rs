@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(chart.series[2].path, "M30.0 75.0v-75.0h440.0v75.0z");
         let title = &chart.bars[0].title;
         assert!(title.ends_with("4.0 core hours\nP1: 1.0\nP2: 2.0\n2 others: 1.0"), "{title}");
-        assert!(chart.bars[0].href.starts_with("/groups/1/use/jobs?"), "{}", chart.bars[0].href);
+        assert!(chart.bars[0].href.starts_with("/groups/1/usage/jobs?"), "{}", chart.bars[0].href);
         assert_eq!(chart.bars[0].cells, ["1.0", "2.0", "1.0"]);
         assert_eq!((chart.bars[0].total.as_str(), chart.ticks[0].as_str()), ("4.0", "4.0"));
     }
