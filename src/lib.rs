@@ -1,16 +1,15 @@
 //! Portolan: a self-hosted web portal through which a research lab uses its Slurm clusters from a browser.
 //!
-//! The rooms and who may use whom (nothing points back; `tests/it/house.rs` guards it):
+//! Who may use whom (nothing points back; `tests/it/house.rs` guards it):
 //!
 //! ```text
-//! main → cli → app → web → cluster → auth → store, vault
-//!                          cluster → ssh (how it is reached), slurm (what it says), sites (what it is like)
-//!              app → housekeeping, health, telemetry
+//! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, auth} → store, vault
+//! web → explain, recipes, logs, proxy        explain → recipes, slurm, sites, logs
+//! everyone → domain, clock, config, entropy
 //! ```
 //!
-//! `store` is the only room that names `sqlx`, `web` the only one that names `axum` and `askama`, `ssh` the only one
-//! that names `openssh`.
-//! `domain` and `clock` are words that everyone shares.
+//! `web` alone names `axum` and `askama`, `store` alone `sqlx`, `ssh` alone `openssh`, `recipes` alone `minijinja`.
+//! `docs/ARCHITECTURE.md` says what each room does, `docs/GLOSSARY.md` what each term means.
 
 pub mod app;
 pub mod auth;
