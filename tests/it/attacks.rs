@@ -21,7 +21,7 @@ pub struct Route {
 /// Every address of the portal, read from its own table: no new one is forgotten here.
 pub fn routes() -> Vec<Route> {
     let source = include_str!("../../src/web/routes.rs");
-    let table = source.split("pub fn boards").next().unwrap();
+    let table = source.split("pub fn dashboard_router").next().unwrap();
     let route = |text: &str| {
         let path = text.split('"').nth(1).unwrap().to_owned();
         let verbs = [("get(", "GET"), ("post(", "POST")].into_iter();

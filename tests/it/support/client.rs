@@ -91,15 +91,40 @@ impl Client {
 /// Sends a request and reads the whole answer.
 pub async fn send(request: RequestBuilder) -> Page {
     let response = request.send().await.unwrap();
-    Page {
-        status: response.status().as_u16(),
-        headers: response.headers().clone(),
-        body: response.text().await.unwrap(),
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let is_html = headers
+        .get("content-type")
+        .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/html")));
+    let body = response.text().await.unwrap();
+    let body = if is_html { collapse_line_breaks(&body) } else { body };
+    Page { status, headers, body }
+}
+
+/// Line breaks of a page as single spaces, which is how a browser shows them: where a template wraps a line is nothing
+/// that a test should know. What is preformatted stays as it is.
+fn collapse_line_breaks(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut rest = html;
+    while !rest.is_empty() {
+        let preformatted = ["<pre", "<textarea"].into_iter().filter_map(|tag| rest.find(tag)).min();
+        let (flowing, after) = rest.split_at(preformatted.unwrap_or(rest.len()));
+        for (number, line) in flowing.split('\n').enumerate() {
+            if number > 0 {
+                text.truncate(text.trim_end().len());
+                text.push(' ');
+            }
+            text.push_str(if number > 0 { line.trim_start() } else { line });
+        }
+        let end = ["</pre>", "</textarea>"].into_iter().filter_map(|tag| after.find(tag)).min();
+        let (kept, next) = after.split_at(end.unwrap_or(after.len()));
+        text.push_str(kept);
+        rest = next;
     }
+    text
 }
 
 impl Page {
-    /// The body as it came.
+    /// The body. In pages, line breaks are single spaces.
     pub fn text(&self) -> &str {
         &self.body
     }
