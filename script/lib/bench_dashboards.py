@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The figures of `script/bench boards`. Usage: bench_boards.py FOLDER-OF-RELEASE-PROGRAMS CLUSTER-FOLDER
+"""The figures of `script/bench dashboards`. Usage: bench_dashboards.py FOLDER-OF-RELEASE-PROGRAMS CLUSTER-FOLDER
 
 A real MLflow on the real cluster in CLUSTER-FOLDER is asked the same things through the portal and through a plain
-`ssh -L` tunnel, in turns, by the same client (examples/bench_boards.rs). Loopback only, for a bounded time.
+`ssh -L` tunnel, in turns, by the same client (examples/bench_dashboards.rs). Loopback only, for a bounded time.
 """
 import http.client
 import json
@@ -25,7 +25,7 @@ SMALL = "/version"
 
 class Bench:
     def __init__(self, programs, cluster_dir, person, cluster):
-        self.client = f"{programs}/examples/bench_boards"
+        self.client = f"{programs}/examples/bench_dashboards"
         self.cluster_dir, self.person, self.cluster = cluster_dir, person, cluster
 
     def on_cluster(self, script):
@@ -57,8 +57,8 @@ class Bench:
                 break
             time.sleep(0.5)
         assert "/enter/" in location, "the board was never ready"
-        self.boards_host = f"127.0.0.1:{portal.ports[1]}"
-        answer = ask(portal, portal.ports[1], "/enter/" + location.rsplit("/", 1)[1], self.boards_host, {})
+        self.dashboards_host = f"127.0.0.1:{portal.ports[1]}"
+        answer = ask(portal, portal.ports[1], "/enter/" + location.rsplit("/", 1)[1], self.dashboards_host, {})
         self.cookie = answer.getheader("set-cookie").split(";")[0]
         self.prefix = answer.getheader("location") + "app"
 
@@ -90,7 +90,7 @@ class Bench:
         return self.measure({"BENCH_ADDRESS": f"127.0.0.1:{self.port}", "BENCH_SECRET": self.secret}, words)
 
     def through_portal(self, *words):
-        return self.measure({"BENCH_ADDRESS": self.boards_host, "BENCH_HOST": self.boards_host,
+        return self.measure({"BENCH_ADDRESS": self.dashboards_host, "BENCH_HOST": self.dashboards_host,
                              "BENCH_COOKIE": self.cookie, "BENCH_PREFIX": self.prefix}, words)
 
     def measure(self, where, words):

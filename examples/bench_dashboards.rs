@@ -1,6 +1,6 @@
-//! The client of `script/bench boards`: asks a dashboard the same things through the portal or through a plain tunnel.
+//! The client of `script/bench dashboards`: asks a dashboard the same things through the portal or through a plain tunnel.
 //!
-//! Usage: `bench_boards latency PATH COUNT | rate PATH CONNECTIONS SECONDS | download PATH | guests PATH GUESTS SECONDS EVERY-MS`.
+//! Usage: `bench_dashboards latency PATH COUNT | rate PATH CONNECTIONS SECONDS | download PATH | guests PATH GUESTS SECONDS EVERY-MS`.
 //! Where to: `BENCH_ADDRESS`; through a tunnel with `BENCH_SECRET` (the run's secret, for the handshake), through the
 //! portal with `BENCH_HOST`, `BENCH_COOKIE` and `BENCH_PREFIX`.
 
@@ -128,7 +128,7 @@ async fn main() -> anyhow::Result<()> {
             let every = Duration::from_millis(every.parse()?);
             self::guests(&target, path, guests.parse()?, seconds.parse()?, every).await
         }
-        _ => anyhow::bail!("usage: bench_boards latency | rate | download | guests …"),
+        _ => anyhow::bail!("usage: bench_dashboards latency | rate | download | guests …"),
     }
 }
 
