@@ -1,6 +1,7 @@
 //! What is shared by all requests, how it starts and how it stops.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,25 +10,21 @@ use std::time::Duration;
 use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::auth::AuthService;
 use crate::clock::Clock;
+use crate::cluster::ConnectionPool;
 use crate::cluster::dashboard_folders::DashboardFolderCache;
-use crate::cluster::{ConnectionPool, ConnectionPoolParts};
 use crate::config::Config;
-use crate::dashboards::{self, Dashboards};
+use crate::core::Core;
+use crate::dashboards::Dashboards;
 use crate::jobs::notifications::NotificationHub;
-use crate::jobs::webhook::{self, WebhookWorker};
+use crate::jobs::webhook::WebhookWorker;
 use crate::jobs::{
     JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker,
-    submissions,
 };
 use crate::sites::Site;
 use crate::store::{Store, StoreCache};
-use crate::usage::{self, UsageService};
-use crate::vault::Vault;
+use crate::usage::UsageService;
 use crate::{entropy, housekeeping, telemetry, web};
 
 mod data_dir;
@@ -59,11 +56,7 @@ pub mod files {
 
 /// Shared by all requests.
 pub struct App {
-    pub config: Config,
-    pub auth: AuthService,
-    pub store: Store,
-    pub vault: Vault,
-    pub clock: Clock,
+    pub core: Core,
     /// People's connections to clusters.
     pub connections: ConnectionPool,
     pub queue_monitor: QueueMonitor,
@@ -107,13 +100,18 @@ pub struct App {
     /// Names this run of the program in request ids.
     run_id: u32,
     request_counter: AtomicU64,
-    /// Cancelled when the portal stops: every stream and task ends with it.
-    pub stop: CancellationToken,
-    /// Background tasks, awaited at the end.
-    pub tasks: TaskTracker,
 }
 
 pub type AppState = Arc<App>;
+
+/// `app.store` rather than `app.core.store`: the foundations are the app's own.
+impl Deref for App {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
 
 impl App {
     /// Opens the data folder and puts the parts together.
@@ -124,85 +122,34 @@ impl App {
         let database = config.data_dir.join(files::DATABASE);
         let store = Store::open(&database).await.context("The database could not be opened")?;
         let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
-        let auth =
-            AuthService::new(store.clone(), vault.clone(), clock.clone(), config.sessions.clone());
-        let metrics = telemetry::install_metrics().map_err(anyhow::Error::msg)?;
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let lines = ConnectionPool::new(ConnectionPoolParts {
-            auth: auth.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            run_dir: config.run_dir(),
-            program: config.program.clone(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
-        });
-        let bell = NotificationHub::default();
-        let queues = QueueMonitor::new(
-            auth.clone(),
-            store.clone(),
-            clock.clone(),
-            lines.clone(),
-            config.queue_pace.clone(),
-            bell.clone(),
-        );
-        let submissions = SubmissionWorker::new(submissions::SubmissionServices {
-            auth: auth.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            connections: lines.clone(),
-            queues: queues.clone(),
-            pace: config.submit_pace.clone(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
-        });
-        let boards = Dashboards::new(dashboards::DashboardServices {
-            auth: auth.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            connections: lines.clone(),
-            queues: queues.clone(),
-            submissions: submissions.clone(),
-            notifications: bell.clone(),
-            idle_timeout: Duration::from_mins(config.dashboards.idle_minutes.into()),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
-        });
-        let usage = UsageService::new(usage::UsageServiceParts {
-            auth: auth.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            connections: lines.clone(),
-            notifications: bell.clone(),
-            pace: config.usage_pace.clone(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
-        });
-        let papers = JobDetailsCache::new(store.clone(), clock.clone(), lines.clone());
-        let past = PastRunsCache::new(store.clone(), lines.clone());
-        let outputs = OutputCache::new(clock.clone(), lines.clone());
-        let webhooks = WebhookWorker::new(webhook_services(&config, &store, &vault, &clock, &bell));
+        let core = Core::new(config, store, vault, clock);
+        let connections = ConnectionPool::new(core.clone());
+        let notifications = NotificationHub::default();
+        let queues = QueueMonitor::new(core.clone(), connections.clone(), notifications.clone());
+        let submissions = SubmissionWorker::new(core.clone(), connections.clone(), queues.clone());
         Ok(Arc::new(Self {
-            webhooks,
-            connections: lines,
+            dashboards: Dashboards::new(
+                core.clone(),
+                connections.clone(),
+                queues.clone(),
+                submissions.clone(),
+                notifications.clone(),
+            ),
+            dashboard_folders: DashboardFolderCache::default(),
+            usage: UsageService::new(core.clone(), connections.clone(), notifications.clone()),
+            job_details: JobDetailsCache::new(core.clone(), connections.clone()),
+            past_runs: PastRunsCache::new(core.clone(), connections.clone()),
+            job_outputs: OutputCache::new(core.clone(), connections.clone()),
+            webhooks: WebhookWorker::new(core.clone(), notifications.clone()),
+            saved_recipes: SavedRecipes::new(core.clone()),
+            recipe_files: RecipeFiles::new(core.config.data_dir.join(files::RECIPES)),
+            site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
+            metrics: telemetry::install_metrics().map_err(anyhow::Error::msg)?,
+            connections,
             queue_monitor: queues,
             submissions,
-            dashboards: boards,
-            dashboard_folders: DashboardFolderCache::default(),
-            usage,
-            job_details: papers,
-            past_runs: past,
-            job_outputs: outputs,
-            notifications: bell,
-            recipe_files: RecipeFiles::new(config.data_dir.join(files::RECIPES)),
-            saved_recipes: SavedRecipes::new(auth.clone(), store.clone(), clock.clone()),
-            site_presets: load_presets(&config.data_dir.join(files::SITES)),
-            config,
-            auth,
-            store,
-            vault,
-            clock,
-            metrics,
+            notifications,
+            core,
             home_overview: StoreCache::new(1),
             home_connections: StoreCache::new(1000),
             home_visits: web::HomeVisits::default(),
@@ -212,8 +159,6 @@ impl App {
             event_streams: web::EventStreamLimiter::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),
             request_counter: AtomicU64::new(1),
-            stop,
-            tasks,
         }))
     }
 }
@@ -222,23 +167,6 @@ impl App {
     /// A name for the next request, by which it is found in the log.
     pub fn next_request_id(&self) -> String {
         format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-fn webhook_services(
-    config: &Config,
-    store: &Store,
-    vault: &Vault,
-    clock: &Clock,
-    bell: &NotificationHub,
-) -> webhook::WebhookServices {
-    webhook::WebhookServices {
-        store: store.clone(),
-        vault: vault.clone(),
-        clock: clock.clone(),
-        notifications: bell.clone(),
-        portal_url: config.portal.public_url.to_string(),
-        allow_private: config.notifications.allow_private,
     }
 }
 
@@ -280,12 +208,16 @@ pub async fn serve(app: AppState, listeners: PortalListeners) -> anyhow::Result<
         .await
         .context("The connections of the run before could not be read")?;
     app.tasks.spawn(app.connections.clone().run());
-    app.tasks.spawn(app.queue_monitor.clone().run(app.stop.clone(), app.tasks.clone()));
+    app.tasks.spawn(app.queue_monitor.clone().run());
     app.tasks.spawn(app.submissions.clone().run());
     app.tasks.spawn(app.dashboards.clone().run_reconciler());
     app.tasks.spawn(app.usage.clone().run());
-    app.tasks.spawn(app.webhooks.clone().run(app.stop.clone()));
-    app.tasks.spawn(housekeeping::run(app.clone()));
+    app.tasks.spawn(app.webhooks.clone().run());
+    app.tasks.spawn(housekeeping::run(
+        app.core.clone(),
+        app.notifications.clone(),
+        app.metrics.clone(),
+    ));
     let servers = [
         (listeners.portal, web::portal_router(app.clone())),
         (listeners.dashboards, web::dashboard_router(app.clone())),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::app::App;
+use crate::core::Core;
 use crate::store;
 
 /// Below this much free space, in bytes, writing will soon fail.
@@ -11,12 +11,12 @@ pub const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
 pub const MAX_CLOCK_SKEW_SECS: i64 = 120;
 
 /// What is wrong, in words; nothing means well.
-pub async fn find_problems(app: &App) -> Vec<String> {
+pub async fn find_problems(core: &Core) -> Vec<String> {
     let mut problems = Vec::new();
-    match newest_activity(app).await {
+    match newest_activity(core).await {
         Err(error) => problems.push(format!("The database does not answer: {error}.")),
         Ok(Some(newest)) => {
-            let behind = newest.since(app.clock.now());
+            let behind = newest.since(core.clock.now());
             if behind > MAX_CLOCK_SKEW_SECS {
                 problems.push(format!(
                     "The clock is behind: the activity log has an entry {behind} s in the future. One-time codes will be refused until the clock is right."
@@ -25,7 +25,7 @@ pub async fn find_problems(app: &App) -> Vec<String> {
         }
         Ok(None) => {}
     }
-    match free_space(&app.config.data_dir) {
+    match free_space(&core.config.data_dir) {
         Ok(free) if free < MIN_FREE_BYTES => {
             problems.push(format!(
                 "The disk of the data folder is almost full: {} MB are left.",
@@ -38,8 +38,8 @@ pub async fn find_problems(app: &App) -> Vec<String> {
     problems
 }
 
-async fn newest_activity(app: &App) -> store::Result<Option<crate::clock::UnixTime>> {
-    let mut db = app.store.read().await?;
+async fn newest_activity(core: &Core) -> store::Result<Option<crate::clock::UnixTime>> {
+    let mut db = core.store.read().await?;
     store::activity::newest_at(&mut db).await
 }
 

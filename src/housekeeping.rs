@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::app::AppState;
+use metrics_exporter_prometheus::PrometheusHandle;
+
 use crate::clock::Day;
+use crate::core::Core;
+use crate::jobs::notifications::NotificationHub;
 use crate::store;
 
 const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
@@ -32,25 +35,25 @@ const USAGE_RETENTION_DAYS: i64 = 800;
 const DELETED_RETENTION_SECS: i64 = 86_400;
 
 /// Runs until the portal stops.
-pub async fn run(app: AppState) {
+pub async fn run(core: Core, notifications: NotificationHub, metrics: PrometheusHandle) {
     let mut hours = tokio::time::interval(SWEEP_INTERVAL);
     let mut folds = tokio::time::interval(METRICS_UPKEEP_INTERVAL);
     loop {
         tokio::select! {
-            () = app.stop.cancelled() => return,
-            _ = hours.tick() => sweep(&app).await,
-            _ = folds.tick() => app.metrics.run_upkeep(),
+            () = core.stop.cancelled() => return,
+            _ = hours.tick() => sweep(&core, &notifications).await,
+            _ = folds.tick() => metrics.run_upkeep(),
         }
     }
 }
 
 /// Deletes sessions that ran out, and what is older than it should be kept: activity and tries to connect.
-pub async fn sweep(app: &AppState) {
+pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     let result = async {
-        let sessions = app.auth.sweep_sessions().await?;
-        let until = app.clock.now().plus(-i64::from(app.config.activity.keep_days) * 86_400);
-        let now = app.clock.now();
-        let mut tx = app.store.write().await?;
+        let sessions = core.auth.sweep_sessions().await?;
+        let until = core.clock.now().plus(-i64::from(core.config.activity.keep_days) * 86_400);
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?
             + store::connections::sweep_attempts(&mut tx, until).await?
             + store::notifications::delete_before(&mut tx, now.plus(-NOTIFICATION_RETENTION_SECS))
@@ -69,9 +72,9 @@ pub async fn sweep(app: &AppState) {
             + store::dashboards::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?;
         store::commit(tx).await?;
         if entries > 0 {
-            app.notifications.clear_cache();
+            notifications.clear_cache();
         }
-        app.store.truncate_wal().await?;
+        core.store.truncate_wal().await?;
         Ok::<_, crate::auth::AuthError>((sessions, entries))
     };
     match result.await {

@@ -17,6 +17,7 @@ pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod core;
 pub mod dashboards;
 pub mod domain;
 pub mod entropy;

@@ -101,9 +101,9 @@ impl ConnectionPool {
         check_pins(site, pins)?;
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
-        let now = self.0.clock.now();
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let what =
             ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
@@ -126,15 +126,20 @@ impl ConnectionPool {
     ) -> Result<(), ClusterChangeError> {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let what =
             ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
         store::clusters::update(&mut tx, known.row.id, &what).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;
-            store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.clock.now())
-                .await?;
+            store::clusters::replace_host_keys(
+                &mut tx,
+                known.row.id,
+                pins,
+                self.0.core.clock.now(),
+            )
+            .await?;
             store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         }
         self.record_change(&mut tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
@@ -153,9 +158,9 @@ impl ConnectionPool {
         known: &ClusterProfile,
         retired: bool,
     ) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        let at = retired.then(|| self.0.clock.now());
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let at = retired.then(|| self.0.core.clock.now());
         store::clusters::set_retired(&mut tx, known.row.id, at).await?;
         let event =
             if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
@@ -173,8 +178,8 @@ impl ConnectionPool {
         actor: &Actor,
         known: &ClusterProfile,
     ) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::remove(&mut tx, known.slug()).await?;
         self.record_change(&mut tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
         store::commit(tx).await?;
@@ -190,9 +195,10 @@ impl ConnectionPool {
         pins: &[PinnedHostKey],
     ) -> Result<(), ClusterChangeError> {
         check_pins(&known.site, pins)?;
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.clock.now()).await?;
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now())
+            .await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         self.record_change(&mut tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
         store::commit(tx).await?;
@@ -207,8 +213,8 @@ impl ConnectionPool {
         actor: &Actor,
         known: &ClusterProfile,
     ) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.store.write().await?;
-        self.0.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug)
             .await?;
@@ -225,7 +231,7 @@ impl ConnectionPool {
         slug: &str,
     ) -> Result<(), StoreError> {
         let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };
-        record(db, actor, event, about, self.0.clock.now()).await
+        record(db, actor, event, about, self.0.core.clock.now()).await
     }
 }
 

@@ -66,7 +66,7 @@ impl ConnectionPool {
             words.push_str("\n\n");
             words.push_str(said.trim());
         }
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let keep = failure.is_transient() || *failure == LoginError::NeedsPerson;
         if !is_test {
             store::connections::set_problem(&mut tx, errand.key, &words, keep).await?;
@@ -79,8 +79,14 @@ impl ConnectionPool {
                 subject: &errand.profile.row.title,
                 detail: failure.short_reason(),
             };
-            record(&mut tx, &errand.actor, ActivityEvent::ConnectFailed, about, self.0.clock.now())
-                .await?;
+            record(
+                &mut tx,
+                &errand.actor,
+                ActivityEvent::ConnectFailed,
+                about,
+                self.0.core.clock.now(),
+            )
+            .await?;
         }
         store::commit(tx).await
     }
@@ -92,14 +98,14 @@ impl ConnectionPool {
         hop: RouteHop,
         offered: Option<&str>,
     ) -> Result<(), StoreError> {
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         let host = match (hop, &errand.route.jump) {
             (RouteHop::Jump, Some(jump)) => jump.host.as_str(),
             _ => errand.route.target.host.as_str(),
         };
         let words = format!("{host} showed {}", offered.unwrap_or("a key of another kind"));
         self.set_alarm(errand.key.cluster, true);
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         store::clusters::set_alarm(&mut tx, errand.key.cluster, Some((now, &words))).await?;
         let about = ActivityDetails {
             subject: &errand.profile.row.slug,
@@ -116,8 +122,9 @@ impl ConnectionPool {
 
     pub(super) async fn record_start(&self, key: ConnectionKey) -> Result<i64, ConnectError> {
         let write = async {
-            let mut tx = self.0.store.write().await?;
-            let id = store::connections::begin_attempt(&mut tx, key, self.0.clock.now()).await?;
+            let mut tx = self.0.core.store.write().await?;
+            let id =
+                store::connections::begin_attempt(&mut tx, key, self.0.core.clock.now()).await?;
             store::commit(tx).await.map(|()| id)
         };
         write.await.map_err(|error| ConnectError::internal(&error))
@@ -130,7 +137,7 @@ impl ConnectionPool {
         used: Option<SshKeyId>,
     ) -> Result<(), ConnectError> {
         let write = async {
-            let mut tx = self.0.store.write().await?;
+            let mut tx = self.0.core.store.write().await?;
             store::connections::finish_attempt(&mut tx, id, outcome, used).await?;
             store::commit(tx).await
         };
@@ -146,7 +153,7 @@ impl ConnectionPool {
     ) -> Result<(), ConnectError> {
         let json = serde_json::to_string(learnt).map_err(|error| ConnectError::internal(&error))?;
         let write = async {
-            let mut tx = self.0.store.write().await?;
+            let mut tx = self.0.core.store.write().await?;
             let user = errand.route.user.as_str();
             if !store::connections::mark_connected(&mut tx, errand.key, user, asks, now).await? {
                 return Ok(false);
@@ -171,7 +178,7 @@ impl ConnectionPool {
         words: &str,
         keep: bool,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         store::connections::set_problem(&mut tx, key, words, keep).await?;
         store::commit(tx).await
     }

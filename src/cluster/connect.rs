@@ -67,7 +67,7 @@ impl ConnectionPool {
         attended: LoginAttendance,
         purpose: ConnectPurpose,
     ) -> Result<(), ConnectStartError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let line =
             store::connections::get(&mut db, key).await?.ok_or(ConnectStartError::NoRemoteUser)?;
         let row = store::clusters::get(&mut db, key.cluster)
@@ -75,7 +75,7 @@ impl ConnectionPool {
             .ok_or(ConnectStartError::ClusterClosed)?;
         let known = ClusterProfile::load(&mut db, row).await?;
         let tries =
-            store::connections::count_attempts(&mut db, key, self.0.clock.now().plus(-HOUR_S))
+            store::connections::count_attempts(&mut db, key, self.0.core.clock.now().plus(-HOUR_S))
                 .await?;
         drop(db);
         if !known.is_open() {
@@ -84,7 +84,7 @@ impl ConnectionPool {
         check_attempt_limit(tries, &known, &actor)?;
         let user = line.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = known.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let keys = self.0.auth.unseal_keys(key.person, key.role).await?;
+        let keys = self.0.core.auth.unseal_keys(key.person, key.role).await?;
         let needed = if purpose == ConnectPurpose::TestNewKey {
             2
         } else {
@@ -98,7 +98,7 @@ impl ConnectionPool {
         let errand =
             ConnectRequest { key, profile: known, route, purpose, attended, actor, attempt };
         let this = self.clone();
-        self.0.tasks.spawn(async move { this.run_attempt(errand).await });
+        self.0.core.tasks.spawn(async move { this.run_attempt(errand).await });
         self.notify(key);
         Ok(())
     }
@@ -136,7 +136,7 @@ impl ConnectionPool {
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
             // A portal that stops does not wait for codes; what stands already stays.
-            () = self.0.stop.cancelled() => {
+            () = self.0.core.stop.cancelled() => {
                 errand.attempt.cancel();
                 work.await
             }
@@ -196,7 +196,7 @@ impl ConnectionPool {
             folder: self.connection_folder(errand.key, errand.purpose),
             route: errand.route.clone(),
             keys: keys.into_iter().map(|(_, key)| key).collect(),
-            askpass_program: self.0.program.clone(),
+            askpass_program: self.0.core.config.program.clone(),
             timeout: errand
                 .profile
                 .site
@@ -265,7 +265,7 @@ impl ConnectionPool {
     ) -> Result<OpenConnection, ConnectError> {
         let CompletedLogin { master, questions, notices, .. } = opened;
         let line = errand.profile.new_connection(master, CommandDialect::Bare);
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         if errand.purpose == ConnectPurpose::Connect {
             errand.attempt.set_progress(ConnectProgress::Discovering);
             self.notify(errand.key);
@@ -299,7 +299,7 @@ impl ConnectionPool {
         &self,
         errand: &ConnectRequest,
     ) -> Result<Vec<(SshKeyId, PrivateKey)>, ConnectError> {
-        let open = self.0.auth.unseal_keys(errand.key.person, errand.key.role).await;
+        let open = self.0.core.auth.unseal_keys(errand.key.person, errand.key.role).await;
         let mut open = open.map_err(|error| ConnectError::internal(&error))?;
         if errand.purpose == ConnectPurpose::TestNewKey {
             // The waiting key comes first; it is the one to be proven, alone.

@@ -1,23 +1,21 @@
 //! The connections of all people: one per person and host, opened once, kept, closed when they should be.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, broadcast};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+use crate::auth::AuthError;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::{AuthError, AuthService};
-use crate::clock::{Clock, UnixTime};
+use crate::clock::UnixTime;
+use crate::core::Core;
 use crate::domain::{ClusterId, PersonId};
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
 use crate::store::connections::ConnectionKey;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
 /// Sign-ins at one cluster at the same time: servers count those that wait for a code and turn the next ones away.
 const MAX_PARALLEL_LOGINS: usize = 5;
@@ -101,44 +99,18 @@ pub(super) struct PoolEntry {
 pub struct ConnectionPool(pub(super) Arc<ConnectionPoolInner>);
 
 pub(super) struct ConnectionPoolInner {
-    pub(super) auth: AuthService,
-    pub(super) store: Store,
-    pub(super) clock: Clock,
-    pub(super) run_dir: PathBuf,
-    pub(super) program: PathBuf,
-    pub(super) stop: CancellationToken,
-    pub(super) tasks: TaskTracker,
+    pub(super) core: Core,
     entries: Mutex<HashMap<ConnectionKey, PoolEntry>>,
     login_permits: Mutex<HashMap<ClusterId, Arc<Semaphore>>>,
     alarms: Mutex<HashSet<ClusterId>>,
     changes: broadcast::Sender<ConnectionKey>,
 }
 
-/// What the connections need of the rest.
-pub struct ConnectionPoolParts {
-    pub auth: AuthService,
-    pub store: Store,
-    pub clock: Clock,
-    pub run_dir: PathBuf,
-    /// This program, for questions.
-    pub program: PathBuf,
-    /// Ends the background work.
-    pub stop: CancellationToken,
-    /// Background work, awaited at the end.
-    pub tasks: TaskTracker,
-}
-
 impl ConnectionPool {
-    /// No connections yet; [`Lines::adopt`] finds those of the run before.
-    pub fn new(parts: ConnectionPoolParts) -> Self {
+    /// No connections yet; [`ConnectionPool::adopt_masters`] finds those of the run before.
+    pub fn new(core: Core) -> Self {
         Self(Arc::new(ConnectionPoolInner {
-            auth: parts.auth,
-            store: parts.store,
-            clock: parts.clock,
-            run_dir: parts.run_dir,
-            program: parts.program,
-            stop: parts.stop,
-            tasks: parts.tasks,
+            core,
             entries: Mutex::default(),
             login_permits: Mutex::default(),
             alarms: Mutex::default(),
@@ -210,14 +182,14 @@ impl ConnectionPool {
         actor: &Actor,
         cluster: &str,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         store::connections::set_problem(&mut tx, key, "", false).await?;
         let about = ActivityDetails {
             person: Some(key.person),
             subject: cluster,
             ..ActivityDetails::default()
         };
-        record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         self.close(key).await;
         Ok(())
@@ -331,7 +303,7 @@ impl ConnectionPool {
         key: ConnectionKey,
         purpose: ConnectPurpose,
     ) -> ConnectionFolder {
-        ConnectionFolder::new(&self.0.run_dir, &folder_name(key, purpose))
+        ConnectionFolder::new(&self.0.core.config.run_dir(), &folder_name(key, purpose))
     }
 }
 

@@ -28,13 +28,14 @@ const MAX_RETRY_PAUSE_S: i64 = 1800;
 impl ConnectionPool {
     /// Takes over the masters of the run before and clears what is left of dead ones.
     pub async fn adopt_masters(&self) -> Result<usize, StoreError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         for row in store::clusters::list(&mut db).await? {
             self.set_alarm(row.id, row.alarm_at().is_some());
         }
         drop(db);
         let mut work = tokio::task::JoinSet::new();
-        let folders = std::fs::read_dir(&self.0.run_dir).into_iter().flatten().flatten();
+        let folders =
+            std::fs::read_dir(self.0.core.config.run_dir()).into_iter().flatten().flatten();
         for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
             let this = self.clone();
             work.spawn(async move { this.adopt_master(&name).await });
@@ -51,7 +52,7 @@ impl ConnectionPool {
             tracing::warn!(name, "Something in the run folder is none of ours and was left alone");
             return false;
         }
-        let folder = ConnectionFolder::new(&self.0.run_dir, name);
+        let folder = ConnectionFolder::new(&self.0.core.config.run_dir(), name);
         let known = match parse_folder_name(name) {
             Some(key) => self.find_wanted(key).await.ok().flatten().map(|found| (key, found)),
             None => None,
@@ -66,7 +67,7 @@ impl ConnectionPool {
                 discovery::dialect_for(&learnt)
             };
             let up = cluster.new_connection(master, dialect);
-            let since = line.connected_at().unwrap_or_else(|| self.0.clock.now());
+            let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
             let state = PoolEntryState::Up(OpenConnection {
                 connection: up.clone(),
                 since,
@@ -86,7 +87,7 @@ impl ConnectionPool {
         &self,
         key: ConnectionKey,
     ) -> Result<Option<(store::connections::ConnectionRow, ClusterProfile)>, StoreError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let lines = store::connections::list_wanted(&mut db).await?;
         let Some(line) = lines.into_iter().find(|line| line.key() == key) else { return Ok(None) };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
@@ -95,11 +96,11 @@ impl ConnectionPool {
 
     /// Keeps connections until the portal stops.
     pub async fn run(self) {
-        let mut ended = self.0.auth.subscribe_sessions_ended();
+        let mut ended = self.0.core.auth.subscribe_sessions_ended();
         let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
         loop {
             tokio::select! {
-                () = self.0.stop.cancelled() => return,
+                () = self.0.core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
                 told = ended.recv() => match told {
                     // A single browser that signs out closes nothing.
@@ -118,10 +119,10 @@ impl ConnectionPool {
 
     /// Closes what should not stand, and opens again what should and can without a person.
     pub async fn sweep(&self) -> Result<(), StoreError> {
-        if let Err(error) = self.0.auth.close_unused_keychains().await {
+        if let Err(error) = self.0.core.auth.close_unused_keychains().await {
             tracing::warn!(%error, "Keychains of people who left could not be checked");
         }
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let wanted = store::connections::list_wanted(&mut db).await?;
         let keys: HashSet<ConnectionKey> =
             wanted.iter().map(store::connections::ConnectionRow::key).collect();
@@ -191,7 +192,7 @@ impl ConnectionPool {
     }
 
     fn can_retry(&self, key: ConnectionKey) -> bool {
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         self.entries().get(&key).is_none_or(|spot| {
             matches!(spot.state, PoolEntryState::Down)
                 && spot.backoff.not_before.is_none_or(|until| now >= until)
@@ -200,7 +201,7 @@ impl ConnectionPool {
 
     /// After a failure the next unattended try waits, longer each time, and never all at the same moment.
     pub(super) fn back_off(&self, key: ConnectionKey, failure: &LoginError) {
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         let mut spots = self.entries();
         let patience = &mut spots.entry(key).or_default().backoff;
         patience.failures = patience.failures.saturating_add(1);

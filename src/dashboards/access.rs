@@ -92,7 +92,7 @@ impl Dashboards {
         session: SessionId,
     ) -> Result<SecretToken, AuthError> {
         let token = SecretToken::generate()?;
-        let now = self.0.services.clock.now();
+        let now = self.0.core.clock.now();
         let mut tickets = lock(&self.0.tickets.0);
         tickets.retain(|_, ticket| now < ticket.until);
         if tickets.len() >= MAX_TICKETS {
@@ -111,13 +111,13 @@ impl Dashboards {
         ticket: &str,
         visitor: &Visitor,
     ) -> Result<Option<ViewingSession>, AuthError> {
-        let now = self.0.services.clock.now();
+        let now = self.0.core.clock.now();
         let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
         let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
-            self.0.services.auth.limit_link_guess(visitor)?;
+            self.0.core.auth.limit_link_guess(visitor)?;
             return Ok(None);
         };
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let is_signed_in = store::sessions::exists(&mut db, ticket.session).await?;
         drop(db);
         if !is_signed_in {
@@ -136,8 +136,8 @@ impl Dashboards {
         until: UnixTime,
         visitor: &Visitor,
     ) -> Result<ViewingSession, AuthError> {
-        let parts = &self.0.services;
-        let now = parts.clock.now();
+        let core = &self.0.core;
+        let now = core.clock.now();
         let (word, cookie) = (SecretToken::generate()?, SecretToken::generate()?);
         let new = NewDashboardAccess {
             access_key: word.as_str(),
@@ -147,7 +147,7 @@ impl Dashboards {
             is_locked,
             expires_at: until,
         };
-        let mut tx = parts.store.write().await?;
+        let mut tx = core.store.write().await?;
         accesses::add(&mut tx, &new, now).await?;
         if !is_locked {
             self.record_visit(&mut tx, board, by, visitor).await?;
@@ -170,7 +170,7 @@ impl Dashboards {
         visitor: &Visitor,
     ) -> Result<(), AuthError> {
         let DashboardAccessGrant::GuestLink(id) = by else { return Ok(()) };
-        let now = self.0.services.clock.now();
+        let now = self.0.core.clock.now();
         guest_links::count_opening(tx, id, now).await?;
         let share = guest_links::get(tx, id).await?;
         if let Some(share) = share.filter(|share| share.board_id == board) {
@@ -202,12 +202,12 @@ impl Dashboards {
         word: &str,
         is_theirs: impl FnOnce(&DashboardAccess) -> bool,
     ) -> Result<DashboardPass, DashboardAccessError> {
-        let parts = &self.0.services;
+        let core = &self.0.core;
         let read = async || self.load_access(word).await;
-        let looked = self.0.access_cache.get_or_load(&parts.store, &word.to_owned(), read).await?;
+        let looked = self.0.access_cache.get_or_load(&core.store, &word.to_owned(), read).await?;
         let looked = looked.as_ref().as_ref().ok_or(DashboardAccessError::Closed)?;
         let (access, board) = (&looked.access, &looked.dashboard);
-        let now = parts.clock.now();
+        let now = core.clock.now();
         if !is_theirs(access)
             || now >= access.expires_at
             || board.is_removed()
@@ -215,7 +215,7 @@ impl Dashboards {
         {
             return Err(DashboardAccessError::Closed);
         }
-        let holds = |(seen, ends)| parts.auth.is_session_valid(seen, ends);
+        let holds = |(seen, ends)| core.auth.is_session_valid(seen, ends);
         let who = match (&looked.share, &looked.viewer) {
             (Some(share), _) if share.terms.is_open(now) => {
                 DashboardViewer::Guest(Box::new(share.clone()))
@@ -242,7 +242,7 @@ impl Dashboards {
     }
 
     async fn load_access(&self, word: &str) -> Result<Option<DashboardAccessLookup>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
         let Some(board) = dashboards::get(&mut db, access.board_id).await? else { return Ok(None) };
         let share = match access.grant() {
@@ -250,7 +250,7 @@ impl Dashboards {
             _ => None,
         };
         let viewer = match access.person() {
-            Some(person) => self.0.services.auth.viewer(&mut db, person).await?,
+            Some(person) => self.0.core.auth.viewer(&mut db, person).await?,
             None => None,
         };
         Ok(Some(DashboardAccessLookup { access, dashboard: board, share, viewer }))
@@ -264,14 +264,12 @@ impl Dashboards {
         visitor: &Visitor,
     ) -> Result<bool, AuthError> {
         let DashboardViewer::Guest(share) = &pass.viewer else { return Ok(false) };
-        let parts = &self.0.services;
+        let core = &self.0.core;
         let link = GuestLinkId::Dashboard(share.id);
-        let is_right = parts
-            .auth
-            .verify_passphrase(link, &share.terms.passphrase, passphrase, visitor)
-            .await?;
+        let is_right =
+            core.auth.verify_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
         if is_right {
-            let mut tx = parts.store.write().await?;
+            let mut tx = core.store.write().await?;
             accesses::unlock(&mut tx, &pass.word).await?;
             self.record_visit(
                 &mut tx,

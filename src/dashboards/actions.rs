@@ -85,10 +85,10 @@ impl Dashboards {
         wish: &NewDashboard,
     ) -> Result<DashboardId, DashboardError> {
         let title = wish.check()?;
-        let parts = &self.0.services;
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
+        let core = &self.0.core;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if actor.id.is_some_and(|id| id != wish.person) {
             return Err(AuthError::Denied.into());
         }
@@ -118,7 +118,7 @@ impl Dashboards {
     }
 
     pub async fn start(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
         ensure_no_open_run(&mut tx, id).await?;
         self.add_run(&mut tx, &board, None, board.minutes, None).await?;
@@ -130,20 +130,19 @@ impl Dashboards {
 
     /// Starts a colleague's, as them and within their limits.
     pub async fn wake(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
-        let parts = &self.0.services;
-        let mut tx = parts.store.write().await?;
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
         let board = load_existing(&mut tx, id).await?;
-        parts
-            .auth
+        core.auth
             .authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board)))
             .await?;
         ensure_no_open_run(&mut tx, id).await?;
-        let since = parts.clock.now().plus(-DAY_S);
+        let since = core.clock.now().plus(-DAY_S);
         if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
             return Err(DashboardError::WakeLimitReached);
         }
         if board.is_owner_off
-            || parts.connections.connection(queue_key(&board).connection_key()).is_err()
+            || self.0.connections.connection(queue_key(&board).connection_key()).is_err()
         {
             return Err(DashboardError::OwnerNotConnected);
         }
@@ -157,9 +156,9 @@ impl Dashboards {
 
     /// Lets a follow-up begin shortly before the end of the run that shows it.
     pub async fn extend(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
-        let parts = &self.0.services;
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
+        let core = &self.0.core;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
         let open = list_open_runs(&mut tx, id).await?;
         let [run] = open.as_slice() else {
@@ -181,7 +180,7 @@ impl Dashboards {
 
     /// Ends all its runs.
     pub async fn stop(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
         let open = list_open_runs(&mut tx, id).await?;
         if open.is_empty() {
@@ -198,12 +197,12 @@ impl Dashboards {
 
     /// Deletes it: what runs is ended, its links stop working at once.
     pub async fn remove(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
         for run in list_open_runs(&mut tx, id).await? {
             runs::request_stop(&mut tx, run.id, "removed").await?;
         }
-        dashboards::remove(&mut tx, id, self.0.services.clock.now()).await?;
+        dashboards::remove(&mut tx, id, self.0.core.clock.now()).await?;
         self.record_activity(&mut tx, actor, ActivityEvent::DashboardDeleted, &board).await?;
         store::commit(tx).await?;
         self.notify_changed(id);
@@ -218,7 +217,7 @@ impl Dashboards {
         settings: DashboardSettings<'_>,
     ) -> Result<(), DashboardError> {
         let title: DisplayName = settings.title.parse().map_err(DashboardError::InvalidTitle)?;
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
         if let Some(group) = settings.group {
             self.authorise_group(&mut tx, actor, &board, group).await?;
@@ -246,7 +245,7 @@ impl Dashboards {
         group: GroupId,
     ) -> Result<(), DashboardError> {
         let action = Permission::ShowDashboard(owner_of(board), group);
-        Ok(self.0.services.auth.authorise(db, actor, action).await?)
+        Ok(self.0.core.auth.authorise(db, actor, action).await?)
     }
 
     /// A dashboard that someone may manage.
@@ -258,7 +257,7 @@ impl Dashboards {
     ) -> Result<Dashboard, DashboardError> {
         let board = load_existing(db, id).await?;
         self.0
-            .services
+            .core
             .auth
             .authorise(db, actor, Permission::ManageDashboard(owner_of(&board)))
             .await?;
@@ -284,7 +283,7 @@ impl Dashboards {
             minutes,
             begin_at,
         };
-        runs::add(db, &new, self.0.services.clock.now()).await?;
+        runs::add(db, &new, self.0.core.clock.now()).await?;
         Ok(())
     }
 
@@ -300,7 +299,7 @@ impl Dashboards {
             subject: &board.title,
             detail: &board.cluster,
         };
-        Ok(record(db, actor, event, about, self.0.services.clock.now()).await?)
+        Ok(record(db, actor, event, about, self.0.core.clock.now()).await?)
     }
 
     pub(super) fn notify_changed(&self, board: DashboardId) {

@@ -78,7 +78,7 @@ impl Dashboards {
         run: &DashboardRun,
         node: Option<&str>,
     ) -> ReachOutcome {
-        let line = match self.0.services.connections.connection(queue_key(board).connection_key()) {
+        let line = match self.0.connections.connection(queue_key(board).connection_key()) {
             Ok(line) => line,
             Err(error) => return ReachOutcome::RetryLater(error.to_string()),
         };
@@ -154,7 +154,7 @@ impl Dashboards {
 
     /// Whether the connection that a way leads through still stands.
     pub(super) fn is_connection_current(&self, board: &Dashboard, live: &LiveDashboard) -> bool {
-        let now = self.0.services.connections.connection(queue_key(board).connection_key());
+        let now = self.0.connections.connection(queue_key(board).connection_key());
         now.is_ok_and(|line| Arc::ptr_eq(&line, &live.connection))
     }
 }

@@ -23,11 +23,11 @@ impl Dashboards {
         id: DashboardId,
         invitation: &GuestLinkRequest,
     ) -> Result<SecretToken, CreateGuestLinkError> {
-        let parts = &self.0.services;
-        let terms = parts.auth.prepare_guest_link(invitation).await?;
+        let core = &self.0.core;
+        let terms = core.auth.prepare_guest_link(invitation).await?;
         let label = terms.label.as_str();
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await.map_err(AuthError::from)?;
         if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
             return Err(CreateGuestLinkError::TooMany);
@@ -54,10 +54,10 @@ impl Dashboards {
         viewer: &Viewer,
         id: DashboardId,
     ) -> Result<Vec<DashboardGuestLink>, DashboardError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let board = load_existing(&mut db, id).await?;
         viewer.may(Permission::ManageDashboard(owner_of(&board))).map_err(|_| AuthError::Denied)?;
-        Ok(guest_links::list_for_dashboard(&mut db, id, self.0.services.clock.now()).await?)
+        Ok(guest_links::list_for_dashboard(&mut db, id, self.0.core.clock.now()).await?)
     }
 
     /// The links that someone oversees: those of the people in groups that they lead, or of everyone.
@@ -65,8 +65,8 @@ impl Dashboards {
         &self,
         viewer: &Viewer,
     ) -> Result<Vec<DashboardGuestLink>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
-        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.services.clock.now())
+        let mut db = self.0.core.store.read().await?;
+        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.core.clock.now())
             .await
     }
 
@@ -76,8 +76,8 @@ impl Dashboards {
         actor: &Actor,
         id: DashboardLinkId,
     ) -> Result<DashboardId, DashboardError> {
-        let parts = &self.0.services;
-        let mut tx = parts.store.write().await?;
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
         let share = guest_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         let board = load_existing(&mut tx, share.board_id).await?;
         let mut allowed = Permission::ManageDashboard(owner_of(&board));
@@ -85,7 +85,7 @@ impl Dashboards {
             let theirs = store::groups::list_for_person(&mut tx, board.person_id).await?;
             for group in theirs {
                 let action = Permission::OverseeDashboardLinks(group.group_id);
-                if parts.auth.authorise(&mut tx, actor, action).await.is_ok() {
+                if core.auth.authorise(&mut tx, actor, action).await.is_ok() {
                     allowed = action;
                 }
             }
@@ -94,8 +94,8 @@ impl Dashboards {
                 allowed = Permission::ManagePeople;
             }
         }
-        parts.auth.authorise(&mut tx, actor, allowed).await?;
-        let now = parts.clock.now();
+        core.auth.authorise(&mut tx, actor, allowed).await?;
+        let now = core.clock.now();
         if guest_links::revoke(&mut tx, id, now).await? {
             let about = ActivityDetails {
                 person: Some(board.person_id),
@@ -115,12 +115,12 @@ impl Dashboards {
         token: &str,
         visitor: &Visitor,
     ) -> Result<ViewingSession, OpenGuestLinkError> {
-        let parts = &self.0.services;
-        let now = parts.clock.now();
+        let core = &self.0.core;
+        let now = core.clock.now();
         let hash = token::hash(token);
-        let found = guest_links::find(&mut *parts.store.read().await?, &hash).await?;
+        let found = guest_links::find(&mut *core.store.read().await?, &hash).await?;
         let Some(share) = found else {
-            parts.auth.limit_link_guess(visitor)?;
+            core.auth.limit_link_guess(visitor)?;
             return Err(OpenGuestLinkError::Unknown);
         };
         if share.terms.revoked_at().is_some() {
@@ -129,7 +129,7 @@ impl Dashboards {
         if !share.terms.is_open(now) {
             return Err(OpenGuestLinkError::Expired(share.terms.expires_at));
         }
-        parts.auth.limit_link_opening(GuestLinkId::Dashboard(share.id), visitor)?;
+        core.auth.limit_link_opening(GuestLinkId::Dashboard(share.id), visitor)?;
         let is_locked = share.terms.asks_passphrase();
         let entered = self
             .grant_access(

@@ -23,10 +23,10 @@ impl Dashboards {
             Err(problem) => return self.end_run(board, run, "not-sent", &problem).await,
         };
         // It runs as its owner, who wanted it or allowed others to want it; that was decided and recorded before.
-        let parts = &self.0.services;
-        match parts.submissions.submit(&Actor::portal(), request).await {
+        let core = &self.0.core;
+        match self.0.submissions.submit(&Actor::portal(), request).await {
             Ok(id) => {
-                let mut tx = parts.store.write().await?;
+                let mut tx = core.store.write().await?;
                 runs::set_submission(&mut tx, run.id, id).await?;
                 store::commit(tx).await?;
                 self.notify_changed(board.id);
@@ -42,7 +42,7 @@ impl Dashboards {
         board: &Dashboard,
         run: &DashboardRun,
     ) -> Result<Result<SubmitRequest, String>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let line = store::connections::get(&mut db, queue_key(board).connection_key()).await?;
         let row = store::clusters::get(&mut db, board.cluster_id).await?;
         let (Some(line), Some(row)) = (line, row) else {

@@ -47,17 +47,17 @@ pub(super) struct DashboardRunRetry {
 impl Dashboards {
     /// Looks after runs until the portal stops.
     pub async fn run_reconciler(self) {
-        let parts = &self.0.services;
+        let core = &self.0.core;
         let (mut queues, mut submissions, mut lines) = (
-            parts.queues.subscribe(),
-            parts.submissions.subscribe(),
-            parts.connections.subscribe(),
+            self.0.queues.subscribe(),
+            self.0.submissions.subscribe(),
+            self.0.connections.subscribe(),
         );
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = parts.stop.cancelled() => break,
+                () = core.stop.cancelled() => break,
                 _ = ticks.tick() => {}
                 () = self.0.wake.notified() => {}
                 // Falling behind loses nothing: all runs are looked at each time.
@@ -78,7 +78,7 @@ impl Dashboards {
 
     /// Looks at every run that is not over.
     async fn reconcile(&self) -> Result<(), StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let open = runs::list_open(&mut db).await?;
         let mut due = Vec::new();
         for run in open {
@@ -97,7 +97,7 @@ impl Dashboards {
                 continue;
             }
             let this = self.clone();
-            self.0.services.tasks.spawn(async move {
+            self.0.core.tasks.spawn(async move {
                 let id = run.id;
                 tokio::select! {
                     result = this.advance_run(&board, run) => {
@@ -105,7 +105,7 @@ impl Dashboards {
                             tracing::warn!(%error, run = id.0, "A dashboard could not be looked after");
                         }
                     }
-                    () = this.0.services.stop.cancelled() => {}
+                    () = this.0.core.stop.cancelled() => {}
                 }
                 lock(&this.0.busy).remove(&id);
             });
@@ -123,7 +123,7 @@ impl Dashboards {
             };
         };
         if run.state == DashboardRunState::Asked {
-            let sent = self.0.services.submissions.get(board.person_id, submission).await?;
+            let sent = self.0.submissions.get(board.person_id, submission).await?;
             return match sent {
                 Some(sent) => self.follow_submission(board, &run, &sent).await,
                 None => {
@@ -146,7 +146,7 @@ impl Dashboards {
         match sent.state {
             Sent::Accepted => {
                 self.save_run_state(run, DashboardRunState::Waiting, "").await?;
-                self.0.services.queues.refresh_after_action(queue_key(board));
+                self.0.queues.refresh_after_action(queue_key(board));
                 Ok(())
             }
             Sent::Refused => self.end_run(board, run, "refused", &sent.refusal).await,
@@ -155,7 +155,7 @@ impl Dashboards {
             Sent::Ready | Sent::Sent | Sent::Checking => {
                 if !run.stop.is_empty() {
                     // One that may have arrived cannot be given up: it is cancelled once it is found.
-                    self.0.services.submissions.give_up(board.person_id, sent.id).await?;
+                    self.0.submissions.give_up(board.person_id, sent.id).await?;
                 } else if run.message != sent.problem {
                     self.save_run_state(run, DashboardRunState::Asked, &sent.problem).await?;
                 }
@@ -170,9 +170,9 @@ impl Dashboards {
         run: &DashboardRun,
         number: u64,
     ) -> Result<(), StoreError> {
-        let parts = &self.0.services;
+        let core = &self.0.core;
         let key = queue_key(board);
-        let picture = parts.queues.snapshot(key).await?;
+        let picture = self.0.queues.snapshot(key).await?;
         let record = picture.records.get(&JobId::without_task(number)).cloned();
         // A cluster that was set up anew counts its jobs from the beginning: an older job had this number.
         let is_this = |record: &Arc<JobRecord>| {
@@ -185,7 +185,7 @@ impl Dashboards {
             if is_gone {
                 return self.end_run(board, run, "gone", "").await;
             }
-            parts.queues.refresh_soon(key).await?;
+            self.0.queues.refresh_soon(key).await?;
             return Ok(());
         };
         if record.is_over {
@@ -200,7 +200,7 @@ impl Dashboards {
             && let Some(start) = record.job.start
             && run.started_at() != Some(start)
         {
-            let mut tx = parts.store.write().await?;
+            let mut tx = core.store.write().await?;
             runs::set_started(&mut tx, run.id, start).await?;
             if run.state == DashboardRunState::Waiting {
                 runs::set_state(&mut tx, run.id, DashboardRunState::Starting, "").await?;
@@ -227,7 +227,7 @@ impl Dashboards {
         record: &JobRecord,
     ) -> Result<(), StoreError> {
         let is_running = record.job.state == JobState::Running;
-        let is_early = run.begin_at().is_some_and(|at| self.0.services.clock.now() < at);
+        let is_early = run.begin_at().is_some_and(|at| self.0.core.clock.now() < at);
         if (is_early && !is_running) || !self.is_retry_due(run.id) {
             return Ok(());
         }
@@ -237,8 +237,8 @@ impl Dashboards {
         match self.connect_run(board, run, node).await {
             ReachOutcome::Connected(live) => {
                 self.set_live(board.id, Some(live)).await;
-                let now = self.0.services.clock.now();
-                let mut tx = self.0.services.store.write().await?;
+                let now = self.0.core.clock.now();
+                let mut tx = self.0.core.store.write().await?;
                 runs::mark_ready(&mut tx, run.id, now).await?;
                 store::commit(tx).await?;
                 lock(&self.0.retries).remove(&run.id);
@@ -249,7 +249,7 @@ impl Dashboards {
                 let Some(report) = report else { return Ok(()) };
                 if !is_running {
                     // The job has begun, and the queue does not know it yet.
-                    self.0.services.queues.refresh_soon(queue_key(board)).await?;
+                    self.0.queues.refresh_soon(queue_key(board)).await?;
                 }
                 let message = match report.stage {
                     DashboardStage::Ready(_) => String::new(),
@@ -294,32 +294,32 @@ impl Dashboards {
 
     /// Someone looks at a run.
     pub fn record_use(&self, run: DashboardRunId) {
-        lock(&self.0.last_used).insert(run, self.0.services.clock.now());
+        lock(&self.0.last_used).insert(run, self.0.core.clock.now());
     }
 
     /// Writes down that it was used; one that nobody looks at for long is stopped, and its owner told.
     async fn stop_if_idle(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
-        let parts = &self.0.services;
-        let now = parts.clock.now();
+        let core = &self.0.core;
+        let now = core.clock.now();
         let seen = lock(&self.0.last_used).get(&run.id).copied();
         let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
         if seen.is_some_and(|at| {
             at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S
         }) {
-            let mut tx = parts.store.write().await?;
+            let mut tx = core.store.write().await?;
             runs::mark_used(&mut tx, run.id, used).await?;
             store::commit(tx).await?;
         }
-        let idle = i64::try_from(parts.idle_timeout.as_secs()).unwrap_or(i64::MAX);
+        let idle = i64::from(core.config.dashboards.idle_minutes) * 60;
         if now.since(used) < idle {
             return Ok(());
         }
-        let mut tx = parts.store.write().await?;
+        let mut tx = core.store.write().await?;
         if runs::request_stop(&mut tx, run.id, "idle").await? {
             store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now)
                 .await?;
             store::commit(tx).await?;
-            parts.notifications.notify(board.person_id);
+            self.0.notifications.notify(board.person_id);
             self.notify_changed(board.id);
         }
         Ok(())
@@ -331,7 +331,7 @@ impl Dashboards {
         run: &DashboardRun,
         why: &str,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         runs::request_stop(&mut tx, run.id, why).await?;
         store::commit(tx).await?;
         self.notify_changed(board.id);
@@ -355,7 +355,7 @@ impl Dashboards {
         self.set_unreachable(board, run).await;
         let actor = Actor::portal();
         let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
-        let queues = &self.0.services.queues;
+        let queues = &self.0.queues;
         let asked =
             queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
         if let Err(error) = asked {
@@ -369,7 +369,7 @@ impl Dashboards {
         state: DashboardRunState,
         message: &str,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.services.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         runs::set_state(&mut tx, run.id, state, message).await?;
         store::commit(tx).await?;
         self.notify_changed(run.board_id);
@@ -407,8 +407,8 @@ impl Dashboards {
         end: &str,
         message: &str,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.services.store.write().await?;
-        runs::mark_over(&mut tx, run.id, end, message, self.0.services.clock.now()).await?;
+        let mut tx = self.0.core.store.write().await?;
+        runs::mark_over(&mut tx, run.id, end, message, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         self.set_unreachable(board, run).await;
         lock(&self.0.last_used).remove(&run.id);

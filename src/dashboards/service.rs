@@ -2,52 +2,38 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::access::{DashboardAccessLookup, DashboardTickets};
 use super::connect::LiveDashboard;
 use super::reconciler::DashboardRunRetry;
-use crate::auth::{AuthService, Ownership, Permission, Viewer};
-use crate::clock::{Clock, UnixTime};
+use crate::auth::{Ownership, Permission, Viewer};
+use crate::clock::UnixTime;
 use crate::cluster::ConnectionPool;
+use crate::core::Core;
 use crate::domain::{DashboardId, DashboardRunId};
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::{ClusterAccountId, QueueMonitor, SubmissionWorker};
 use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
 use crate::store::dashboards::{self, Dashboard};
-use crate::store::{Store, StoreCache, StoreError};
+use crate::store::{StoreCache, StoreError};
 
 /// So many accesses are kept in memory.
 const MAX_CACHED_ACCESSES: usize = 10_000;
 /// The last runs that pages look at.
 const RECENT_RUNS: i64 = 10;
 
-/// What dashboards need of the rest.
-pub struct DashboardServices {
-    pub auth: AuthService,
-    pub store: Store,
-    pub clock: Clock,
-    pub connections: ConnectionPool,
-    pub queues: QueueMonitor,
-    pub submissions: SubmissionWorker,
-    pub notifications: NotificationHub,
-    /// A dashboard that nobody has looked at for this long is stopped.
-    pub idle_timeout: Duration,
-    /// Ends the background work.
-    pub stop: CancellationToken,
-    /// Background work, awaited at the end.
-    pub tasks: TaskTracker,
-}
-
 #[derive(Clone)]
 pub struct Dashboards(pub(super) Arc<DashboardsInner>);
 
 pub(super) struct DashboardsInner {
-    pub(super) services: DashboardServices,
+    pub(super) core: Core,
+    pub(super) connections: ConnectionPool,
+    pub(super) queues: QueueMonitor,
+    pub(super) submissions: SubmissionWorker,
+    pub(super) notifications: NotificationHub,
     /// Dashboards that can be reached now.
     pub(super) live: Mutex<HashMap<DashboardId, LiveDashboard>>,
     /// Runs that are being looked after at this moment.
@@ -93,10 +79,20 @@ impl DashboardStatus {
 }
 
 impl Dashboards {
-    /// Nothing is looked after before [`Boards::keep`].
-    pub fn new(parts: DashboardServices) -> Self {
+    /// Nothing is looked after before [`Dashboards::run_reconciler`].
+    pub fn new(
+        core: Core,
+        connections: ConnectionPool,
+        queues: QueueMonitor,
+        submissions: SubmissionWorker,
+        notifications: NotificationHub,
+    ) -> Self {
         Self(Arc::new(DashboardsInner {
-            services: parts,
+            core,
+            connections,
+            queues,
+            submissions,
+            notifications,
             live: Mutex::default(),
             busy: Mutex::default(),
             retries: Mutex::default(),
@@ -120,7 +116,7 @@ impl Dashboards {
         viewer: &Viewer,
         id: DashboardId,
     ) -> Result<Option<DashboardStatus>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let board = dashboards::get(&mut db, id).await?.filter(|board| !board.is_removed());
         let seen =
             board.filter(|board| viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok());
@@ -131,7 +127,7 @@ impl Dashboards {
 
     /// Their own, and those that their groups see.
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardStatus>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let mut found = Vec::new();
         for board in dashboards::list(&mut db, viewer.id).await? {
             if viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok() {
@@ -149,7 +145,7 @@ impl Dashboards {
         &self,
         board: Dashboard,
     ) -> Result<DashboardStatus, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
         Ok(self.build_status(board, last))
     }

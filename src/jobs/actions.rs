@@ -42,10 +42,10 @@ impl QueueMonitor {
     ) -> Result<JobActionReport, JobActionError> {
         let line = self.0.connections.connection(key.connection_key())?;
         let words: Vec<String> = targets.iter().map(JobActionTarget::slurm_id).collect();
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         let detail = words.join(", ");
         let about = ActivityDetails { person: Some(key.person), subject: cluster, detail: &detail };
-        record(&mut tx, actor, activity_event(verb), about, self.0.clock.now()).await?;
+        record(&mut tx, actor, activity_event(verb), about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         let results = run_job_action(&line, verb, &targets).await;
         // Whatever came of it, the queue tells.

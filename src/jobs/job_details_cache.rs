@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use super::queue_monitor::{ClusterAccountId, is_recent};
-use crate::clock::Clock;
 use crate::cluster::ConnectionPool;
 use crate::cluster::job_details_query::{self, JobDetailsQuery};
+use crate::core::Core;
 use crate::slurm::job::{JobId, JobStage};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
 /// While someone looks at a job that is not over, its paper is asked for again after this long.
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
@@ -52,21 +52,15 @@ struct DetailsEntry {
 pub struct JobDetailsCache(Arc<JobDetailsCacheInner>);
 
 struct JobDetailsCacheInner {
-    store: Store,
-    clock: Clock,
+    core: Core,
     connections: ConnectionPool,
     entries: Mutex<HashMap<(ClusterAccountId, JobId), SharedDetailsEntry>>,
 }
 
 impl JobDetailsCache {
     /// None yet; they come from the database as they are asked for.
-    pub fn new(store: Store, clock: Clock, lines: ConnectionPool) -> Self {
-        Self(Arc::new(JobDetailsCacheInner {
-            store,
-            clock,
-            connections: lines,
-            entries: Mutex::default(),
-        }))
+    pub fn new(core: Core, connections: ConnectionPool) -> Self {
+        Self(Arc::new(JobDetailsCacheInner { core, connections, entries: Mutex::default() }))
     }
 
     /// What is known, without asking the cluster.
@@ -103,7 +97,7 @@ impl JobDetailsCache {
         held.asked_at = Some(now);
         let job = &record.job;
         let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
-            .then(|| job.start.map_or(0, |start| self.0.clock.now().since(start).max(0)))
+            .then(|| job.start.map_or(0, |start| self.0.core.clock.now().since(start).max(0)))
             .and_then(|seconds| u64::try_from(seconds).ok());
         let wanted =
             JobDetailsQuery { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
@@ -116,7 +110,7 @@ impl JobDetailsCache {
                 let paper = JobDetails::clone(&held.loaded.details).merged_with(
                     told,
                     job,
-                    self.0.clock.now(),
+                    self.0.core.clock.now(),
                 );
                 self.save(record, &paper).await?;
                 let is_same = held.loaded.details.state == paper.state;
@@ -153,7 +147,7 @@ impl JobDetailsCache {
         record: &JobRecord,
     ) -> Result<String, StoreError> {
         let number = i64::try_from(record.job.id.number).unwrap_or(-1);
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
         Ok(one.map(|one| one.script).unwrap_or_default())
     }
@@ -181,7 +175,7 @@ impl JobDetailsCache {
         if record.id.0 == 0 {
             return Ok(JobDetails::default());
         }
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let found = store::queues::load_job_details(&mut db, record.id).await?;
         Ok(found.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
@@ -192,8 +186,8 @@ impl JobDetailsCache {
             return Ok(());
         }
         let json = serde_json::to_string(paper).unwrap_or_default();
-        let mut tx = self.0.store.write().await?;
-        store::queues::save_job_details(&mut tx, record.id, &json, self.0.clock.now()).await?;
+        let mut tx = self.0.core.store.write().await?;
+        store::queues::save_job_details(&mut tx, record.id, &json, self.0.core.clock.now()).await?;
         store::commit(tx).await
     }
 

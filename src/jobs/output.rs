@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::{ClusterAccountId, is_recent};
-use crate::clock::{Clock, UnixTime};
+use crate::clock::UnixTime;
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
+use crate::core::Core;
 use crate::entropy;
 use crate::logs::findings::{self, LogFindings};
 use crate::logs::terminal::{self, RenderedLog};
@@ -115,20 +116,20 @@ struct FollowedOutput {
 pub struct OutputCache(Arc<OutputCacheInner>);
 
 struct OutputCacheInner {
-    clock: Clock,
+    core: Core,
     connections: ConnectionPool,
     followed: Mutex<HashMap<OutputKey, Arc<FollowedOutput>>>,
     generations: AtomicU64,
 }
 
 impl OutputCache {
-    pub fn new(clock: Clock, lines: ConnectionPool) -> Self {
+    pub fn new(core: Core, connections: ConnectionPool) -> Self {
         // Pages that are open from before a restart must not find their numbers again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
         Self(Arc::new(OutputCacheInner {
-            clock,
-            connections: lines,
+            core,
+            connections,
             followed: Mutex::default(),
             generations,
         }))
@@ -197,7 +198,7 @@ impl OutputCache {
         match output_file::read_output_file(&line, &key.path, from, CHUNK_BYTES, urgency).await {
             Ok(found) => {
                 kept.snapshot.trouble = None;
-                kept.snapshot.read_at = Some(self.0.clock.now());
+                kept.snapshot.read_at = Some(self.0.core.clock.now());
                 let grew = self.apply_reply(kept, found).await;
                 kept.pause = if grew {
                     Duration::ZERO

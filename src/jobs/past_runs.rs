@@ -8,8 +8,9 @@ use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use super::queue_monitor::ClusterAccountId;
 use crate::cluster::{ConnectionPool, past_runs};
+use crate::core::Core;
 use crate::explain::right_size::PastRun;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
 /// What the cluster told is not asked for again within this time.
 const FETCHED_TTL: Duration = Duration::from_mins(10);
@@ -25,7 +26,7 @@ const MAX_TASKS: usize = 20;
 pub struct PastRunsCache(Arc<PastRunsCacheInner>);
 
 struct PastRunsCacheInner {
-    store: Store,
+    core: Core,
     connections: ConnectionPool,
     fetched: Mutex<HashMap<(ClusterAccountId, u64), FetchedRuns>>,
     /// Held while the cluster is asked: whoever wants the same meanwhile finds it told.
@@ -50,12 +51,11 @@ enum StoredRuns {
 
 impl PastRunsCache {
     /// Nothing is known yet.
-    pub fn new(store: Store, lines: ConnectionPool) -> Self {
-        let told = Mutex::default();
+    pub fn new(core: Core, connections: ConnectionPool) -> Self {
         Self(Arc::new(PastRunsCacheInner {
-            store,
-            connections: lines,
-            fetched: told,
+            core,
+            connections,
+            fetched: Mutex::default(),
             fetch_lock: tokio::sync::Mutex::default(),
         }))
     }
@@ -120,7 +120,7 @@ impl PastRunsCache {
         key: ClusterAccountId,
         number: u64,
     ) -> Result<StoredRuns, StoreError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let small = i64::try_from(number).unwrap_or(-1);
         let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
         let mut runs = Vec::new();

@@ -8,13 +8,12 @@ use tokio::sync::broadcast;
 
 use super::notifications::NotificationHub;
 use super::queue_snapshot::{QueueReadError, QueueSnapshot};
-use crate::auth::AuthService;
-use crate::clock::{Clock, UnixTime};
+use crate::clock::UnixTime;
 use crate::cluster::ConnectionPool;
-use crate::config::QueuePace;
+use crate::core::Core;
 use crate::domain::{ClusterId, ConnectionRole, PersonId};
 use crate::store::connections::ConnectionKey;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
 /// Jobs that ended within this time are part of the picture; older ones are history.
 const RECENT: i64 = 24 * 3600;
@@ -76,11 +75,8 @@ pub(super) struct WatchedQueue {
 pub struct QueueMonitor(pub(super) Arc<QueueMonitorInner>);
 
 pub(super) struct QueueMonitorInner {
-    pub(super) auth: AuthService,
-    pub(super) store: Store,
-    pub(super) clock: Clock,
+    pub(super) core: Core,
     pub(super) connections: ConnectionPool,
-    pub(super) pace: QueuePace,
     pub(super) notifications: NotificationHub,
     watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
     /// Held while a picture is read from the database.
@@ -90,21 +86,11 @@ pub(super) struct QueueMonitorInner {
 
 impl QueueMonitor {
     /// No pictures yet; they come from the database as they are asked for.
-    pub fn new(
-        auth: AuthService,
-        store: Store,
-        clock: Clock,
-        lines: ConnectionPool,
-        pace: QueuePace,
-        bell: NotificationHub,
-    ) -> Self {
+    pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
         Self(Arc::new(QueueMonitorInner {
-            auth,
-            store,
-            clock,
-            connections: lines,
-            pace,
-            notifications: bell,
+            core,
+            connections,
+            notifications,
             watched: Mutex::default(),
             load_lock: tokio::sync::Mutex::default(),
             changes: broadcast::channel(256).0,
@@ -132,8 +118,8 @@ impl QueueMonitor {
     }
 
     async fn load_snapshot(&self, key: ClusterAccountId) -> Result<QueueSnapshot, StoreError> {
-        let mut db = self.0.store.read().await?;
-        let since = self.0.clock.now().plus(-RECENT);
+        let mut db = self.0.core.store.read().await?;
+        let since = self.0.core.clock.now().plus(-RECENT);
         let rows =
             store::jobs::list_current(&mut db, key.person, key.cluster, since, MAX_JOBS).await?;
         let queue = store::queues::get(&mut db, key.person, key.cluster).await?;
@@ -189,7 +175,8 @@ impl QueueMonitor {
     /// Something was done that changes the queue: looks again after a moment.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
         if let Some(spot) = self.watched().get_mut(&key) {
-            spot.due_at = spot.due_at.min(Instant::now() + self.0.pace.after_action);
+            spot.due_at =
+                spot.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
             spot.failures = 0;
         }
     }
@@ -203,20 +190,17 @@ impl QueueMonitor {
     }
 
     /// Keeps pictures fresh until the portal stops.
-    pub async fn run(
-        self,
-        stop: tokio_util::sync::CancellationToken,
-        tasks: tokio_util::task::TaskTracker,
-    ) {
-        if !self.0.pace.is_on {
+    pub async fn run(self) {
+        let core = &self.0.core;
+        if !core.config.queue_pace.is_on {
             return;
         }
         let mut lines = self.0.connections.subscribe();
-        let mut ticks = tokio::time::interval(self.0.pace.tick);
+        let mut ticks = tokio::time::interval(core.config.queue_pace.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
                 changed = lines.recv() => {
                     if let Ok(line) = changed && line.role == ConnectionRole::Login {
@@ -226,11 +210,10 @@ impl QueueMonitor {
             }
             for key in self.take_due() {
                 let this = self.clone();
-                let stop = stop.clone();
-                tasks.spawn(async move {
+                core.tasks.spawn(async move {
                     tokio::select! {
                         () = this.refresh(key) => {}
-                        () = stop.cancelled() => {}
+                        () = this.0.core.stop.cancelled() => {}
                     }
                 });
             }
@@ -304,7 +287,7 @@ impl QueueMonitor {
             spot.is_busy = false;
             spot.failures = if worked { 0 } else { spot.failures.saturating_add(1) };
             let pause = if worked {
-                self.0.pace.next_pause(
+                self.0.core.config.queue_pace.next_pause(
                     spot.every,
                     spot.is_viewed(now),
                     spot.snapshot.has_unfinished(),
@@ -314,7 +297,7 @@ impl QueueMonitor {
             };
             spot.due_at = spot.asked_at.unwrap_or(now) + pause;
             if std::mem::take(&mut spot.is_urgent) {
-                spot.due_at = spot.due_at.min(now + self.0.pace.after_action);
+                spot.due_at = spot.due_at.min(now + self.0.core.config.queue_pace.after_action);
             }
         }
     }

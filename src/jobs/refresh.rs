@@ -69,7 +69,7 @@ impl QueueMonitor {
         let Some(ground) = self.load_context(key).await.map_err(other)? else {
             return Err(QueueReadError::NotConnected);
         };
-        let allowed = self.0.auth.can_act_for(key.person).await;
+        let allowed = self.0.core.auth.can_act_for(key.person).await;
         if !allowed.map_err(|error| QueueReadError::Other(error.to_string()))? {
             return Err(QueueReadError::OwnerAway);
         }
@@ -95,15 +95,15 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
     ) -> Result<Option<RefreshContext>, StoreError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let Some(line) = store::connections::get(&mut db, key.connection_key()).await? else {
             return Ok(None);
         };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
         let known = ClusterProfile::load(&mut db, row).await?;
         let learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
-        let every =
-            self.0.pace.clamp_interval(Duration::from_secs(known.site.limits.queue_every_s.into()));
+        let every = Duration::from_secs(known.site.limits.queue_every_s.into());
+        let every = self.0.core.config.queue_pace.clamp_interval(every);
         if let Some(spot) = self.watched().get_mut(&key) {
             spot.every = every;
         }
@@ -117,11 +117,11 @@ impl QueueMonitor {
         ground: &RefreshContext,
         before: &QueueSnapshot,
     ) -> Result<QueueQuery, StoreError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
         let memberships = store::groups::list_for_person(&mut db, key.person).await?;
         drop(db);
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         let at = Instant::now();
         let waits = before.records.values().any(|one| one.job.state.stage() == JobStage::Pending);
         let mut spots = self.watched();
@@ -172,7 +172,7 @@ impl QueueMonitor {
         mut told: QueueReply,
         wishes: &QueueQuery,
     ) -> Result<(), QueueReadError> {
-        let now = self.0.clock.now();
+        let now = self.0.core.clock.now();
         let answer = match told.queue.take() {
             Some(Ok(answer)) => answer,
             Some(Err(said)) => return Err(QueueReadError::Controller(said)),

@@ -45,7 +45,7 @@ impl QueueMonitor {
         if !lasting && history.is_none() && !is_due {
             return Ok((changes, gone));
         }
-        let mut tx = self.0.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         for change in changes.iter_mut().filter(|change| change.is_worth_saving) {
             let row = change.record.to_row(key.person, key.cluster);
             let id = store::jobs::save(&mut tx, &row).await?;
@@ -94,7 +94,7 @@ impl QueueMonitor {
         }
         let written = async {
             let json = serde_json::to_string(&standing).unwrap_or_default();
-            let mut tx = self.0.store.write().await?;
+            let mut tx = self.0.core.store.write().await?;
             store::queues::set_standing(&mut tx, key.person, key.cluster, &json).await?;
             if standing.shares_at != before.shares_at {
                 for (account, point) in fair_share_points(&standing.shares, now) {

@@ -2,13 +2,13 @@
 //! before it is written, and every right is decided again inside the transaction.
 
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::{AuthError, AuthService, Ownership, Permission, Viewer};
-use crate::clock::Clock;
+use crate::auth::{AuthError, Ownership, Permission, Viewer};
+use crate::core::Core;
 use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
 use crate::recipes::recipe::{Recipe, RecipeBlock, RecipeError};
 use crate::store::recipes::{self, NewRecipeVersion};
 pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow};
-use crate::store::{self, DbConnection, Store, StoreError};
+use crate::store::{self, DbConnection, StoreError};
 
 /// So many recipes may one person keep.
 const MOST_RECIPES: i64 = 200;
@@ -59,20 +59,17 @@ pub struct RecipeDraft<'a> {
 /// All recipes that people keep.
 #[derive(Clone)]
 pub struct SavedRecipes {
-    auth: AuthService,
-    store: Store,
-    clock: Clock,
+    core: Core,
 }
 
 impl SavedRecipes {
-    /// Puts the parts together.
-    pub const fn new(auth: AuthService, store: Store, clock: Clock) -> Self {
-        Self { auth, store, clock }
+    pub const fn new(core: Core) -> Self {
+        Self { core }
     }
 
     /// Those that someone can use: their own and those of their groups; all groups' for administrators.
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<SavedRecipeRow>, StoreError> {
-        let mut db = self.store.read().await?;
+        let mut db = self.core.store.read().await?;
         let mut found = recipes::list(&mut db, viewer.id, viewer.is_admin).await?;
         found.retain(|kept| viewer.may(Permission::UseRecipe(recipe_ownership(kept))).is_ok());
         Ok(found)
@@ -86,7 +83,7 @@ impl SavedRecipes {
         id: RecipeId,
         version: Option<i64>,
     ) -> Result<Option<(SavedRecipeRow, RecipeVersion)>, StoreError> {
-        let mut db = self.store.read().await?;
+        let mut db = self.core.store.read().await?;
         let kept = recipes::get(&mut db, id).await?;
         let kept = kept
             .filter(|kept| viewer.may(Permission::UseRecipe(recipe_ownership(kept))).is_ok())
@@ -98,7 +95,7 @@ impl SavedRecipes {
 
     /// All versions, newest first, without their texts.
     pub async fn versions(&self, id: RecipeId) -> Result<Vec<RecipeVersion>, StoreError> {
-        recipes::list_versions(&mut *self.store.read().await?, id).await
+        recipes::list_versions(&mut *self.core.store.read().await?, id).await
     }
 
     /// Saves a new recipe: its owner's alone, or published at once.
@@ -111,12 +108,15 @@ impl SavedRecipes {
     ) -> Result<RecipeId, SaveRecipeError> {
         let title = parse_title(draft.text, blocks)?;
         let owner = actor.id.ok_or(AuthError::Denied)?;
-        let now = self.clock.now();
-        let mut tx = self.store.write().await?;
-        self.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
+        let now = self.core.clock.now();
+        let mut tx = self.core.store.write().await?;
+        self.core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
             let whose = Ownership { owner: Some(owner), group: None };
-            self.auth.authorise(&mut tx, actor, Permission::PublishRecipe(whose, group)).await?;
+            self.core
+                .auth
+                .authorise(&mut tx, actor, Permission::PublishRecipe(whose, group))
+                .await?;
         }
         if recipes::count_for_person(&mut tx, owner).await? >= MOST_RECIPES {
             return Err(SaveRecipeError::TooMany);
@@ -142,7 +142,7 @@ impl SavedRecipes {
     ) -> Result<i64, SaveRecipeError> {
         let title = parse_title(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
-        let mut tx = self.store.write().await?;
+        let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         if kept.version != was {
             return Err(SaveRecipeError::Outdated(kept.version));
@@ -159,7 +159,7 @@ impl SavedRecipes {
             subject: title.as_str(),
             detail: &detail,
         };
-        record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.core.clock.now()).await?;
         store::commit(tx).await?;
         Ok(version)
     }
@@ -171,9 +171,10 @@ impl SavedRecipes {
         id: RecipeId,
         group: GroupId,
     ) -> Result<(), SaveRecipeError> {
-        let mut tx = self.store.write().await?;
+        let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        self.auth
+        self.core
+            .auth
             .authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&kept), group))
             .await?;
         recipes::set_group(&mut tx, id, Some(group)).await?;
@@ -183,7 +184,7 @@ impl SavedRecipes {
 
     /// Makes a recipe its owner's alone again. One whose owner is gone belongs to the group for good.
     pub async fn withdraw(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
-        let mut tx = self.store.write().await?;
+        let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         if kept.owner().is_none() {
             return Err(AuthError::Denied.into());
@@ -195,14 +196,15 @@ impl SavedRecipes {
             subject: &kept.title,
             detail: &detail,
         };
-        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.core.clock.now())
+            .await?;
         Ok(store::commit(tx).await?)
     }
 
     /// Deletes a recipe; jobs that were made with it still know it.
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
-        let now = self.clock.now();
-        let mut tx = self.store.write().await?;
+        let now = self.core.clock.now();
+        let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
         recipes::archive(&mut tx, id, now).await?;
         let about = ActivityDetails {
@@ -224,11 +226,16 @@ impl SavedRecipes {
     ) -> Result<SavedRecipeRow, SaveRecipeError> {
         let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
         let kept = kept.ok_or(AuthError::NotFound)?;
-        match self.auth.authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept))).await {
+        match self
+            .core
+            .auth
+            .authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept)))
+            .await
+        {
             Err(AuthError::Denied) => return Err(AuthError::NotFound.into()),
             other => other?,
         }
-        self.auth.authorise(db, actor, action(recipe_ownership(&kept))).await?;
+        self.core.auth.authorise(db, actor, action(recipe_ownership(&kept))).await?;
         Ok(kept)
     }
 
@@ -252,7 +259,7 @@ impl SavedRecipes {
             author_name: &person.display_name,
             note: note.as_ref().map_or("", DisplayName::as_str),
         };
-        Ok(recipes::add_version(db, &new, self.clock.now()).await?)
+        Ok(recipes::add_version(db, &new, self.core.clock.now()).await?)
     }
 
     async fn record_published(
@@ -265,7 +272,7 @@ impl SavedRecipes {
         let group = store::groups::get(db, group).await?.ok_or(AuthError::NotFound)?;
         let about =
             ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
-        Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.clock.now()).await?)
+        Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.core.clock.now()).await?)
     }
 }
 

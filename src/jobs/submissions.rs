@@ -12,23 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub use submit_request::{SubmitRequest, SubmitRequestError};
 
 use super::queue_monitor::{ClusterAccountId, QueueMonitor};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::{AuthError, AuthService, Permission};
-use crate::clock::Clock;
+use crate::auth::{AuthError, Permission};
 use crate::cluster::{ClusterProfile, ConnectionPool, DiscoveredFacts};
-use crate::config::SubmitPace;
+use crate::core::Core;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
 use crate::slurm::submit::TokenCarrier;
 use crate::store::submissions::{self, NewSubmission};
 pub use crate::store::submissions::{Submission, SubmissionState};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
 /// So many may wait for one person at a time.
 const MAX_OPEN: i64 = 200;
@@ -50,27 +47,14 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
-/// What submissions need of the rest.
-pub struct SubmissionServices {
-    pub auth: AuthService,
-    pub store: Store,
-    pub clock: Clock,
-    pub connections: ConnectionPool,
-    /// Looks again once there is a new job.
-    pub queues: QueueMonitor,
-    /// How long things take.
-    pub pace: SubmitPace,
-    /// Ends the background work.
-    pub stop: CancellationToken,
-    /// Background work, awaited at the end.
-    pub tasks: TaskTracker,
-}
-
 #[derive(Clone)]
 pub struct SubmissionWorker(Arc<SubmissionWorkerInner>);
 
 struct SubmissionWorkerInner {
-    services: SubmissionServices,
+    core: Core,
+    connections: ConnectionPool,
+    /// Looks again once there is a new job.
+    queues: QueueMonitor,
     /// One for each person and cluster with something to be done; told when there is more, or a reason to hurry.
     workers: Mutex<HashMap<ClusterAccountId, Arc<Notify>>>,
     changes: broadcast::Sender<SubmissionChange>,
@@ -84,10 +68,12 @@ pub struct SubmissionChange {
 }
 
 impl SubmissionWorker {
-    /// Nothing is carried out before [`Submissions::keep`] or the next order.
-    pub fn new(parts: SubmissionServices) -> Self {
+    /// Nothing is carried out before [`SubmissionWorker::run`] or the next order.
+    pub fn new(core: Core, connections: ConnectionPool, queues: QueueMonitor) -> Self {
         Self(Arc::new(SubmissionWorkerInner {
-            services: parts,
+            core,
+            connections,
+            queues,
             workers: Mutex::default(),
             changes: broadcast::channel(256).0,
         }))
@@ -109,16 +95,16 @@ impl SubmissionWorker {
         if actor.id.is_some_and(|id| id != order.person) {
             return Err(AuthError::Denied.into());
         }
-        let parts = &self.0.services;
+        let core = &self.0.core;
         let key = order.account_id();
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
         if let Some(known) =
             submissions::find_by_form(&mut tx, order.person, &order.form_token).await?
         {
             return Ok(known);
         }
-        parts.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
+        core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if submissions::count_open(&mut tx, order.person).await? >= MAX_OPEN {
             return Err(SubmitError::TooMany);
         }
@@ -169,7 +155,7 @@ impl SubmissionWorker {
         person: PersonId,
         id: SubmissionId,
     ) -> Result<Option<Submission>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
     }
 
@@ -182,7 +168,7 @@ impl SubmissionWorker {
         let until = tokio::time::Instant::now() + at_most;
         let mut news = self.subscribe();
         loop {
-            let mut db = self.0.services.store.read().await?;
+            let mut db = self.0.core.store.read().await?;
             let now = submissions::get(&mut db, id).await?;
             drop(db);
             if now.as_ref().is_none_or(|one| one.state.is_settled()) {
@@ -197,8 +183,8 @@ impl SubmissionWorker {
 
     /// Tries one that could not be sent again. False if it is no such.
     pub async fn retry(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
-        let now = self.0.services.clock.now();
-        let mut tx = self.0.services.store.write().await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
         let Some(one) = submissions::get(&mut tx, id).await? else { return Ok(false) };
         let done = submissions::retry(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
@@ -211,8 +197,8 @@ impl SubmissionWorker {
 
     /// Gives up one that was not sent. False if it may be a job already, or is settled.
     pub async fn give_up(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
-        let now = self.0.services.clock.now();
-        let mut tx = self.0.services.store.write().await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
         let done = submissions::give_up(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
         if done {

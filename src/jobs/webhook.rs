@@ -13,12 +13,13 @@ use super::notification_digest::NotificationKind;
 use super::notifications::NotificationHub;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{self, AuthError};
-use crate::clock::{Clock, UnixTime};
+use crate::clock::UnixTime;
+use crate::core::Core;
 use crate::domain::{NotificationId, PersonId};
 use crate::entropy;
+use crate::store;
 use crate::store::webhooks::Webhook;
-use crate::store::{self, Store};
-use crate::vault::{Vault, VaultPurpose};
+use crate::vault::VaultPurpose;
 
 mod address;
 mod delivery;
@@ -36,28 +37,11 @@ const TEST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub struct WebhookWorker(Arc<WebhookWorkerInner>);
 
 struct WebhookWorkerInner {
-    store: Store,
-    vault: Vault,
-    clock: Clock,
+    core: Core,
     notifications: NotificationHub,
-    portal_url: String,
-    allow_private: bool,
     tested_at: Mutex<HashMap<PersonId, Instant>>,
     /// Held while messages are under way: two at once would send the same.
     send_lock: tokio::sync::Mutex<()>,
-}
-
-pub struct WebhookServices {
-    pub store: Store,
-    /// For addresses and secrets.
-    pub vault: Vault,
-    pub clock: Clock,
-    /// Rings when there is something to send.
-    pub notifications: NotificationHub,
-    /// The portal's own address, for links.
-    pub portal_url: String,
-    /// Whether messages may be sent into private networks.
-    pub allow_private: bool,
 }
 
 /// How a person's webhook stands, without anything secret.
@@ -101,23 +85,11 @@ macro_rules! our_fault {
 our_fault!(store::StoreError, crate::vault::VaultError);
 
 impl WebhookWorker {
-    /// Nothing is sent before [`Webhooks::keep`] runs.
-    pub fn new(parts: WebhookServices) -> Self {
-        let WebhookServices {
-            store,
-            vault,
-            clock,
-            notifications: bell,
-            portal_url: portal,
-            allow_private,
-        } = parts;
+    /// Nothing is sent before [`WebhookWorker::run`].
+    pub fn new(core: Core, notifications: NotificationHub) -> Self {
         Self(Arc::new(WebhookWorkerInner {
-            store,
-            vault,
-            clock,
-            notifications: bell,
-            portal_url: portal,
-            allow_private,
+            core,
+            notifications,
             tested_at: Mutex::default(),
             send_lock: tokio::sync::Mutex::default(),
         }))
@@ -125,7 +97,7 @@ impl WebhookWorker {
 
     /// How a person's webhook stands.
     pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
         drop(db);
         let host = self.0.open_address(&found)?.host().to_owned();
@@ -152,12 +124,12 @@ impl WebhookWorker {
         let new = match address.trim() {
             "" => None,
             text => {
-                let address = WebhookAddress::parse(text, inner.allow_private)?;
-                address.resolve(inner.allow_private).await?;
+                let address = WebhookAddress::parse(text, inner.core.config.notifications.allow_private)?;
+                address.resolve(inner.core.config.notifications.allow_private).await?;
                 Some(address)
             }
         };
-        let mut tx = inner.store.write().await?;
+        let mut tx = inner.core.store.write().await?;
         let known = store::webhooks::get(&mut tx, person).await?;
         // A secret belongs to one address: whoever receives messages there could sign others with it.
         let (url, secret, shown) = match (new, known) {
@@ -173,7 +145,7 @@ impl WebhookWorker {
             }
         };
         let (now, kinds) =
-            (inner.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
+            (inner.core.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not sent to the address before is not for this one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
@@ -197,7 +169,7 @@ impl WebhookWorker {
         person: PersonId,
     ) -> Result<Zeroizing<String>, WebhookError> {
         let inner = &self.0;
-        let mut tx = inner.store.write().await?;
+        let mut tx = inner.core.store.write().await?;
         let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
         store::sealed::put(
@@ -208,15 +180,16 @@ impl WebhookWorker {
         )
         .await?;
         let about = ActivityDetails { detail: "a new secret", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.core.clock.now())
+            .await?;
         store::commit(tx).await?;
         Ok(secret)
     }
 
     /// Removes a person's webhook; nothing is sent any more.
     pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), WebhookError> {
-        let now = self.0.clock.now();
-        let mut tx = self.0.store.write().await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
         if store::webhooks::get(&mut tx, person).await?.is_none() {
             return Ok(());
         }
@@ -235,14 +208,14 @@ impl WebhookWorker {
         if !self.0.can_test(person) {
             return Ok(Err(WebhookDeliveryError::TooSoon));
         }
-        let mut db = self.0.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let known = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
         drop(db);
         let address = self.0.open_address(&known)?;
         let message = WebhookMessage::test(
-            &self.0.portal_url,
+            &self.0.core.config.portal.public_url.to_string(),
             &self.0.open_secret(&known)?,
-            self.0.clock.now(),
+            self.0.core.clock.now(),
         );
         Ok(self.0.deliver(&address, message).await)
     }
@@ -269,11 +242,11 @@ impl WebhookWorkerInner {
         person: PersonId,
         text: &str,
     ) -> Result<Vec<u8>, WebhookError> {
-        Ok(self.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
+        Ok(self.core.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
     fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, WebhookError> {
-        Ok(self.vault.open(
+        Ok(self.core.vault.open(
             VaultPurpose::WebhookSecret,
             &auth::person_seal_context(webhook.person_id),
             &webhook.secret,
@@ -281,7 +254,7 @@ impl WebhookWorkerInner {
     }
 
     fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, WebhookError> {
-        let opened = self.vault.open(
+        let opened = self.core.vault.open(
             VaultPurpose::WebhookAddress,
             &auth::person_seal_context(webhook.person_id),
             &webhook.url,

@@ -21,11 +21,11 @@ impl UsageService {
         month: Month,
     ) -> Result<UsageReport, AuthError> {
         let view = self.load_group_usage(viewer, group).await?;
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
         let allocations = store::allocations::list_for_group(&mut db, group).await?;
         drop(db);
-        let now = self.0.parts.clock.now();
+        let now = self.0.core.clock.now();
         let subject = ReportSubject { group: &named.name, month, allocations: &allocations, now };
         Ok(UsageReport::build(&view, subject))
     }
@@ -41,9 +41,9 @@ impl UsageService {
         let report = self.build_report(viewer, group, month).await?;
         let body = serde_json::to_string(&report)
             .map_err(|error| AuthError::from(std::io::Error::other(error)))?;
-        let now = self.0.parts.clock.now();
-        let mut tx = self.0.parts.store.write().await?;
-        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         if store::reports::count(&mut tx, group).await? >= MAX_REPORTS {
             return Ok(None);
         }
@@ -57,8 +57,8 @@ impl UsageService {
 
     /// The frozen reports of a group, the newest first.
     pub async fn list_reports(&self, group: GroupId) -> Result<Vec<FrozenReport>, AuthError> {
-        let mut db = self.0.parts.store.read().await?;
-        Ok(store::reports::list_for_group(&mut db, group, self.0.parts.clock.now()).await?)
+        let mut db = self.0.core.store.read().await?;
+        Ok(store::reports::list_for_group(&mut db, group, self.0.core.clock.now()).await?)
     }
 
     /// One of them, and what is in it.
@@ -67,8 +67,8 @@ impl UsageService {
         group: GroupId,
         id: ReportId,
     ) -> Result<(FrozenReport, UsageReport), AuthError> {
-        let mut db = self.0.parts.store.read().await?;
-        let now = self.0.parts.clock.now();
+        let mut db = self.0.core.store.read().await?;
+        let now = self.0.core.clock.now();
         let found = store::reports::get(&mut db, group, id, now).await?;
         let found = found.ok_or(AuthError::NotFound)?;
         let report = parse_report(&found)?;
@@ -82,9 +82,9 @@ impl UsageService {
         group: GroupId,
         id: ReportId,
     ) -> Result<(), AuthError> {
-        let now = self.0.parts.clock.now();
-        let mut tx = self.0.parts.store.write().await?;
-        self.0.parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let found = store::reports::get(&mut tx, group, id, now).await?;
         let found = found.ok_or(AuthError::NotFound)?;
         store::reports::remove(&mut tx, group, id, now).await?;

@@ -170,7 +170,7 @@ impl UsageService {
         viewer: &Viewer,
         group: GroupId,
     ) -> Result<Arc<GroupUsageContext>, StoreError> {
-        let store = &self.0.parts.store;
+        let store = &self.0.core.store;
         let key = (viewer.id, group);
         self.0
             .contexts
@@ -187,7 +187,7 @@ impl UsageService {
         group: GroupId,
         ground: &GroupUsageContext,
     ) -> Result<GroupUsage, StoreError> {
-        let (now, depth) = (self.0.parts.clock.now(), self.0.parts.pace.history_days);
+        let (now, depth) = (self.0.core.clock.now(), self.0.core.config.usage_pace.history_days);
         let mut accounts = Vec::new();
         for facts in &ground.accounts {
             let mut ledgers = Vec::new();
@@ -200,7 +200,7 @@ impl UsageService {
             let read_at =
                 |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
             accounts.push(GroupAccountUsage {
-                is_connected: self.0.parts.connections.connection(reader.connection_key()).is_ok(),
+                is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
                 problem: facts
@@ -244,8 +244,8 @@ impl UsageService {
             return Ok(false);
         }
         lock(&self.0.views_recorded_at).insert(key, Instant::now());
-        let now = self.0.parts.clock.now();
-        let mut tx = self.0.parts.store.write().await?;
+        let now = self.0.core.clock.now();
+        let mut tx = self.0.core.store.write().await?;
         for facts in ground.accounts.iter().filter(|facts| facts.own_user.is_some()) {
             let (cluster, names) = (facts.cluster, facts.wants_names);
             for account in &facts.slurm_names {

@@ -48,11 +48,11 @@ impl UsageService {
         id: ReportId,
         invitation: &GuestLinkRequest,
     ) -> Result<SecretToken, CreateGuestLinkError> {
-        let parts = &self.0.parts;
-        let terms = parts.auth.prepare_guest_link(invitation).await?;
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let core = &self.0.core;
+        let terms = core.auth.prepare_guest_link(invitation).await?;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let report = store::reports::get(&mut tx, group, id, now).await?;
         let report = report.ok_or(AuthError::NotFound)?;
         if guest_links::count_open(&mut tx, id, now).await? >= MAX_OPEN_LINKS {
@@ -76,8 +76,8 @@ impl UsageService {
 
     /// The links of a report, the newest first.
     pub async fn list_report_links(&self, id: ReportId) -> Result<Vec<ReportGuestLink>, AuthError> {
-        let mut db = self.0.parts.store.read().await?;
-        Ok(guest_links::list_for_report(&mut db, id, self.0.parts.clock.now()).await?)
+        let mut db = self.0.core.store.read().await?;
+        Ok(guest_links::list_for_report(&mut db, id, self.0.core.clock.now()).await?)
     }
 
     /// Takes a link back. Who came by it is shut out.
@@ -88,10 +88,10 @@ impl UsageService {
         report: ReportId,
         id: ReportLinkId,
     ) -> Result<(), AuthError> {
-        let parts = &self.0.parts;
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let core = &self.0.core;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let link = guest_links::get(&mut tx, id).await?;
         let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
         let link = link.ok_or(AuthError::NotFound)?;
@@ -113,11 +113,11 @@ impl UsageService {
         token: &str,
         visitor: &Visitor,
     ) -> Result<ViewingSession, OpenGuestLinkError> {
-        let parts = &self.0.parts;
-        let now = parts.clock.now();
-        let found = guest_links::find(&mut *parts.store.read().await?, &token::hash(token)).await?;
+        let core = &self.0.core;
+        let now = core.clock.now();
+        let found = guest_links::find(&mut *core.store.read().await?, &token::hash(token)).await?;
         let Some(link) = found.filter(|link| !link.is_owner_off) else {
-            parts.auth.limit_link_guess(visitor)?;
+            core.auth.limit_link_guess(visitor)?;
             return Err(OpenGuestLinkError::Unknown);
         };
         if link.terms.revoked_at().is_some() {
@@ -126,7 +126,7 @@ impl UsageService {
         if !link.terms.is_open(now) {
             return Err(OpenGuestLinkError::Expired(link.terms.expires_at));
         }
-        parts.auth.limit_link_opening(GuestLinkId::Report(link.id), visitor)?;
+        core.auth.limit_link_opening(GuestLinkId::Report(link.id), visitor)?;
         let make = || SecretToken::generate().map_err(AuthError::from);
         let (word, cookie) = (make()?, make()?);
         let access = ReportAccess {
@@ -135,7 +135,7 @@ impl UsageService {
             is_locked: link.terms.asks_passphrase(),
             expires_at: link.terms.expires_at,
         };
-        let mut tx = parts.store.write().await?;
+        let mut tx = core.store.write().await?;
         guest_links::add_access(&mut tx, word.as_str(), &access, now).await?;
         if !access.is_locked {
             self.record_report_visit(&mut tx, &link, visitor).await?;
@@ -156,7 +156,7 @@ impl UsageService {
         link: &ReportGuestLink,
         visitor: &Visitor,
     ) -> Result<(), StoreError> {
-        let now = self.0.parts.clock.now();
+        let now = self.0.core.clock.now();
         guest_links::count_opening(tx, link.id, now).await?;
         let about = ActivityDetails {
             person: link.person_id.map(PersonId),
@@ -175,8 +175,8 @@ impl UsageService {
     ) -> Result<ReportPass, ReportAccessError> {
         let cookie = cookie.ok_or(ReportAccessError::Closed)?;
         let hash = token::hash(cookie);
-        let now = self.0.parts.clock.now();
-        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.core.clock.now();
+        let mut db = self.0.core.store.read().await?;
         let access = guest_links::find_access(&mut db, word).await?;
         // Hashes of random words: how long it takes to compare them tells nothing.
         let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
@@ -197,12 +197,12 @@ impl UsageService {
         passphrase: &SecretString,
         visitor: &Visitor,
     ) -> Result<bool, AuthError> {
-        let parts = &self.0.parts;
+        let core = &self.0.core;
         let link = GuestLinkId::Report(pass.link.id);
         let hash = &pass.link.terms.passphrase;
-        let is_right = parts.auth.verify_passphrase(link, hash, passphrase, visitor).await?;
+        let is_right = core.auth.verify_passphrase(link, hash, passphrase, visitor).await?;
         if is_right {
-            let mut tx = parts.store.write().await?;
+            let mut tx = core.store.write().await?;
             guest_links::unlock(&mut tx, &pass.access_key).await?;
             self.record_report_visit(&mut tx, &pass.link, visitor).await?;
             store::commit(tx).await?;
@@ -212,8 +212,8 @@ impl UsageService {
 
     /// What a guest who was let in sees.
     pub async fn load_shared_report(&self, pass: &ReportPass) -> Result<UsageReport, AuthError> {
-        let mut db = self.0.parts.store.read().await?;
-        let now = self.0.parts.clock.now();
+        let mut db = self.0.core.store.read().await?;
+        let now = self.0.core.clock.now();
         let (group, id) = (pass.link.group_id, pass.link.report_id);
         let found = store::reports::get(&mut db, group, id, now).await?;
         frozen_reports::parse_report(&found.ok_or(AuthError::NotFound)?)

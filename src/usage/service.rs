@@ -5,17 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::account_usage::AccountUsage;
-use crate::auth::AuthService;
-use crate::clock::{Clock, Day};
+use crate::clock::Day;
 use crate::cluster::ConnectionPool;
-use crate::config::UsagePace;
+use crate::core::Core;
 use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notifications::NotificationHub;
-use crate::store::{self, Store, StoreCache, StoreError};
+use crate::store::{self, StoreCache, StoreError};
 
 /// A ledger that nobody looked at for this long leaves the memory.
 const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
@@ -36,25 +33,13 @@ pub(super) struct UsageReadTurn {
     pub(super) failures: u32,
 }
 
-/// What it is made of.
-pub struct UsageServiceParts {
-    pub auth: AuthService,
-    pub store: Store,
-    pub clock: Clock,
-    pub connections: ConnectionPool,
-    /// Rings when someone is to be told something.
-    pub notifications: NotificationHub,
-    /// How gently is read.
-    pub pace: UsagePace,
-    pub stop: CancellationToken,
-    pub tasks: TaskTracker,
-}
-
 #[derive(Clone)]
 pub struct UsageService(pub(super) Arc<UsageServiceInner>);
 
 pub(super) struct UsageServiceInner {
-    pub(super) parts: UsageServiceParts,
+    pub(super) core: Core,
+    pub(super) connections: ConnectionPool,
+    pub(super) notifications: NotificationHub,
     pub(super) account_usage: Mutex<HashMap<UsageSourceId, CachedAccountUsage>>,
     /// Clusters on which something is being read.
     pub(super) busy_clusters: Mutex<HashSet<ClusterId>>,
@@ -86,9 +71,11 @@ pub(super) struct CachedAccountUsage {
 
 impl UsageService {
     /// Nothing is in memory yet.
-    pub fn new(parts: UsageServiceParts) -> Self {
+    pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
         Self(Arc::new(UsageServiceInner {
-            parts,
+            core,
+            connections,
+            notifications,
             account_usage: Mutex::default(),
             busy_clusters: Mutex::default(),
             turns: Mutex::default(),
@@ -142,10 +129,10 @@ impl UsageService {
         if let Some(known) = self.cached_account_usage(book) {
             return Ok(known);
         }
-        let today = Day::from_time(self.0.parts.clock.now());
+        let today = Day::from_time(self.0.core.clock.now());
         // A year, and some days more: allocations begin at the first of a month.
-        let from = today.plus(-self.0.parts.pace.history_days - 35);
-        let mut db = self.0.parts.store.read().await?;
+        let from = today.plus(-self.0.core.config.usage_pace.history_days - 35);
+        let mut db = self.0.core.store.read().await?;
         let days = store::usage::list_days(&mut db, book, from).await?;
         let names = store::usage::list_names(&mut db, book).await?;
         let rows = store::usage::daily::list_between(&mut db, book, from, today.plus(2)).await?;

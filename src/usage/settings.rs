@@ -91,7 +91,7 @@ impl UsageService {
         person: PersonId,
         group: GroupId,
     ) -> Result<Vec<GroupAccountOption>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         read_account_options(&mut db, person, group).await
     }
 
@@ -103,9 +103,9 @@ impl UsageService {
         added: &[(ClusterId, String)],
         removed: &[(ClusterId, String)],
     ) -> Result<(), UsageSettingsError> {
-        let parts = &self.0.parts;
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let person = actor.id.ok_or(AuthError::Denied)?;
         let offers = read_account_options(&mut tx, person, group).await?;
@@ -142,7 +142,7 @@ impl UsageService {
         let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
         let about =
             ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, parts.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -154,11 +154,11 @@ impl UsageService {
         old: Option<AllocationId>,
         grant: &AllocationInput,
     ) -> Result<(), UsageSettingsError> {
-        let parts = &self.0.parts;
-        let now = parts.clock.now();
+        let core = &self.0.core;
+        let now = core.clock.now();
         validate_allocation(grant)?;
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let accounts = allocations::list_accounts(&mut tx, group).await?;
         let is_theirs = |one: &allocations::GroupAccount| {
@@ -226,9 +226,9 @@ impl UsageService {
         group: GroupId,
         id: AllocationId,
     ) -> Result<(), AuthError> {
-        let parts = &self.0.parts;
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let all = allocations::list_for_group(&mut tx, group).await?;
         let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
@@ -236,7 +236,7 @@ impl UsageService {
         let detail = describe_allocation(&old);
         let about =
             ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, parts.clock.now()).await?;
+        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -248,15 +248,15 @@ impl UsageService {
         whose: Option<(Option<PersonId>, &str)>,
     ) -> Result<(), StoreError> {
         let Some(viewer) = actor.id else { return Ok(()) };
-        let parts = &self.0.parts;
-        let now = parts.clock.now();
+        let core = &self.0.core;
+        let now = core.clock.now();
         let today = Day::from_time(now);
         let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
         let key = (viewer, group, detail.clone());
         if lock(&self.0.recorded_views).get(&key) == Some(&today) {
             return Ok(());
         }
-        let mut tx = parts.store.write().await?;
+        let mut tx = core.store.write().await?;
         if let Some(place) = store::groups::get(&mut tx, group).await? {
             let what = (place.name.as_str(), detail.as_str());
             let word = ActivityEvent::UsageViewed.as_str();

@@ -34,15 +34,15 @@ struct UsageReadContext {
 impl UsageService {
     /// Reads until the portal stops.
     pub async fn run(self) {
-        let parts = &self.0.parts;
-        if !parts.pace.is_on {
+        let core = &self.0.core;
+        if !core.config.usage_pace.is_on {
             return;
         }
-        let mut ticks = tokio::time::interval(parts.pace.tick);
+        let mut ticks = tokio::time::interval(core.config.usage_pace.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = parts.stop.cancelled() => return,
+                () = core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
                 () = self.0.wake.notified() => {}
             }
@@ -54,8 +54,8 @@ impl UsageService {
 
     /// Gives every cluster on which nothing is being read to the reader who has waited longest.
     async fn start_due_reads(&self) -> Result<(), StoreError> {
-        let now = self.0.parts.clock.now();
-        let mut db = self.0.parts.store.read().await?;
+        let now = self.0.core.clock.now();
+        let mut db = self.0.core.store.read().await?;
         let books = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
         drop(db);
         let mut readers: Vec<UsageReader> = books
@@ -63,7 +63,7 @@ impl UsageService {
             .map(|book| UsageReader { person: book.person_id, cluster: book.cluster_id })
             .collect();
         readers.dedup();
-        let standing = self.0.parts.connections.connected_keys();
+        let standing = self.0.connections.connected_keys();
         readers.retain(|reader| standing.contains(&reader.connection_key()));
         let at = Instant::now();
         let mut due: Vec<(ClusterId, UsageReader)> = Vec::new();
@@ -80,10 +80,10 @@ impl UsageService {
         }
         for (cluster, reader) in due {
             let this = self.clone();
-            self.0.parts.tasks.spawn(async move {
+            self.0.core.tasks.spawn(async move {
                 tokio::select! {
                     () = this.serve_reader(reader) => {}
-                    () = this.0.parts.stop.cancelled() => {}
+                    () = this.0.core.stop.cancelled() => {}
                 }
                 lock(&this.0.busy_clusters).remove(&cluster);
             });
@@ -93,7 +93,7 @@ impl UsageService {
 
     /// Reads the next day for someone, and says when to come again.
     async fn serve_reader(&self, reader: UsageReader) {
-        let pace = &self.0.parts.pace;
+        let pace = &self.0.core.config.usage_pace;
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
         let began = Instant::now();
         let (pause, failures) = match self.read_next_day(reader).await {
@@ -119,19 +119,19 @@ impl UsageService {
 
     /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
     async fn read_next_day(&self, reader: UsageReader) -> Result<Option<u16>, UsageReadError> {
-        let parts = &self.0.parts;
-        let Ok(line) = parts.connections.connection(reader.connection_key()) else {
+        let core = &self.0.core;
+        let Ok(line) = self.0.connections.connection(reader.connection_key()) else {
             return Ok(None);
         };
-        if !parts.auth.can_act_for(reader.person).await.map_err(|_| UsageReadError::Reported)? {
+        if !core.auth.can_act_for(reader.person).await.map_err(|_| UsageReadError::Reported)? {
             return Ok(None);
         }
         let Some(ground) = self.load_read_context(reader).await? else { return Ok(None) };
-        let now = parts.clock.now();
+        let now = core.clock.now();
         let today = self.today(reader.cluster, now);
         let looks = |book: &UsageSource| now.since(book.looked_at) < ACTIVE_VIEWER_SECONDS;
         let next = |(book, ledger): &(UsageSource, Arc<AccountUsage>)| {
-            schedule::next_day(ledger, parts.pace.history_days, today, now, looks(book))
+            schedule::next_day(ledger, core.config.usage_pace.history_days, today, now, looks(book))
         };
         let Some(day) = ground.sources.iter().filter_map(next).max() else { return Ok(None) };
         let books: Vec<&(UsageSource, Arc<AccountUsage>)> = ground
@@ -167,7 +167,7 @@ impl UsageService {
         &self,
         reader: UsageReader,
     ) -> Result<Option<UsageReadContext>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let Some(row) = store::clusters::get(&mut db, reader.cluster).await? else {
             return Ok(None);
         };
@@ -175,7 +175,7 @@ impl UsageService {
             return Ok(None);
         };
         let site = ClusterProfile::load(&mut db, row).await?.site;
-        let since = self.0.parts.clock.now().plus(-READ_ON_SECONDS);
+        let since = self.0.core.clock.now().plus(-READ_ON_SECONDS);
         let mut books = store::usage::list_wanted(&mut db, since).await?;
         books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
         drop(db);
@@ -196,7 +196,7 @@ impl UsageService {
         told: &AccountingDay,
         ground: &UsageReadContext,
     ) -> Result<(), StoreError> {
-        let now = self.0.parts.clock.now();
+        let now = self.0.core.clock.now();
         let window = DayWindow { from: told.from, until: told.until.min(now) };
         let is_final = now.since(told.until) >= SETTLED_AFTER;
         let read = UsageDayRow { day, read_at: now, is_final, is_cut: told.is_cut };
@@ -211,7 +211,7 @@ impl UsageService {
                 told.runs.iter().filter(|run| run.account == book.account).collect();
             sheets.push((book, count_day(&runs, window, &names, &ground.site)));
         }
-        let mut tx = self.0.parts.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         for (book, sheet) in &sheets {
             save_daily_totals(&mut tx, book, read, sheet).await?;
         }
@@ -230,7 +230,7 @@ impl UsageService {
         books: &[&(UsageSource, Arc<AccountUsage>)],
         problem: &str,
     ) -> Result<(), StoreError> {
-        let mut tx = self.0.parts.store.write().await?;
+        let mut tx = self.0.core.store.write().await?;
         for (book, _) in books {
             store::usage::set_problem(&mut tx, book.id, problem).await?;
         }

@@ -165,7 +165,7 @@ async fn entries_are_deleted_when_they_are_too_old() {
     write(&portal, 1, portal.clock.now().plus(-30 * day - 1)).await;
     write(&portal, 2, portal.clock.now().plus(-30 * day)).await;
     let admin = portal.set_up("ada").await;
-    portolan::housekeeping::sweep(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(sentences(&admin, "/activity?action=cluster.added").await.len(), 2);
     assert_eq!(sentences(&admin, "/activity").await.len(), 3);
 }

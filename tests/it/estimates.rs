@@ -109,7 +109,7 @@ async fn what_a_past_run_used() {
         "{run:?}"
     );
     // The room of jobs gives the same, and asks once however often it is asked.
-    let past = PastRunsCache::new(portal.app.store.clone(), portal.app.connections.clone());
+    let past = PastRunsCache::new(portal.app.core.clone(), portal.app.connections.clone());
     let key = portal.line_key("tessa", "key").await;
     let key = ClusterAccountId { person: key.person, cluster: key.cluster };
     // As long as the portal believes that the job goes on, it is none of the past.

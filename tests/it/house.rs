@@ -82,7 +82,10 @@ fn nothing_points_back() {
         ("slurm", &["clock"]),
         (
             "cluster",
-            &["auth", "clock", "domain", "entropy", "recipes", "sites", "slurm", "ssh", "store"],
+            &[
+                "auth", "clock", "core", "domain", "entropy", "recipes", "sites", "slurm", "ssh",
+                "store",
+            ],
         ),
         ("sites", &["domain"]),
         (
@@ -92,6 +95,7 @@ fn nothing_points_back() {
                 "clock",
                 "cluster",
                 "config",
+                "core",
                 "domain",
                 "entropy",
                 "explain",
@@ -109,15 +113,15 @@ fn nothing_points_back() {
         (
             "dashboards",
             &[
-                "auth", "clock", "cluster", "domain", "entropy", "jobs", "proxy", "recipes",
+                "auth", "clock", "cluster", "core", "domain", "entropy", "jobs", "proxy", "recipes",
                 "sites", "slurm", "ssh", "store",
             ],
         ),
         (
             "usage",
             &[
-                "auth", "clock", "cluster", "config", "domain", "explain", "jobs", "sites",
-                "slurm", "ssh", "store",
+                "auth", "clock", "cluster", "core", "domain", "explain", "jobs", "sites", "slurm",
+                "ssh", "store",
             ],
         ),
         ("recipes", &["sites", "slurm"]),
@@ -129,8 +133,9 @@ fn nothing_points_back() {
         ("http_client", &[]),
         ("proxy", &[]),
         ("dashboards", &["proxy"]),
-        ("health", &["app", "store", "clock"]),
-        ("housekeeping", &["app", "auth", "clock", "store"]),
+        ("core", &["auth", "clock", "config", "store", "vault"]),
+        ("health", &["clock", "core", "store"]),
+        ("housekeeping", &["auth", "clock", "core", "jobs", "store"]),
         (
             "web",
             &[
@@ -161,11 +166,11 @@ fn nothing_points_back() {
         (
             "app",
             &[
-                "auth",
                 "dashboards",
                 "clock",
                 "cluster",
                 "config",
+                "core",
                 "entropy",
                 "jobs",
                 "recipes",

@@ -240,7 +240,7 @@ async fn old_notices_and_jobs_are_forgotten() {
         sqlx::query_scalar(sql).fetch_one(&mut *db).await.unwrap()
     };
     portal.clock.advance(91 * 86_400);
-    portolan::housekeeping::sweep(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(count("SELECT count(*) FROM notices").await, 0);
     assert_eq!(count("SELECT count(*) FROM jobs").await, 1, "the history is longer");
     assert_eq!(
@@ -248,7 +248,7 @@ async fn old_notices_and_jobs_are_forgotten() {
         0
     );
     portal.clock.advance(300 * 86_400);
-    portolan::housekeeping::sweep(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(count("SELECT count(*) FROM jobs").await, 0);
     assert!(portal.clock.now() > UnixTime(0));
 }

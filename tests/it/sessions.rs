@@ -65,7 +65,7 @@ async fn what_has_run_out_is_deleted() {
     let (portal, ada) = TestApp::with_admin().await;
     portal.clock.advance(13 * HOUR);
     let fresh = signed_in(&portal, "ada").await;
-    portolan::housekeeping::sweep(&portal.app).await;
+    portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(device_paths(&fresh).await.len(), 1);
     portal.clock.advance(-13 * HOUR);
     assert!(!ada.is_signed_in().await, "it is gone, not only too old");

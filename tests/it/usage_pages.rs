@@ -538,17 +538,17 @@ async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
         let sql = "SELECT p.name FROM usage_books b JOIN people p ON p.id = b.person_id ORDER BY 1";
         sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
     };
-    portolan::housekeeping::sweep(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, ["max", "pia"], "wanted");
     let pia = world.portal.person_id("pia").await;
     let role = format!("people/{pia}/role");
     assert_eq!(world.admin.post(&world.url(&role), &[("role", "member")]).await.status, 303);
-    portolan::housekeeping::sweep(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, ["max"], "names go with the lead");
     let max = world.portal.person_id("max").await;
     let remove = format!("people/{max}/remove");
     assert_eq!(world.admin.post(&world.url(&remove), &[]).await.status, 303);
-    portolan::housekeeping::sweep(&world.portal.app).await;
+    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, Vec::<String>::new());
     let mut db = world.portal.app.store.read().await.unwrap();
     let rows: i64 =

@@ -40,8 +40,8 @@ impl SubmissionWorker {
         one: &Submission,
         memory: &mut SubmissionWorkerState,
     ) -> Result<Option<Duration>, StoreError> {
-        let parts = &self.0.services;
-        if parts.clock.now().since(one.ready_at) > parts.pace.give_up_after_secs {
+        let core = &self.0.core;
+        if core.clock.now().since(one.ready_at) > core.config.submit_pace.give_up_after_secs {
             self.save_step(one, async |db, now| {
                 submissions::mark_not_sent(db, one.id, &one.problem, now).await
             })
@@ -68,8 +68,8 @@ impl SubmissionWorker {
             }
         }
         self.wait_for_spacing(key, ground.spacing, memory).await?;
-        let mut tx = parts.store.write().await?;
-        let is_wanted = submissions::mark_sent(&mut tx, one.id, parts.clock.now()).await?;
+        let mut tx = core.store.write().await?;
+        let is_wanted = submissions::mark_sent(&mut tx, one.id, core.clock.now()).await?;
         store::commit(tx).await?;
         if !is_wanted {
             return Ok(None);
@@ -84,8 +84,8 @@ impl SubmissionWorker {
                 token: &one.token,
                 carrier: TokenCarrier::from_stored(&one.carrier),
                 job_name: &one.job_name,
-                go_within: parts.pace.go_timeout,
-                deadline: parts.pace.sbatch_timeout,
+                go_within: core.config.submit_pace.go_timeout,
+                deadline: core.config.submit_pace.sbatch_timeout,
             },
         )
         .await;
@@ -99,7 +99,7 @@ impl SubmissionWorker {
         one: &Submission,
         outcome: SbatchOutcome,
     ) -> Result<Option<Duration>, StoreError> {
-        let wait = self.0.services.pace.retry_pause;
+        let wait = self.0.core.config.submit_pace.retry_pause;
         match outcome {
             SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => {
                 self.mark_accepted(one, number).await?;
@@ -152,7 +152,7 @@ impl SubmissionWorker {
         all: &[Submission],
         memory: &mut SubmissionWorkerState,
     ) -> Result<Duration, StoreError> {
-        let pace = &self.0.services.pace;
+        let pace = &self.0.core.config.submit_pace;
         let now = Instant::now();
         for one in all {
             memory
@@ -187,7 +187,7 @@ impl SubmissionWorker {
             &ground.connection,
             &ground.remote_user,
             since,
-            self.0.services.pace.lookup_timeout,
+            self.0.core.config.submit_pace.lookup_timeout,
         )
         .await
     }
@@ -200,7 +200,7 @@ impl SubmissionWorker {
         asked: Instant,
         memory: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
-        let pace = &self.0.services.pace;
+        let pace = &self.0.core.config.submit_pace;
         let Some(doubt) = memory.unconfirmed.get_mut(&one.id) else { return Ok(()) };
         let now = Instant::now();
         let (seen, complaint) = match look {
@@ -254,7 +254,7 @@ impl SubmissionWorker {
         })
         .await?;
         tracing::info!(submission = one.id.0, job.id = number, "A job was submitted");
-        self.0.services.queues.refresh_after_action(ClusterAccountId {
+        self.0.queues.refresh_after_action(ClusterAccountId {
             person: one.person_id,
             cluster: one.cluster_id,
         });
@@ -264,7 +264,7 @@ impl SubmissionWorker {
     /// It waits, and its page says why.
     async fn postpone(&self, one: &Submission, problem: &str) -> Result<Duration, StoreError> {
         self.save_problem(one, problem).await?;
-        Ok(self.0.services.pace.retry_pause)
+        Ok(self.0.core.config.submit_pace.retry_pause)
     }
 
     async fn save_problem(&self, one: &Submission, problem: &str) -> Result<(), StoreError> {
@@ -284,9 +284,9 @@ impl SubmissionWorker {
         one: &Submission,
         write: impl AsyncFnOnce(&mut store::DbConnection, UnixTime) -> store::Result<()>,
     ) -> Result<(), StoreError> {
-        let parts = &self.0.services;
-        let mut tx = parts.store.write().await?;
-        write(&mut tx, parts.clock.now()).await?;
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
+        write(&mut tx, core.clock.now()).await?;
         store::commit(tx).await?;
         self.notify(one.person_id, one.id);
         Ok(())
@@ -300,10 +300,10 @@ impl SubmissionWorker {
         memory: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
         if memory.last_sent_at.is_none() {
-            let parts = &self.0.services;
-            let mut db = parts.store.read().await?;
+            let core = &self.0.core;
+            let mut db = core.store.read().await?;
             let last = submissions::last_sent_at(&mut db, key.person, key.cluster).await?;
-            let seconds = last.map_or(i64::MAX, |last| parts.clock.now().since(last));
+            let seconds = last.map_or(i64::MAX, |last| core.clock.now().since(last));
             if u64::try_from(seconds).is_ok_and(|seconds| seconds <= spacing.as_secs()) {
                 memory.last_sent_at = Some(Instant::now());
             }
@@ -319,15 +319,15 @@ impl SubmissionWorker {
         &self,
         key: ClusterAccountId,
     ) -> Result<Result<SubmissionContext, String>, StoreError> {
-        let parts = &self.0.services;
-        let connection = match parts.connections.connection(key.connection_key()) {
+        let core = &self.0.core;
+        let connection = match self.0.connections.connection(key.connection_key()) {
             Ok(line) => line,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        if !parts.auth.can_act_for(key.person).await.unwrap_or(false) {
+        if !core.auth.can_act_for(key.person).await.unwrap_or(false) {
             return Ok(Err(OWNER_AWAY_MESSAGE.to_owned()));
         }
-        let mut db = parts.store.read().await?;
+        let mut db = core.store.read().await?;
         let line = store::connections::get(&mut db, key.connection_key()).await?;
         let cluster = store::clusters::get(&mut db, key.cluster).await?;
         let (Some(line), Some(cluster)) = (line, cluster) else {

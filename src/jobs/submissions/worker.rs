@@ -27,8 +27,8 @@ pub(super) struct SubmissionWorkerState {
 impl SubmissionWorker {
     /// Goes on with what the run before has left, and hurries when a connection comes back.
     pub async fn run(self) {
-        let stop = self.0.services.stop.clone();
-        let mut lines = self.0.services.connections.subscribe();
+        let stop = self.0.core.stop.clone();
+        let mut lines = self.0.connections.subscribe();
         match self.list_open_accounts().await {
             Ok(keys) => keys.into_iter().for_each(|key| self.wake(key)),
             Err(error) => {
@@ -53,7 +53,7 @@ impl SubmissionWorker {
     }
 
     async fn list_open_accounts(&self) -> Result<Vec<ClusterAccountId>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let open = submissions::list_open_accounts(&mut db).await?;
         Ok(open.into_iter().map(|(person, cluster)| ClusterAccountId { person, cluster }).collect())
     }
@@ -69,11 +69,11 @@ impl SubmissionWorker {
         workers.insert(key, bell.clone());
         drop(workers);
         let this = self.clone();
-        self.0.services.tasks.spawn(async move { this.run_account(key, bell).await });
+        self.0.core.tasks.spawn(async move { this.run_account(key, bell).await });
     }
 
     async fn run_account(self, key: ClusterAccountId, bell: Arc<Notify>) {
-        let stop = self.0.services.stop.clone();
+        let stop = self.0.core.stop.clone();
         let mut memory = SubmissionWorkerState::default();
         loop {
             // What is under way when the portal stops is in doubt, and looked for by the next run.
@@ -95,7 +95,7 @@ impl SubmissionWorker {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "Submissions cannot be carried out; tried again soon");
-                    self.0.services.pace.retry_pause
+                    self.0.core.config.submit_pace.retry_pause
                 }
             };
             tokio::select! {
@@ -138,7 +138,7 @@ impl SubmissionWorker {
     }
 
     async fn list_open(&self, key: ClusterAccountId) -> Result<Vec<Submission>, StoreError> {
-        let mut db = self.0.services.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         submissions::list_open(&mut db, key.person, key.cluster).await
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker,
@@ -60,7 +59,8 @@ pub enum WebhookDeliveryError {
 
 impl WebhookWorker {
     /// Sends until the portal stops.
-    pub async fn run(self, stop: CancellationToken) {
+    pub async fn run(self) {
+        let stop = &self.0.core.stop;
         let mut bell = self.0.notifications.subscribe();
         let mut ticks = tokio::time::interval(CHECK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -83,8 +83,8 @@ impl WebhookWorker {
     pub async fn send_due(&self) -> Result<(), StoreError> {
         let _round = self.0.send_lock.lock().await;
         loop {
-            let now = self.0.clock.now();
-            let mut db = self.0.store.read().await?;
+            let now = self.0.core.clock.now();
+            let mut db = self.0.core.store.read().await?;
             let due = store::webhooks::list_due(&mut db, now, MAX_PARALLEL).await?;
             drop(db);
             let is_all = i64::try_from(due.len()).unwrap_or(0) < MAX_PARALLEL;
@@ -109,7 +109,7 @@ impl WebhookWorkerInner {
     /// Sends what waits for one person, in one message.
     async fn send_pending(&self, webhook: Webhook) -> Result<(), StoreError> {
         let person = webhook.person_id;
-        let mut db = self.store.read().await?;
+        let mut db = self.core.store.read().await?;
         let mut notices =
             store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
         drop(db);
@@ -122,8 +122,8 @@ impl WebhookWorkerInner {
         notices.reverse();
         let outcome =
             if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
-        let now = self.clock.now();
-        let mut tx = self.store.write().await?;
+        let now = self.core.clock.now();
+        let mut tx = self.core.store.write().await?;
         match &outcome {
             None => store::notifications::mark_sent(&mut tx, person, last, now).await?,
             Some(Ok(())) => {
@@ -159,9 +159,9 @@ impl WebhookWorkerInner {
         let (address, secret) = opened().map_err(|_| WebhookDeliveryError::Sealed)?;
         let message = WebhookMessage::from_notifications(
             notices,
-            &self.portal_url,
+            &self.core.config.portal.public_url.to_string(),
             &secret,
-            self.clock.now(),
+            self.core.clock.now(),
         );
         self.deliver(&address, message).await
     }
@@ -172,8 +172,10 @@ impl WebhookWorkerInner {
         address: &WebhookAddress,
         message: WebhookMessage,
     ) -> Result<(), WebhookDeliveryError> {
-        let found =
-            address.resolve(self.allow_private).await.map_err(WebhookDeliveryError::Address)?;
+        let found = address
+            .resolve(self.core.config.notifications.allow_private)
+            .await
+            .map_err(WebhookDeliveryError::Address)?;
         let host = address.host().to_owned();
         // The connection goes to what was checked: a name that answers otherwise a moment later changes nothing.
         let client =

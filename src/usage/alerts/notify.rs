@@ -28,7 +28,7 @@ impl UsageService {
         person: PersonId,
         group: GroupId,
     ) -> Result<Vec<UsageAlert>, StoreError> {
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
         Ok(words.iter().filter_map(|word| UsageAlert::parse(word)).collect())
     }
@@ -41,10 +41,10 @@ impl UsageService {
         group: GroupId,
         alerts: &[UsageAlert],
     ) -> Result<(), AuthError> {
-        let parts = &self.0.parts;
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
-        parts.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let core = &self.0.core;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let words: Vec<&'static str> = alerts.iter().map(|alert| alert.as_str()).collect();
         store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
@@ -73,11 +73,11 @@ impl UsageService {
 
     /// Tells someone what they want to know of their groups on one cluster, each thing once.
     pub async fn notify_leader(&self, reader: UsageReader) -> Result<(), StoreError> {
-        let parts = &self.0.parts;
+        let core = &self.0.core;
         let UsageReader { person, cluster } = reader;
-        let mut db = parts.store.read().await?;
+        let mut db = core.store.read().await?;
         let wanted = store::usage_alerts::list_for_cluster(&mut db, person, cluster).await?;
-        let viewer = parts.auth.viewer(&mut db, person).await?;
+        let viewer = core.auth.viewer(&mut db, person).await?;
         drop(db);
         let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
         let mut groups: BTreeMap<GroupId, Vec<UsageAlert>> = BTreeMap::new();
@@ -107,7 +107,7 @@ impl UsageService {
         let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
         let Some(first) = here.first() else { return Ok(Vec::new()) };
         let mut news = Vec::new();
-        let mut db = self.0.parts.store.read().await?;
+        let mut db = self.0.core.store.read().await?;
         if alerts.contains(&UsageAlert::Quota) {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
                 let is_its = |account: &&&GroupAccountUsage| {
@@ -122,7 +122,7 @@ impl UsageService {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
             let standing: ResourceSnapshot =
                 serde_json::from_str(&queue.standing).unwrap_or_default();
-            let now = self.0.parts.clock.now();
+            let now = self.0.core.clock.now();
             let at = standing.places_at.map(UnixTime);
             if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {
                 let accounts: BTreeSet<&str> =
@@ -147,9 +147,9 @@ impl UsageService {
         group: GroupId,
         news: &[UsageAlertMessage],
     ) -> Result<(), StoreError> {
-        let parts = &self.0.parts;
+        let core = &self.0.core;
         let mut new: Vec<&UsageAlertMessage> = Vec::new();
-        let mut db = parts.store.read().await?;
+        let mut db = core.store.read().await?;
         for one in news {
             if !store::usage_alerts::was_notified(&mut db, person, group, &one.dedup_key).await? {
                 new.push(one);
@@ -159,8 +159,8 @@ impl UsageService {
         if new.is_empty() {
             return Ok(());
         }
-        let now = parts.clock.now();
-        let mut tx = parts.store.write().await?;
+        let now = core.clock.now();
+        let mut tx = core.store.write().await?;
         for one in new {
             if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now)
                 .await?
@@ -169,7 +169,7 @@ impl UsageService {
             }
         }
         store::commit(tx).await?;
-        parts.notifications.notify(person);
+        self.0.notifications.notify(person);
         Ok(())
     }
 }

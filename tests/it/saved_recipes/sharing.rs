@@ -167,7 +167,7 @@ async fn a_groups_recipe_outlives_who_made_it() {
     let query = sqlx::query("DELETE FROM people WHERE name = 'max'");
     query.execute(&mut *tx).await.unwrap();
     store::commit(tx).await.unwrap();
-    housekeeping::sweep(&portal.app).await;
+    housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(portal.kept().await.iter().map(|one| one.0).collect::<Vec<_>>(), [1]);
     assert_eq!(portal.count("recipe_versions").await, 1, "private ones go with the person");
     let page = mia.get("/recipes/1").await;

@@ -102,7 +102,7 @@ impl TestApp {
     }
 
     async fn start_again_with(&mut self, change: impl FnOnce(&mut Config)) {
-        let mut config = self.app.config.clone();
+        let mut config = Config::clone(&self.app.config);
         change(&mut config);
         self.app = App::open(config, self.clock.clone()).await.unwrap();
         self.server = tokio::spawn(serve(self.app.clone(), listen(&self.sockets)));

@@ -1,0 +1,41 @@
+//! What almost every service stands on, handed over as one value.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::AuthService;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::store::Store;
+use crate::vault::Vault;
+
+/// The shared foundations. A copy is cheap and means the same database, the same people and the same end.
+#[derive(Clone)]
+pub struct Core {
+    pub config: Arc<Config>,
+    pub auth: AuthService,
+    pub store: Store,
+    pub vault: Vault,
+    pub clock: Clock,
+    /// Cancelled when the portal stops: every stream and task ends with it.
+    pub stop: CancellationToken,
+    /// Background tasks, awaited at the end.
+    pub tasks: TaskTracker,
+}
+
+impl Core {
+    pub fn new(config: Config, store: Store, vault: Vault, clock: Clock) -> Self {
+        let sessions = config.sessions.clone();
+        Self {
+            config: Arc::new(config),
+            auth: AuthService::new(store.clone(), vault.clone(), clock.clone(), sessions),
+            store,
+            vault,
+            clock,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+}
