@@ -1,15 +1,12 @@
-//! What is shared by all requests, how it starts and how it stops.
+//! What is shared by pages and background work, how it starts and how it stops.
 
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
 
 use crate::clock::Clock;
 use crate::cluster::ConnectionPool;
@@ -23,9 +20,9 @@ use crate::jobs::{
     JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker,
 };
 use crate::sites::Site;
-use crate::store::{Store, StoreCache};
+use crate::store::Store;
 use crate::usage::UsageService;
-use crate::{entropy, housekeeping, telemetry, web};
+use crate::{housekeeping, telemetry};
 
 mod data_dir;
 pub mod master_key;
@@ -54,7 +51,7 @@ pub mod files {
     pub const RECIPES: &str = "recipes";
 }
 
-/// Shared by all requests.
+/// All services of the portal.
 pub struct App {
     pub core: Core,
     /// People's connections to clusters.
@@ -84,22 +81,6 @@ pub struct App {
     pub saved_recipes: SavedRecipes,
     /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
-    /// What every home page shows.
-    pub home_overview: StoreCache<(), web::HomeOverview>,
-    /// What it shows of each person's connections.
-    pub home_connections: web::HomeConnectionCache,
-    /// When people were last there.
-    pub home_visits: web::HomeVisits,
-    /// The clusters that people compose jobs for.
-    pub compose_targets: web::ComposeTargetCache,
-    /// The clusters that people have jobs on.
-    pub cluster_queues: web::ClusterQueueCache,
-    /// What was drawn of groups' use.
-    pub usage_summaries: web::UsageSummaryCache,
-    pub event_streams: web::EventStreamLimiter,
-    /// Names this run of the program in request ids.
-    run_id: u32,
-    request_counter: AtomicU64,
 }
 
 pub type AppState = Arc<App>;
@@ -122,6 +103,7 @@ impl App {
         let database = config.data_dir.join(files::DATABASE);
         let store = Store::open(&database).await.context("The database could not be opened")?;
         let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
+        let metrics = telemetry::install_metrics().map_err(anyhow::Error::msg)?;
         let core = Core::new(config, store, vault, clock);
         let connections = ConnectionPool::new(core.clone());
         let notifications = NotificationHub::default();
@@ -144,105 +126,50 @@ impl App {
             saved_recipes: SavedRecipes::new(core.clone()),
             recipe_files: RecipeFiles::new(core.config.data_dir.join(files::RECIPES)),
             site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
-            metrics: telemetry::install_metrics().map_err(anyhow::Error::msg)?,
+            metrics,
             connections,
             queue_monitor: queues,
             submissions,
             notifications,
             core,
-            home_overview: StoreCache::new(1),
-            home_connections: StoreCache::new(1000),
-            home_visits: web::HomeVisits::default(),
-            compose_targets: StoreCache::new(1000),
-            cluster_queues: StoreCache::new(1000),
-            usage_summaries: web::UsageSummaryCache::default(),
-            event_streams: web::EventStreamLimiter::default(),
-            run_id: u32::from_ne_bytes(entropy::random_bytes()?),
-            request_counter: AtomicU64::new(1),
         }))
     }
-}
 
-impl App {
-    /// A name for the next request, by which it is found in the log.
-    pub fn next_request_id(&self) -> String {
-        format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))
+    /// Takes the connections of the run before over, and starts the background work.
+    pub async fn start_workers(&self) -> anyhow::Result<()> {
+        // Not before: commands need no sockets, and may run before the system has made a place for them.
+        prepare_run_dir(&self.config.run_dir())?;
+        self.connections
+            .adopt_masters()
+            .await
+            .context("The connections of the run before could not be read")?;
+        self.tasks.spawn(self.connections.clone().run());
+        self.tasks.spawn(self.queue_monitor.clone().run());
+        self.tasks.spawn(self.submissions.clone().run());
+        self.tasks.spawn(self.dashboards.clone().run_reconciler());
+        self.tasks.spawn(self.usage.clone().run());
+        self.tasks.spawn(self.webhooks.clone().run());
+        self.tasks.spawn(housekeeping::run(
+            self.core.clone(),
+            self.notifications.clone(),
+            self.metrics.clone(),
+        ));
+        Ok(())
     }
-}
 
-/// The three listeners, bound but not yet answering.
-pub struct PortalListeners {
-    portal: TcpListener,
-    dashboards: TcpListener,
-    metrics: TcpListener,
-}
-
-impl PortalListeners {
-    /// Listeners that were bound elsewhere (tests let the system choose the ports).
-    pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
-        Self { portal, dashboards: boards, metrics }
-    }
-
-    /// Binds all three, or none.
-    pub async fn bind_listener(config: &Config) -> anyhow::Result<Self> {
-        Ok(Self {
-            portal: bind("portal.listen", config.portal.listen).await?,
-            dashboards: bind("dashboards.listen", config.dashboards.listen).await?,
-            metrics: bind("metrics.listen", config.metrics.listen).await?,
-        })
-    }
-}
-
-async fn bind(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("{name}: nothing can listen on {address}. Is another program using that port?")
-    })
-}
-
-/// Serves until [`App::stop`] is cancelled, then lets requests and streams finish.
-pub async fn serve(app: AppState, listeners: PortalListeners) -> anyhow::Result<()> {
-    // Not before: commands need no sockets, and may run before the system has made a place for them.
-    prepare_run_dir(&app.config.run_dir())?;
-    app.connections
-        .adopt_masters()
-        .await
-        .context("The connections of the run before could not be read")?;
-    app.tasks.spawn(app.connections.clone().run());
-    app.tasks.spawn(app.queue_monitor.clone().run());
-    app.tasks.spawn(app.submissions.clone().run());
-    app.tasks.spawn(app.dashboards.clone().run_reconciler());
-    app.tasks.spawn(app.usage.clone().run());
-    app.tasks.spawn(app.webhooks.clone().run());
-    app.tasks.spawn(housekeeping::run(
-        app.core.clone(),
-        app.notifications.clone(),
-        app.metrics.clone(),
-    ));
-    let servers = [
-        (listeners.portal, web::portal_router(app.clone())),
-        (listeners.dashboards, web::dashboard_router(app.clone())),
-        (listeners.metrics, web::private_router(app.clone())),
-    ]
-    .map(|(listener, router)| {
-        let stop = app.stop.clone();
-        app.tasks.spawn(async move { web::serve(listener, router, stop).await })
-    });
-    app.stop.cancelled().await;
-    app.tasks.close();
-    let drained = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.tasks.wait()).await;
-    if drained.is_err() {
-        tracing::warn!(
-            "Some requests did not finish in {} s and were cut off",
-            SHUTDOWN_TIMEOUT.as_secs()
-        );
-    }
-    app.store.close().await;
-    for server in servers {
-        if server.is_finished() {
-            server.await.context("A listener failed")?.context("A listener failed")?;
+    /// Waits until [`Core::stop`] is cancelled, then lets requests, streams and workers finish.
+    pub async fn run_until_stopped(&self) {
+        self.stop.cancelled().await;
+        self.tasks.close();
+        let drained = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await;
+        if drained.is_err() {
+            tracing::warn!(
+                "Some requests did not finish in {} s and were cut off",
+                SHUTDOWN_TIMEOUT.as_secs()
+            );
         }
+        self.store.close().await;
     }
-    Ok(())
 }
 
 /// Our presets and those that an administrator has put into the data folder; theirs count where names are the same.

@@ -3,7 +3,7 @@
 //! Who may use whom (nothing points back; `tests/it/house.rs` guards it):
 //!
 //! ```text
-//! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, auth} → store, vault
+//! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, core} → auth → store, vault
 //! web → explain, recipes, logs, proxy        explain → recipes, slurm, sites, logs
 //! everyone → domain, clock, config, entropy
 //! ```

@@ -1,8 +1,9 @@
 //! `portolan serve`: runs the portal until it is told to stop.
 
-use crate::app::{self, App, AppState, PortalListeners};
+use crate::app::{self, App, AppState};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::web::{PortalListeners, PortalState, serve_portal};
 use crate::{health, telemetry};
 
 pub(super) async fn run(config: Config) -> anyhow::Result<()> {
@@ -10,10 +11,10 @@ pub(super) async fn run(config: Config) -> anyhow::Result<()> {
     app::prepare_data_dir(&config.data_dir)?;
     let _lock = app::lock_data_dir(&config.data_dir)?;
     let app = App::open(config, Clock::system()).await?;
-    let listeners = PortalListeners::bind_listener(&app.config).await?;
+    let listeners = PortalListeners::bind(&app.config).await?;
     log_startup(&app).await?;
     tokio::spawn(stop_on_signal(app.clone()));
-    app::serve(app, listeners).await?;
+    serve_portal(PortalState::new(app)?, listeners).await?;
     tracing::info!("The portal has stopped");
     Ok(())
 }

@@ -124,7 +124,8 @@ impl WebhookWorker {
         let new = match address.trim() {
             "" => None,
             text => {
-                let address = WebhookAddress::parse(text, inner.core.config.notifications.allow_private)?;
+                let address =
+                    WebhookAddress::parse(text, inner.core.config.notifications.allow_private)?;
                 address.resolve(inner.core.config.notifications.allow_private).await?;
                 Some(address)
             }

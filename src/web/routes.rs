@@ -15,8 +15,9 @@ use super::pages::sign_in::{self, join, password_reset, setup};
 use super::pages::styleguide;
 use super::pages::{clusters, compose, dashboards, folders, home, notifications, recipes};
 use crate::app::AppState;
+use crate::web::portal_state::PortalState;
 
-pub fn portal_router(app: AppState) -> Router {
+pub fn portal_router(state: PortalState) -> Router {
     let router = Router::new()
         .route("/", get(home::get))
         .route("/sign-in", get(sign_in::get).post(sign_in::post))
@@ -112,13 +113,13 @@ pub fn portal_router(app: AppState) -> Router {
         router
             .fallback(old_urls::redirect_or_not_found)
             .method_not_allowed_fallback(errors::method_not_allowed),
-        &app,
+        &state,
     )
-    .with_state(app)
+    .with_state(state)
 }
 
 /// Jobs and what people are told of them.
-fn job_routes() -> Router<AppState> {
+fn job_routes() -> Router<PortalState> {
     Router::new()
         .route("/jobs", get(jobs::list::get))
         .route("/jobs/rows", get(jobs::list::get_rows))
@@ -143,7 +144,7 @@ fn job_routes() -> Router<AppState> {
 }
 
 /// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
-fn compose_routes() -> Router<AppState> {
+fn compose_routes() -> Router<PortalState> {
     Router::new()
         .route("/compose", get(compose::choose_recipe::get))
         .route("/compose/again/{id}", get(compose::resubmit::show_submission))
@@ -167,7 +168,7 @@ fn compose_routes() -> Router<AppState> {
 }
 
 /// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
-fn dashboard_routes() -> Router<AppState> {
+fn dashboard_routes() -> Router<PortalState> {
     Router::new()
         .route("/dashboards", get(dashboards::list::get).post(dashboards::new::post))
         .route("/dashboards/new", get(dashboards::new::get))
@@ -187,7 +188,7 @@ fn dashboard_routes() -> Router<AppState> {
 }
 
 /// Monthly reports of groups, links to them, and what groups' leaders are told.
-fn report_routes() -> Router<AppState> {
+fn report_routes() -> Router<PortalState> {
     Router::new()
         .route("/groups/{id}/report", get(reports::get))
         .route("/groups/{id}/reports", post(reports::freeze))
@@ -202,7 +203,7 @@ fn report_routes() -> Router<AppState> {
 }
 
 /// What groups used, and what was granted to them.
-fn usage_routes() -> Router<AppState> {
+fn usage_routes() -> Router<PortalState> {
     Router::new()
         .route("/groups/{id}/usage", get(usage::page::get))
         .route("/groups/{id}/usage/fragment", get(usage::page::show_fragment))

@@ -113,8 +113,8 @@ fn nothing_points_back() {
         (
             "dashboards",
             &[
-                "auth", "clock", "cluster", "core", "domain", "entropy", "jobs", "proxy", "recipes",
-                "sites", "slurm", "ssh", "store",
+                "auth", "clock", "cluster", "core", "domain", "entropy", "jobs", "proxy",
+                "recipes", "sites", "slurm", "ssh", "store",
             ],
         ),
         (
@@ -171,7 +171,6 @@ fn nothing_points_back() {
                 "cluster",
                 "config",
                 "core",
-                "entropy",
                 "jobs",
                 "recipes",
                 "sites",
@@ -180,7 +179,6 @@ fn nothing_points_back() {
                 "vault",
                 "telemetry",
                 "housekeeping",
-                "web",
             ],
         ),
     ];

@@ -265,7 +265,7 @@ async fn an_open_page_is_told_by_itself() {
     browser.wait_for_text("Hello bob").await;
     let bob = PersonId(portal.person_id("bob").await);
     // Its stream of events must be open before the bell rings.
-    wait_until("the page listens", async || portal.app.event_streams.count(bob) > 0).await;
+    wait_until("the page listens", async || portal.state.pages.event_streams.count(bob) > 0).await;
     tell(&portal, "bob", "key", &ended(7..8, "align", "COMPLETED")).await;
     browser.wait_for_text("align is done").await;
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));

@@ -190,14 +190,11 @@ pub struct ResponseContext {
 
 impl ResponseContext {
     /// Reads it from a request. A request's number is ours: what a client sends is not put into logs and pages.
-    pub fn from_request(app: &App, headers: &HeaderMap) -> Self {
+    pub fn new(app: &App, request_id: String, headers: &HeaderMap) -> Self {
         let sent = cookies::RequestCookies::from_headers(headers);
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
         Self {
-            request_id: app
-                .next_request_id()
-                .try_into()
-                .unwrap_or(HeaderValue::from_static("unknown")),
+            request_id: request_id.try_into().unwrap_or(HeaderValue::from_static("unknown")),
             flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
             theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
             is_htmx: headers.contains_key("hx-request"),

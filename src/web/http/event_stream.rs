@@ -40,7 +40,7 @@ pub async fn get(context: RequestContext) -> HandlerResult {
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Permission::UseOwnAccount)?;
-    let Some(place) = app.event_streams.acquire(me.0.person.id) else {
+    let Some(place) = context.pages.event_streams.acquire(me.0.person.id) else {
         return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
     };
     let mut response = Sse::new(build_stream(app.clone(), me, cookie, place))

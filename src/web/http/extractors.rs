@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRef, FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum_extra::extract::CookieJar;
 
-use crate::app::{App, AppState};
+use crate::app::AppState;
 use crate::auth::activity::Actor;
 use crate::auth::sessions::SignedInPerson;
 use crate::auth::{Permission, Visitor};
@@ -18,6 +18,7 @@ use crate::web::http::cookies::{CookieKind, RequestCookies};
 use crate::web::http::flash::FlashMessage;
 use crate::web::http::visitor::visitor_from_request;
 use crate::web::pages::account::theme::Theme;
+use crate::web::portal_state::{PageState, PortalState};
 
 /// Someone is signed in; otherwise the request ends at the sign-in page.
 pub struct CurrentPerson(pub Arc<SignedInPerson>);
@@ -43,6 +44,7 @@ pub struct QueryParams<T>(pub T);
 /// What every page needs to know of the request it answers.
 pub struct RequestContext {
     pub app: AppState,
+    pub pages: Arc<PageState>,
     /// The cookies that the browser sent.
     pub cookies: RequestCookies,
     /// The cookies that the answer will set.
@@ -68,18 +70,14 @@ impl CurrentPerson {
     }
 }
 
-impl<S> FromRequestParts<S> for MaybeCurrentPerson
-where
-    AppState: FromRef<S>,
-    S: Send + Sync,
-{
+impl FromRequestParts<PortalState> for MaybeCurrentPerson {
     type Rejection = AppError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
-        let app = AppState::from_ref(state);
+    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
+        let app = &state.app;
         // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
         let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
-        let me = match RequestCookies::from_headers(&parts.headers).get(&app, CookieKind::Session) {
+        let me = match RequestCookies::from_headers(&parts.headers).get(app, CookieKind::Session) {
             Some(cookie) if is_person => app.auth.find_session(cookie).await?,
             Some(cookie) => app.auth.peek_session(cookie).await?,
             None => None,
@@ -92,14 +90,10 @@ where
     }
 }
 
-impl<S> FromRequestParts<S> for CurrentPerson
-where
-    AppState: FromRef<S>,
-    S: Send + Sync,
-{
+impl FromRequestParts<PortalState> for CurrentPerson {
     type Rejection = AppError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AppError> {
+    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let MaybeCurrentPerson(me) = MaybeCurrentPerson::from_request_parts(parts, state).await?;
         me.map(Self).ok_or_else(|| {
             // After signing in, people go on where they wanted to; only pages can be gone to.
@@ -109,33 +103,29 @@ where
     }
 }
 
-impl<S> FromRequestParts<S> for RequestContext
-where
-    AppState: FromRef<S>,
-    S: Send + Sync,
-{
+impl FromRequestParts<PortalState> for RequestContext {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        Ok(Self::new(&AppState::from_ref(state), parts))
-    }
-}
-
-impl RequestContext {
-    /// The context of a request.
-    pub fn new(app: &Arc<App>, parts: &Parts) -> Self {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &PortalState,
+    ) -> Result<Self, Infallible> {
+        let PortalState { app, pages } = state;
         let sent = RequestCookies::from_headers(&parts.headers);
-        Self {
+        Ok(Self {
             visitor: visitor_from_request(parts, &app.config.proxy.trusted),
             theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
             flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
             is_fragment: parts.headers.contains_key("hx-request"),
             app: app.clone(),
+            pages: pages.clone(),
             cookies: sent,
             jar: CookieJar::new(),
-        }
+        })
     }
+}
 
+impl RequestContext {
     /// The value of a cookie, if the browser sent it.
     pub fn cookie(&self, kind: CookieKind) -> Option<&str> {
         self.cookies.get(&self.app, kind)

@@ -6,27 +6,24 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-use crate::app::{App, AppState};
+use crate::app::AppState;
 use crate::health;
 use crate::probe;
 use crate::web::http::extractors::RequestContext;
 
 /// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
-pub async fn public(
-    State(app): State<AppState>,
-    context: RequestContext,
-    headers: HeaderMap,
-) -> Response {
-    let status = status(&health::find_problems(&app).await);
+pub async fn public(context: RequestContext, headers: HeaderMap) -> Response {
+    let app = &context.app;
+    let status = status(&health::find_problems(app).await);
     let mark = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
     if mark.is_some_and(|mark| probe::verify_probe(&app.vault, mark, app.clock.now())) {
-        return (status, Json(describe_request(&app, &context, &headers))).into_response();
+        return (status, Json(describe_request(&context, &headers))).into_response();
     }
     let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], word).into_response()
 }
 
-fn describe_request(app: &App, context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
+fn describe_request(context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     json!({
@@ -34,7 +31,7 @@ fn describe_request(app: &App, context: &RequestContext, headers: &HeaderMap) ->
         "forwarded_proto": header("x-forwarded-proto"),
         "forwarded_for": header("x-forwarded-for"),
         "client_address": context.visitor.address.to_string(),
-        "now": app.clock.now().0,
+        "now": context.app.clock.now().0,
     })
 }
 

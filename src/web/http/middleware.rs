@@ -18,6 +18,7 @@ use crate::config::PublicUrl;
 use crate::web::dashboard_origin::ProxiedResponseMarker;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::errors::{self, ResponseContext};
+use crate::web::portal_state::PortalState;
 
 /// Largest form, in bytes. Nothing that people type comes near it.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -54,11 +55,11 @@ const SECURITY_HEADERS: &[(&str, &str)] = &[
 
 /// Dresses the portal's router. One stack and one function: every further layer would cost each request a copy of
 /// all that are inside it.
-pub fn wrap_portal(router: Router<AppState>, app: &AppState) -> Router<AppState> {
+pub fn wrap_portal(router: Router<PortalState>, state: &PortalState) -> Router<PortalState> {
     router.layer(
         ServiceBuilder::new()
             .layer(CompressionLayer::new())
-            .layer(middleware::from_fn_with_state(app.clone(), handle_portal_request))
+            .layer(middleware::from_fn_with_state(state.clone(), handle_portal_request))
             .layer(CatchPanicLayer::custom(errors::panic_response))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT)),
@@ -81,14 +82,14 @@ pub fn wrap_private(router: Router<AppState>) -> Router<AppState> {
 
 /// The way of a request: is it for us, does it come from us; then the handler; then words for errors, headers, figures.
 async fn handle_portal_request(
-    State(app): State<AppState>,
+    State(PortalState { app, pages }): State<PortalState>,
     request: Request,
     next: Next,
 ) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let asker = ResponseContext::from_request(&app, request.headers());
+    let asker = ResponseContext::new(&app, pages.next_request_id(), request.headers());
     let url = &app.config.portal.public_url;
     let answer = if !is_addressed_to(url, &request) {
         errors::wrong_host_response(&url.to_string(), "portal.public_url")

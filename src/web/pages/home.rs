@@ -85,8 +85,11 @@ pub struct ConnectionHistory {
 }
 
 /// What every home page shows, from memory where nothing was written since.
-pub async fn load_overview(app: &AppState) -> Result<Arc<HomeOverview>, StoreError> {
-    app.home_overview
+pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>, StoreError> {
+    let app = &context.app;
+    context
+        .pages
+        .home_overview
         .get_or_load(&app.store, &(), async || {
             let mut db = app.store.read().await?;
             let people = store::people::count(&mut db).await?;
@@ -103,10 +106,13 @@ pub async fn load_overview(app: &AppState) -> Result<Arc<HomeOverview>, StoreErr
 }
 
 async fn load_connection_history(
-    app: &AppState,
+    context: &RequestContext,
     person: PersonId,
 ) -> Result<Arc<Vec<ConnectionHistory>>, StoreError> {
-    app.home_connections
+    let app = &context.app;
+    context
+        .pages
+        .home_connections
         .get_or_load(&app.store, &person, async || {
             let mut db = app.store.read().await?;
             let lines = store::connections::list_for_person(&mut db, person).await?;
@@ -127,8 +133,8 @@ async fn load_connection_history(
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
-    let facts = load_overview(app).await?;
-    let ways = load_connection_history(app, me.0.person.id).await?;
+    let facts = load_overview(&context).await?;
+    let ways = load_connection_history(&context, me.0.person.id).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     let connections = list_connections(app, me.0.person.id, &facts, &ways);
@@ -149,7 +155,11 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let since = if places.is_empty() {
         None
     } else {
-        app.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
+        context
+            .pages
+            .home_visits
+            .previous_visit_end(app, me.0.person.id, !context.is_fragment)
+            .await?
     };
     respond(&HomePage {
         page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),

@@ -78,7 +78,7 @@ pub async fn get(
         return Ok(see_other(next));
     }
     let page = PageFrame::for_visitor(&context, "Sign in");
-    let is_set_up = home::load_overview(&context.app).await?.is_set_up;
+    let is_set_up = home::load_overview(&context).await?.is_set_up;
     respond(&SignInPage {
         page,
         typed_name: String::new(),

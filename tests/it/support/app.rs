@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portolan::app::{App, AppState, PortalListeners, serve};
+use portolan::app::{App, AppState};
 use portolan::clock::{Clock, UnixTime};
 use portolan::config::{
     Config, DashboardOriginSettings, ProxySettings, PublicOrigin, QueuePace, SubmitPace, UsagePace,
 };
+use portolan::web::{PortalListeners, PortalState, serve_portal};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -19,6 +20,7 @@ pub const START: UnixTime = UnixTime(1_794_820_320);
 /// A running portal. Dropping it stops it; it fails the test if the portal had died before.
 pub struct TestApp {
     pub app: AppState,
+    pub state: PortalState,
     pub clock: Clock,
     pub url: String,
     pub boards_url: String,
@@ -66,8 +68,10 @@ impl TestApp {
         config.metrics.listen.set_port(metrics);
         change(&mut config);
         let app = App::open(config, clock.clone()).await.unwrap();
+        let state = PortalState::new(app.clone()).unwrap();
         Self {
-            server: tokio::spawn(serve(app.clone(), listen(&sockets))),
+            server: tokio::spawn(serve_portal(state.clone(), listen(&sockets))),
+            state,
             sockets,
             app,
             clock,
@@ -105,7 +109,8 @@ impl TestApp {
         let mut config = Config::clone(&self.app.config);
         change(&mut config);
         self.app = App::open(config, self.clock.clone()).await.unwrap();
-        self.server = tokio::spawn(serve(self.app.clone(), listen(&self.sockets)));
+        self.state = PortalState::new(self.app.clone()).unwrap();
+        self.server = tokio::spawn(serve_portal(self.state.clone(), listen(&self.sockets)));
         // It answers only once it has taken over what was left to it.
         assert_eq!(self.visitor().get("/healthz").await.status, 200);
     }

@@ -43,7 +43,8 @@ pub async fn list_targets(
 ) -> Result<Vec<ComposeTarget>, AppError> {
     let person = me.0.person.id;
     let app = &context.app;
-    let noted = app
+    let noted = context
+        .pages
         .compose_targets
         .get_or_load(&app.store, &person, async || load_profiles(&app.store, person).await)
         .await?;

@@ -120,7 +120,7 @@ pub async fn list_cluster_queues(
     me: &CurrentPerson,
 ) -> Result<Vec<ClusterQueue>, AppError> {
     let person = me.0.person.id;
-    let known = context.app.cluster_queues.get_or_load(&context.app.store, &person, async || {
+    let known = context.pages.cluster_queues.get_or_load(&context.app.store, &person, async || {
         let mut db = context.app.store.read().await?;
         let mut found = Vec::new();
         for line in store::connections::list_for_person(&mut db, person).await? {

@@ -111,6 +111,6 @@ fn build_fragment(
         base: crate::web::pages::groups::usage::usage_path(sight.group.id),
         query: sight.filter.to_query_string(&[]),
         notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
-        summary: context.app.usage_summaries.get_or_render(sight)?,
+        summary: context.pages.usage_summaries.get_or_render(sight)?,
     })
 }
