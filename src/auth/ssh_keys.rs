@@ -4,6 +4,7 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::keychains::OpenKeychain;
 use super::sessions::SignedInPerson;
 use super::{AuthError, AuthService, Result, Visitor};
 use crate::domain::{ConnectionRole, PersonId, SshKeyId};
@@ -176,46 +177,63 @@ impl AuthService {
         Ok(self.store.truncate_wal().await?)
     }
 
-    /// Opens a person's keys of one kind, the waiting one first. Without the person, only those they allowed it for.
-    /// The account must be on.
+    /// How many keys of one kind could be opened for a person now; none is opened for it.
+    pub async fn count_usable_keys(&self, person: PersonId, role: ConnectionRole) -> Result<usize> {
+        Ok(self.list_usable_keys(person, role).await?.0.len())
+    }
+
+    /// Opens a person's keys of one kind, the waiting one first.
     pub async fn unseal_keys(
         &self,
         person: PersonId,
         role: ConnectionRole,
     ) -> Result<Vec<UnsealedKey>> {
+        let (keys, chain) = self.list_usable_keys(person, role).await?;
+        let mut db = self.store.read().await?;
+        let mut open = Vec::new();
+        for key in keys {
+            let sealed =
+                store::keys::load_sealed(&mut db, key.id).await?.ok_or(AuthError::NotFound)?;
+            let place = key_seal_context(person, key.id);
+            let private = match (&chain, &sealed.unattended) {
+                (Some(chain), _) => chain.open_private(
+                    &place,
+                    SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key },
+                )?,
+                (None, Some(unattended)) => {
+                    self.vault.open_private_unattended(&place, &sealed.body, unattended)?
+                }
+                // Its owner has forbidden it this very moment.
+                (None, None) => continue,
+            };
+            open.push(UnsealedKey { id: key.id, private });
+        }
+        Ok(open)
+    }
+
+    /// A person's keys of one kind that could be opened now, the waiting one first, and the keychain that opens them.
+    /// Without the person, only those they allowed it for. The account must be on.
+    async fn list_usable_keys(
+        &self,
+        person: PersonId,
+        role: ConnectionRole,
+    ) -> Result<(Vec<SshKey>, Option<OpenKeychain>)> {
         let chain = self.require_open_keychain(person).await;
         let mut db = self.store.read().await?;
         let whose = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
         if whose.is_disabled {
             return Err(AuthError::Denied);
         }
-        let mut keys: Vec<SshKey> = store::keys::list_for_person(&mut db, person)
-            .await?
-            .into_iter()
-            .filter(|key| key.role() == role)
-            .collect();
+        let mut keys = store::keys::list_for_person(&mut db, person).await?;
+        keys.retain(|key| key.role() == role);
         keys.sort_by_key(|key| !key.is_next());
-        let mut open = Vec::new();
-        for key in &keys {
-            let sealed =
-                store::keys::load_sealed(&mut db, key.id).await?.ok_or(AuthError::NotFound)?;
-            let place = key_seal_context(person, key.id);
-            let private = match (&chain, &sealed.unattended) {
-                (Ok(chain), _) => chain.open_private(
-                    &place,
-                    SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key },
-                )?,
-                (Err(_), Some(unattended)) => {
-                    self.vault.open_private_unattended(&place, &sealed.body, unattended)?
-                }
-                (Err(_), None) => continue,
-            };
-            open.push(UnsealedKey { id: key.id, private });
-        }
-        match chain {
-            Err(error) if open.is_empty() && !keys.is_empty() => Err(error),
-            _ => Ok(open),
-        }
+        let error = match chain {
+            Ok(chain) => return Ok((keys, Some(chain))),
+            Err(error) => error,
+        };
+        let has_any = !keys.is_empty();
+        keys.retain(|key| key.is_unattended);
+        if has_any && keys.is_empty() { Err(error) } else { Ok((keys, None)) }
     }
 
     async fn record_key_event(

@@ -84,16 +84,14 @@ impl ConnectionPool {
         check_attempt_limit(tries, &known, &actor)?;
         let user = line.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = known.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let keys = self.0.core.auth.unseal_keys(key.person, key.role).await?;
         let needed = if purpose == ConnectPurpose::TestNewKey {
             2
         } else {
             usize::from(known.site.keys.opens)
         };
-        if keys.len() < needed {
+        if self.0.core.auth.count_usable_keys(key.person, key.role).await? < needed {
             return Err(ConnectStartError::NoKey);
         }
-        drop(keys);
         let Some(attempt) = self.reserve_attempt(key, purpose) else { return Ok(()) };
         let errand =
             ConnectRequest { key, profile: known, route, purpose, attended, actor, attempt };
@@ -300,7 +298,10 @@ impl ConnectionPool {
         errand: &ConnectRequest,
     ) -> Result<Vec<(SshKeyId, PrivateKey)>, ConnectError> {
         let open = self.0.core.auth.unseal_keys(errand.key.person, errand.key.role).await;
-        let mut open = open.map_err(|error| ConnectError::internal(&error))?;
+        let mut open = open.map_err(|error| {
+            tracing::error!(%error, "A key could not be opened for a connection");
+            ConnectError::internal(&"your key could not be opened")
+        })?;
         if errand.purpose == ConnectPurpose::TestNewKey {
             // The waiting key comes first; it is the one to be proven, alone.
             open.truncate(1);

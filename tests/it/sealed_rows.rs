@@ -3,7 +3,7 @@
 use portolan::domain::{ConnectionRole, PersonId};
 use portolan::store;
 
-use crate::support::{Client, PASSWORD, TestApp};
+use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A value in the database: table, column, and which row.
 type Cell = (&'static str, &'static str, i64);
@@ -74,9 +74,13 @@ async fn a_changed_row_opens_nothing() {
             write(&portal, cell, &changed).await;
             assert!(!one(&portal).await, "{cell:?} changed at {position}");
         }
-        let answer = alice.post("/clusters/key/connect", &[]).await;
-        assert_eq!(answer.status, 500, "a fault of ours, and nothing is tried");
-        assert!(answer.text().contains("tell the person who runs this portal"));
+        assert_eq!(alice.post("/clusters/key/connect", &[]).await.status, 303);
+        let is_told = |panel: &Page| {
+            let text = panel.text();
+            text.contains("your key could not be opened") && text.contains("Tell an administrator")
+        };
+        alice.wait_for_panel("key", "a fault of ours", is_told).await;
+        assert_eq!(portal.tries("alice", "key").await, 0, "nothing is tried");
         write(&portal, cell, &whole).await;
         assert!(one(&portal).await);
     }
