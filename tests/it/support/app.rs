@@ -57,7 +57,7 @@ impl TestApp {
         let mut config = Config {
             data_dir: data.path().join("data"),
             portal: PublicOrigin::local("localhost", portal),
-            boards: DashboardOriginSettings::local("127.0.0.1", boards),
+            dashboards: DashboardOriginSettings::local("127.0.0.1", boards),
             proxy: ProxySettings::default(),
             queue_pace: QueuePace { is_on: false, ..QueuePace::default() },
             usage_pace: UsagePace { is_on: false, ..UsagePace::default() },
