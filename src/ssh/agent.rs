@@ -16,6 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::keys::PrivateKey;
+use super::process::is_allowed_peer;
 use super::wire::{WireReader, put_string};
 
 /// Longest message that is read, as in OpenSSH's own agent.
@@ -183,12 +184,6 @@ async fn accept_connections(
             Some(_) = connections.join_next() => {}
         }
     }
-}
-
-fn is_allowed_peer(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
-    stream.peer_cred().is_ok_and(|peer| {
-        peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
-    })
 }
 
 /// Answers requests until the other side hangs up or breaks the rules.

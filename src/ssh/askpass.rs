@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use zeroize::Zeroizing;
 
+use super::process::is_allowed_peer;
+
 /// Tells the helper where to ask. Its presence makes this program the helper.
 pub const ASKPASS_SOCKET_VARIABLE: &str = "PORTOLAN_ASKPASS_SOCKET";
 
@@ -96,12 +98,10 @@ impl Drop for AskpassListener {
 /// Reads a question of our own ssh; anyone else is sent away.
 async fn read_question(
     mut stream: UnixStream,
-    allowed: impl Fn(i32) -> bool,
+    allowed: &impl Fn(i32) -> bool,
 ) -> Option<AskpassQuestion> {
-    let peer = stream.peer_cred().ok()?;
-    let ours = peer.uid() == rustix::process::geteuid().as_raw();
-    if !ours || !peer.pid().is_some_and(allowed) {
-        tracing::warn!(?peer, "A stranger knocked at the socket for sign-in questions");
+    if !is_allowed_peer(&stream, allowed) {
+        tracing::warn!(peer = ?stream.peer_cred(), "A stranger knocked at the socket for sign-in questions");
         return None;
     }
     let mut text = Vec::new();

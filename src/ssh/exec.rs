@@ -67,19 +67,19 @@ pub(super) async fn execute(
         }
         Ok(Err(problem)) => {
             let _ = tell.send(Err(problem));
-            wait_for_session_end(line, child).await;
+            wait_for_session_end(line, child.wait()).await;
         }
         Err(_) => {
             let _ = tell.send(Err(RunCommandError::TimedOut));
-            wait_for_session_end(line, child).await;
+            wait_for_session_end(line, child.wait()).await;
         }
     }
 }
 
 /// The caller has gone on, but the server still counts the session.
-async fn wait_for_session_end(line: &ClusterConnection, child: RemoteChild) {
+pub(super) async fn wait_for_session_end(line: &ClusterConnection, ended: impl Future) {
     tokio::select! {
-        _ = child.wait() => {}
+        _ = ended => {}
         () = line.master().ended().cancelled() => {}
     }
 }

@@ -4,10 +4,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use sha2::{Digest as _, Sha256};
+use base64::engine::general_purpose::STANDARD;
 use tokio::process::Command;
 
+use super::wire::{WireReader, fingerprint};
 use crate::domain::HostName;
 
 /// Seconds `ssh-keyscan` waits for one answer.
@@ -31,10 +31,9 @@ impl HostKey {
         let (kind, body) = (words.next()?, words.next()?);
         let known =
             kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-");
-        // The body begins with the length of the type's name, then the name itself.
+        // The body begins with the type's name.
         let inside = STANDARD.decode(body).ok()?;
-        let length = u32::try_from(kind.len()).ok()?.to_be_bytes();
-        let named = inside.strip_prefix(&length)?.starts_with(kind.as_bytes());
+        let named = WireReader::new(&inside).text()? == kind;
         (known && named).then(|| Self { kind: kind.to_owned(), body: body.to_owned() })
     }
 
@@ -50,8 +49,7 @@ impl HostKey {
 
     /// `SHA256:…`, as centres publish it.
     pub fn fingerprint(&self) -> String {
-        let hash = Sha256::digest(STANDARD.decode(&self.body).unwrap_or_default());
-        format!("SHA256:{}", STANDARD_NO_PAD.encode(hash))
+        fingerprint(&STANDARD.decode(&self.body).unwrap_or_default())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Who started whom: whether a process is one of ours, read from `/proc`.
 
+use tokio::net::UnixStream;
+
 /// Most generations that are climbed. An ssh process is a child of the portal, or a child's child.
 const MAX_GENERATIONS: usize = 16;
 
@@ -9,6 +11,13 @@ pub fn is_self_or_descendant(pid: i32, ancestor: i32) -> bool {
         .take(MAX_GENERATIONS)
         .take_while(|pid| *pid > 0)
         .any(|pid| pid == ancestor)
+}
+
+/// Whether the process at the other end of a socket is of our own user and one that `allowed` lets in.
+pub(super) fn is_allowed_peer(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
+    stream.peer_cred().is_ok_and(|peer| {
+        peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
+    })
 }
 
 fn read_parent(pid: i32) -> Option<i32> {

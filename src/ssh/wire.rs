@@ -1,5 +1,9 @@
 //! How SSH writes values one after another (RFC 4251): numbers of four bytes, and strings after their length.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
 /// Reads values from the front of a message. `None` means that the message ends too early.
 #[derive(Clone, Copy)]
 pub(super) struct WireReader<'a>(&'a [u8]);
@@ -45,6 +49,11 @@ impl<'a> WireReader<'a> {
     pub(super) const fn rest(&self) -> &'a [u8] {
         self.0
     }
+}
+
+/// `SHA256:…`, as `ssh-keygen -l` and centres show the key that this blob is.
+pub(super) fn fingerprint(blob: &[u8]) -> String {
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(blob)))
 }
 
 /// Writes a string after its length.

@@ -1,10 +1,11 @@
 //! Public keys: the line that goes into `authorized_keys`, the fingerprint, and words for the kind.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use sha2::{Digest as _, Sha256};
+use base64::engine::general_purpose::STANDARD;
 use ssh_key::EcdsaCurve;
 use ssh_key::public::KeyData;
+
+use crate::ssh::wire::fingerprint;
 
 /// Longest line that is looked at; the longest key has a third of it.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -65,7 +66,7 @@ impl PublicKey {
 
     /// `SHA256:…`, as `ssh-keygen -l` shows it.
     pub fn fingerprint(&self) -> String {
-        format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
+        fingerprint(&self.blob)
     }
 
     /// The kind, for people: `Ed25519`, `RSA 4096 bits`, `ECDSA P-256`.

@@ -118,11 +118,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: SftpSessionSender) {
             let _ = tell.send(Err(error));
         }
     }
-    // We have let go of it, but the server still counts it.
-    tokio::select! {
-        _ = ended => {}
-        () = line.master().ended().cancelled() => {}
-    }
+    exec::wait_for_session_end(line, ended).await;
 }
 
 /// Says hello to the file service.
