@@ -25,5 +25,5 @@ pub use command::{CommandDialect, HeldInputFlag, RemoteCommand};
 pub use connection::{ClusterConnection, CommandOutput, RunCommandError};
 pub use control_master::ControlMaster;
 pub use forward::ForwardError;
-pub use login_error::{LoginError, RouteHop};
+pub use login_error::{ConnectError, LoginError, RouteHop};
 pub use slots::CallUrgency;

@@ -9,35 +9,12 @@ use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::sites::prompts::clean_text;
-use crate::ssh::login::FailedLogin;
-use crate::ssh::{LoginError, RouteHop};
+use crate::ssh::{ConnectError, LoginError, RouteHop};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
 /// Most characters of a server's words that are kept.
 pub(super) const MAX_NOTICES_LEN: usize = 4000;
-
-/// Why a try failed, with what the server said.
-pub(super) struct ConnectError {
-    pub(super) failure: LoginError,
-    pub(super) notices: String,
-}
-
-impl From<FailedLogin> for ConnectError {
-    fn from(failed: FailedLogin) -> Self {
-        Self { failure: failed.error, notices: failed.notices }
-    }
-}
-
-impl ConnectError {
-    pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
-        Self { failure: LoginError::LocalFault(error.to_string()), notices: String::new() }
-    }
-
-    pub(super) const fn cancelled() -> Self {
-        Self { failure: LoginError::Cancelled, notices: String::new() }
-    }
-}
 
 impl ConnectionPool {
     pub(super) async fn record_failure(
@@ -169,7 +146,7 @@ impl ConnectionPool {
         };
         // Under another name it is another connection.
         let is_theirs = write.await.map_err(|error: StoreError| ConnectError::internal(&error))?;
-        if is_theirs { Ok(()) } else { Err(ConnectError::cancelled()) }
+        if is_theirs { Ok(()) } else { Err(LoginError::Cancelled.into()) }
     }
 
     pub(super) async fn save_problem(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::attempt_log::{ConnectError, MAX_NOTICES_LEN};
+use super::attempt_log::MAX_NOTICES_LEN;
 use super::cluster_profile::ClusterProfile;
 use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
 use super::connection_pool::{ConnectStartError, ConnectionPool, OpenConnection, PoolEntryState};
@@ -17,7 +17,7 @@ use crate::sites::prompts::clean_text;
 use crate::ssh::keys::PrivateKey;
 use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginProcess, LoginRequest};
 use crate::ssh::route::SshRoute;
-use crate::ssh::{ClusterConnection, CommandDialect, LoginError};
+use crate::ssh::{ClusterConnection, CommandDialect, ConnectError, LoginError};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
@@ -181,10 +181,10 @@ impl ConnectionPool {
         let turns = self.login_permits(errand.key.cluster);
         let _turn = tokio::select! {
             turn = self.acquire_login_permit(turns, errand) => turn,
-            () = errand.attempt.cancellation().cancelled() => return Err(ConnectError::cancelled()),
+            () = errand.attempt.cancellation().cancelled() => return Err(LoginError::Cancelled.into()),
         };
         if self.is_alarmed(errand.key.cluster) {
-            return Err(ConnectError::cancelled());
+            return Err(LoginError::Cancelled.into());
         }
         let keys = self.load_keys(errand).await?;
         let ids: Vec<SshKeyId> = keys.iter().map(|(id, _)| *id).collect();
@@ -245,7 +245,7 @@ impl ConnectionPool {
                 biased;
                 ended = &mut end => {
                     return match ended {
-                        Ok(result) => result.map_err(ConnectError::from),
+                        Ok(result) => result,
                         Err(error) => Err(ConnectError::internal(&error)),
                     };
                 }
@@ -272,7 +272,7 @@ impl ConnectionPool {
                 look = discovery::discover(&line, &errand.profile.site, errand.key.role, user) => look,
                 () = errand.attempt.cancellation().cancelled() => {
                     line.master().close().await;
-                    return Err(ConnectError::cancelled());
+                    return Err(LoginError::Cancelled.into());
                 }
             };
             if let Some(why) = look.unusable_reason {

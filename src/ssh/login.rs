@@ -18,7 +18,7 @@ use super::agent::SshAgent;
 use super::askpass::{ASKPASS_SOCKET_VARIABLE, AskpassListener, AskpassQuestion, MAX_ANSWER_BYTES};
 use super::control_master::{self, ControlMaster};
 use super::keys::PrivateKey;
-use super::login_error::{LoginError, LoginTraces};
+use super::login_error::{ConnectError, LoginError, LoginTraces};
 use super::process;
 use super::route::{ConnectionFolder, SshRoute, read_head_and_tail};
 
@@ -109,20 +109,12 @@ pub struct CompletedLogin {
     pub notices: String,
 }
 
-/// An attempt that did not lead to a connection.
-#[derive(Debug)]
-pub struct FailedLogin {
-    pub error: LoginError,
-    /// What the server said besides, as it came.
-    pub notices: String,
-}
-
 /// An attempt: the handle to answer with, how far it got, and its end.
 pub struct LoginProcess {
     pub answers: LoginAnswers,
     /// How far it got.
     pub stage: watch::Receiver<LoginStage>,
-    pub end: tokio::task::JoinHandle<Result<CompletedLogin, FailedLogin>>,
+    pub end: tokio::task::JoinHandle<Result<CompletedLogin, ConnectError>>,
 }
 
 /// Begins to open a connection.
@@ -146,7 +138,7 @@ pub fn start_login(plan: LoginRequest) -> LoginProcess {
             Ok(opened) => Ok(opened),
             Err(failure) => {
                 folder.remove();
-                Err(FailedLogin { error: failure, notices: notices.text() })
+                Err(ConnectError { failure, notices: notices.text() })
             }
         }
     });

@@ -60,6 +60,26 @@ pub enum LoginError {
     Other(String),
 }
 
+/// Why a connection did not come about, with what the server said besides, as it came.
+#[derive(Debug)]
+pub struct ConnectError {
+    pub failure: LoginError,
+    pub notices: String,
+}
+
+impl ConnectError {
+    /// The portal itself could not do its part.
+    pub fn internal(error: &dyn fmt::Display) -> Self {
+        LoginError::LocalFault(error.to_string()).into()
+    }
+}
+
+impl From<LoginError> for ConnectError {
+    fn from(failure: LoginError) -> Self {
+        Self { failure, notices: String::new() }
+    }
+}
+
 impl LoginError {
     /// Reads it from ssh's logs.
     pub fn from_logs(log: &str, jump_log: &str, traces: LoginTraces) -> Self {
