@@ -24,6 +24,6 @@ pub mod submit;
 pub use cluster_profile::ClusterProfile;
 pub use connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
 pub use connection_pool::{
-    ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnectionStatus,
+    ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection,
 };
 pub use discovered_facts::DiscoveredFacts;

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::attempt_log::MAX_NOTICES_LEN;
 use super::cluster_profile::ClusterProfile;
 use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
-use super::connection_pool::{ConnectStartError, ConnectionPool, OpenConnection, PoolEntryState};
+use super::connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 use super::discovery;
 use crate::auth::activity::Actor;
 use crate::auth::ssh_keys::UnsealedKey;
@@ -111,8 +111,8 @@ impl ConnectionPool {
         let spot = spots.entry(key).or_default();
         let attempt = Arc::new(ConnectAttempt::new(purpose));
         match purpose {
-            ConnectPurpose::Connect if matches!(spot.state, PoolEntryState::Down) => {
-                spot.state = PoolEntryState::Connecting(attempt.clone());
+            ConnectPurpose::Connect if matches!(spot.status, ConnectionStatus::Down) => {
+                spot.status = ConnectionStatus::Connecting(attempt.clone());
             }
             ConnectPurpose::TestNewKey if spot.key_test.is_none() => {
                 spot.key_test = Some(attempt.clone());
@@ -168,9 +168,8 @@ impl ConnectionPool {
         let spot = spots.entry(errand.key).or_default();
         if errand.purpose == ConnectPurpose::TestNewKey {
             spot.key_test.take_if(|test| Arc::ptr_eq(test, &errand.attempt));
-        } else if matches!(&spot.state, PoolEntryState::Connecting(attempt) if Arc::ptr_eq(attempt, &errand.attempt))
-        {
-            spot.state = PoolEntryState::Down;
+        } else if spot.status.is_attempt(&errand.attempt) {
+            spot.status = ConnectionStatus::Down;
         }
     }
 
@@ -326,11 +325,11 @@ impl ConnectionPool {
             let mut spots = self.entries();
             let spot = spots.entry(errand.key).or_default();
             // Whoever closed it meanwhile has taken the place away.
-            let wanted = matches!(&spot.state, PoolEntryState::Connecting(own) if Arc::ptr_eq(own, &errand.attempt))
+            let wanted = spot.status.is_attempt(&errand.attempt)
                 && !errand.attempt.cancellation().is_cancelled();
             if wanted {
                 spot.backoff = super::connection_pool::RetryBackoff::default();
-                spot.state = PoolEntryState::Up(up);
+                spot.status = ConnectionStatus::Up(up);
             }
             wanted
         };
@@ -352,9 +351,9 @@ impl ConnectionPool {
             let ours = {
                 let mut spots = this.entries();
                 let spot = spots.entry(key).or_default();
-                let ours = matches!(&spot.state, PoolEntryState::Up(up) if Arc::ptr_eq(&up.connection, &line));
+                let ours = matches!(&spot.status, ConnectionStatus::Up(up) if Arc::ptr_eq(&up.connection, &line));
                 if ours {
-                    spot.state = PoolEntryState::Down;
+                    spot.status = ConnectionStatus::Down;
                 }
                 ours
             };

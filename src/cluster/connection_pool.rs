@@ -46,35 +46,35 @@ pub enum ConnectStartError {
 }
 
 /// How a connection is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum ConnectionStatus {
+    #[default]
     Down,
     Connecting(Arc<ConnectAttempt>),
-    Up(OpenConnectionStatus),
+    Up(OpenConnection),
 }
 
-/// A connection that stands, in figures.
+/// A connection that stands. Commands go through [`ConnectionPool::connection`], which knows of alarms.
 #[derive(Debug, Clone)]
-pub struct OpenConnectionStatus {
+pub struct OpenConnection {
+    pub(super) connection: Arc<ClusterConnection>,
     pub since: UnixTime,
-    /// What went over it.
-    pub figures: ConnectionStats,
-    /// Sessions that the server allows at once, as far as known.
-    pub sessions: usize,
     /// What the server said when it was opened.
     pub notices: String,
 }
 
-pub(super) struct OpenConnection {
-    pub(super) connection: Arc<ClusterConnection>,
-    pub(super) since: UnixTime,
-    pub(super) notices: String,
+impl OpenConnection {
+    /// What went over it.
+    pub fn stats(&self) -> ConnectionStats {
+        self.connection.call_budget().stats(Instant::now())
+    }
 }
 
-pub(super) enum PoolEntryState {
-    Down,
-    Connecting(Arc<ConnectAttempt>),
-    Up(OpenConnection),
+impl ConnectionStatus {
+    /// Whether it is this very attempt that opens the connection.
+    pub(super) fn is_attempt(&self, attempt: &Arc<ConnectAttempt>) -> bool {
+        matches!(self, Self::Connecting(own) if Arc::ptr_eq(own, attempt))
+    }
 }
 
 /// When an unattended try may be made next.
@@ -84,8 +84,9 @@ pub(super) struct RetryBackoff {
     pub(super) not_before: Option<UnixTime>,
 }
 
+#[derive(Default)]
 pub(super) struct PoolEntry {
-    pub(super) state: PoolEntryState,
+    pub(super) status: ConnectionStatus,
     /// A test of a new key goes on beside the connection.
     pub(super) key_test: Option<Arc<ConnectAttempt>>,
     /// How the last such test ended: well, or why not.
@@ -120,18 +121,7 @@ impl ConnectionPool {
 
     /// How a connection is.
     pub fn status(&self, key: ConnectionKey) -> ConnectionStatus {
-        match self.entries().get(&key).map(|spot| &spot.state) {
-            None | Some(PoolEntryState::Down) => ConnectionStatus::Down,
-            Some(PoolEntryState::Connecting(attempt)) => {
-                ConnectionStatus::Connecting(attempt.clone())
-            }
-            Some(PoolEntryState::Up(up)) => ConnectionStatus::Up(OpenConnectionStatus {
-                since: up.since,
-                figures: up.connection.call_budget().stats(Instant::now()),
-                sessions: up.connection.session_limit(),
-                notices: up.notices.clone(),
-            }),
-        }
+        self.entries().get(&key).map(|spot| spot.status.clone()).unwrap_or_default()
     }
 
     /// The test of a new key that goes on, if any.
@@ -152,8 +142,8 @@ impl ConnectionPool {
         if self.is_alarmed(key.cluster) {
             return Err(RunCommandError::HostKeyInDoubt);
         }
-        match self.entries().get(&key).map(|spot| &spot.state) {
-            Some(PoolEntryState::Up(up)) => Ok(up.connection.clone()),
+        match self.entries().get(&key).map(|spot| &spot.status) {
+            Some(ConnectionStatus::Up(up)) => Ok(up.connection.clone()),
             _ => Err(RunCommandError::NotConnected),
         }
     }
@@ -166,13 +156,16 @@ impl ConnectionPool {
     /// The connections that stand.
     pub fn connected_keys(&self) -> HashSet<ConnectionKey> {
         let spots = self.entries();
-        let up = spots.iter().filter(|(_, spot)| matches!(spot.state, PoolEntryState::Up(_)));
+        let up = spots.iter().filter(|(_, spot)| matches!(spot.status, ConnectionStatus::Up(_)));
         up.map(|(key, _)| *key).collect()
     }
 
     /// How many connections stand.
     pub fn count_connected(&self) -> usize {
-        self.entries().values().filter(|spot| matches!(spot.state, PoolEntryState::Up(_))).count()
+        self.entries()
+            .values()
+            .filter(|spot| matches!(spot.status, ConnectionStatus::Up(_)))
+            .count()
     }
 
     /// Closes a connection because its owner wants it so, or gives up the try to open it.
@@ -205,15 +198,15 @@ impl ConnectionPool {
             if let Some(test) = spot.key_test.take() {
                 test.cancel();
             }
-            (std::mem::replace(&mut spot.state, PoolEntryState::Down), spot.folder_lock.clone())
+            (std::mem::take(&mut spot.status), spot.folder_lock.clone())
         });
         match taken {
-            Some((PoolEntryState::Up(up), folder)) => {
+            Some((ConnectionStatus::Up(up), folder)) => {
                 let _held = folder.lock().await;
                 up.connection.master().close().await;
             }
-            Some((PoolEntryState::Connecting(attempt), _)) => attempt.cancel(),
-            None | Some((PoolEntryState::Down, _)) => {}
+            Some((ConnectionStatus::Connecting(attempt), _)) => attempt.cancel(),
+            None | Some((ConnectionStatus::Down, _)) => {}
         }
         self.notify(key);
     }
@@ -226,7 +219,7 @@ impl ConnectionPool {
             {
                 test.clone()
             }
-            Some(PoolEntry { state: PoolEntryState::Connecting(attempt), .. })
+            Some(PoolEntry { status: ConnectionStatus::Connecting(attempt), .. })
                 if purpose == ConnectPurpose::Connect =>
             {
                 attempt.clone()
@@ -304,18 +297,6 @@ impl ConnectionPool {
         purpose: ConnectPurpose,
     ) -> ConnectionFolder {
         ConnectionFolder::new(&self.0.core.config.run_dir(), &folder_name(key, purpose))
-    }
-}
-
-impl Default for PoolEntry {
-    fn default() -> Self {
-        Self {
-            state: PoolEntryState::Down,
-            key_test: None,
-            last_key_test: None,
-            folder_lock: Arc::default(),
-            backoff: RetryBackoff::default(),
-        }
     }
 }
 

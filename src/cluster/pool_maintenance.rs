@@ -1,11 +1,11 @@
 //! Keeping connections: taken over after a restart, opened again where nobody is needed, closed when they should be.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::cluster_profile::ClusterProfile;
 use super::connection_pool::{
-    ConnectionPool, OpenConnection, PoolEntryState, is_connection_folder, parse_folder_name,
+    ConnectionPool, ConnectionStatus, OpenConnection, is_connection_folder, parse_folder_name,
 };
 use super::discovered_facts::DiscoveredFacts;
 use super::discovery;
@@ -68,12 +68,12 @@ impl ConnectionPool {
             };
             let up = cluster.new_connection(master, dialect);
             let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
-            let state = PoolEntryState::Up(OpenConnection {
+            let status = ConnectionStatus::Up(OpenConnection {
                 connection: up.clone(),
                 since,
                 notices: String::new(),
             });
-            self.entries().entry(key).or_default().state = state;
+            self.entries().entry(key).or_default().status = status;
             self.watch_end(key, up);
             self.notify(key);
             return true;
@@ -177,15 +177,15 @@ impl ConnectionPool {
     }
 
     fn is_connected(&self, key: ConnectionKey) -> bool {
-        matches!(self.entries().get(&key).map(|spot| &spot.state), Some(PoolEntryState::Up(_)))
+        matches!(self.entries().get(&key).map(|spot| &spot.status), Some(ConnectionStatus::Up(_)))
     }
 
     /// How long a connection that stands has not been used.
     fn idle_time(&self, key: ConnectionKey) -> Option<Duration> {
-        match self.entries().get(&key).map(|spot| &spot.state) {
-            Some(PoolEntryState::Up(up)) => {
+        match self.entries().get(&key).map(|spot| &spot.status) {
+            Some(ConnectionStatus::Up(up)) => {
                 up.connection.raise_session_limit();
-                Some(up.connection.call_budget().stats(Instant::now()).idle)
+                Some(up.stats().idle)
             }
             _ => None,
         }
@@ -194,7 +194,7 @@ impl ConnectionPool {
     fn can_retry(&self, key: ConnectionKey) -> bool {
         let now = self.0.core.clock.now();
         self.entries().get(&key).is_none_or(|spot| {
-            matches!(spot.state, PoolEntryState::Down)
+            matches!(spot.status, ConnectionStatus::Down)
                 && spot.backoff.not_before.is_none_or(|until| now >= until)
         })
     }

@@ -133,16 +133,19 @@ fn build_row(
         };
     }
     match (status, line) {
-        (ConnectionStatus::Up(up), _) => ClusterListRow {
-            kind: "ok",
-            label: "Connected",
-            since: Some(up.since),
-            idle: format_idle(up.figures.idle.as_secs()),
-            problem: up.figures.problem.clone().unwrap_or_default(),
-            figures: Some(up.figures),
-            action: ClusterListAction::Disconnect,
-            ..empty
-        },
+        (ConnectionStatus::Up(up), _) => {
+            let stats = up.stats();
+            ClusterListRow {
+                kind: "ok",
+                label: "Connected",
+                since: Some(up.since),
+                idle: format_idle(stats.idle.as_secs()),
+                problem: stats.problem.clone().unwrap_or_default(),
+                figures: Some(stats),
+                action: ClusterListAction::Disconnect,
+                ..empty
+            }
+        }
         (ConnectionStatus::Connecting(_), _) => ClusterListRow {
             kind: "waiting",
             label: "Connecting",

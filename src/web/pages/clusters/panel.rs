@@ -2,10 +2,9 @@
 
 use askama::Template;
 
-use crate::clock::UnixTime;
 use crate::cluster::{
     ClusterProfile, ConnectAttempt, ConnectProgress, ConnectPurpose, ConnectionStatus,
-    OpenConnectionStatus,
+    OpenConnection,
 };
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
@@ -38,7 +37,7 @@ pub struct ConnectPanel {
 #[derive(Template)]
 #[template(path = "clusters/panel_figures.html")]
 struct PanelFigures<'a> {
-    up: &'a PanelConnection,
+    connection: &'a OpenConnection,
 }
 
 /// What a panel shows.
@@ -56,7 +55,10 @@ pub enum PanelState {
         needs: &'static str,
     },
     Opening(Box<PanelAttempt>),
-    Up(Box<PanelConnection>),
+    Up {
+        user: String,
+        connection: OpenConnection,
+    },
     /// The host key is in doubt.
     Alarm,
 }
@@ -82,15 +84,6 @@ pub enum PanelAttemptStep {
         /// Who asks: the cluster, or the host on the way to it.
         asker: String,
     },
-}
-
-/// A connection that stands.
-pub struct PanelConnection {
-    pub user: String,
-    pub since: UnixTime,
-    /// Time since the last use, in words.
-    pub idle: String,
-    pub status: OpenConnectionStatus,
 }
 
 impl ConnectPanel {
@@ -125,11 +118,11 @@ impl ConnectPanel {
         if seen != Some(self.mark.as_str()) {
             return respond(self);
         }
-        let PanelState::Up(up) = &self.state else {
+        let PanelState::Up { connection, .. } = &self.state else {
             return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
         };
         let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
-        Ok((place, respond(&PanelFigures { up })?).into_response())
+        Ok((place, respond(&PanelFigures { connection })?).into_response())
     }
 }
 
@@ -142,12 +135,10 @@ fn panel_state(known: &ClusterProfile, way: &ClusterSetupState) -> PanelState {
         (ConnectionStatus::Connecting(attempt), _) => {
             PanelState::Opening(Box::new(panel_attempt(attempt, known)))
         }
-        (ConnectionStatus::Up(status), _) => PanelState::Up(Box::new(PanelConnection {
+        (ConnectionStatus::Up(connection), _) => PanelState::Up {
             user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
-            since: status.since,
-            idle: format_idle(status.figures.idle.as_secs()),
-            status: status.clone(),
-        })),
+            connection: connection.clone(),
+        },
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
             PanelState::NotReady("Nobody can connect to it.")
         }
@@ -236,7 +227,7 @@ fn state_mark(state: &PanelState) -> String {
             }
             PanelAttemptStep::Asked { number, .. } => format!("{}-asked-{number}", opening.purpose),
         },
-        PanelState::Up(up) => format!("up-{}", up.since.0),
+        PanelState::Up { connection, .. } => format!("up-{}", connection.since.0),
     }
 }
 
