@@ -22,7 +22,7 @@ pub mod queue;
 pub mod submit;
 
 pub use cluster_profile::ClusterProfile;
-pub use connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+pub use connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 pub use connection_pool::{
     ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection,
 };

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::attempt_log::MAX_NOTICES_LEN;
 use super::cluster_profile::ClusterProfile;
-use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 use super::connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 use super::discovery;
 use crate::auth::activity::Actor;
@@ -15,7 +15,7 @@ use crate::auth::ssh_keys::UnsealedKey;
 use crate::domain::SshKeyId;
 use crate::sites::prompts::clean_text;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginProcess, LoginRequest};
+use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginRequest};
 use crate::ssh::route::SshRoute;
 use crate::ssh::{ClusterConnection, CommandDialect, ConnectError, LoginError};
 use crate::store::connections::ConnectionKey;
@@ -158,7 +158,7 @@ impl ConnectionPool {
             tracing::error!(%error, "The end of a connection attempt could not be noted");
             self.close(errand.key).await;
         }
-        errand.attempt.set_progress(ConnectProgress::Finished);
+        errand.attempt.set_state(ConnectState::Finished);
         self.clear_attempt(&errand);
         self.notify(errand.key);
     }
@@ -189,7 +189,9 @@ impl ConnectionPool {
         let ids: Vec<SshKeyId> = keys.iter().map(|(id, _)| *id).collect();
         let begun = self.record_start(errand.key).await?;
         metrics::counter!("portolan_cluster_connection_attempts_total").increment(1);
-        let opening = login::start_login(LoginRequest {
+        errand.attempt.set_state(ConnectState::Connecting);
+        self.notify(errand.key);
+        let plan = LoginRequest {
             folder: self.connection_folder(errand.key, errand.purpose),
             route: errand.route.clone(),
             keys: keys.into_iter().map(|(_, key)| key).collect(),
@@ -201,8 +203,18 @@ impl ConnectionPool {
                 .grace_s
                 .map_or(DEFAULT_LOGIN_TIMEOUT, |s| Duration::from_secs(u64::from(s))),
             attendance: errand.attended,
-        });
-        let opened = self.follow_login(opening, errand).await;
+            cancel: errand.attempt.cancellation().clone(),
+        };
+        let (this, key, attempt) = (self.clone(), errand.key, errand.attempt.clone());
+        let ask = move |question| {
+            attempt.ask(question);
+            this.notify(key);
+        };
+        // In a task of its own, so that not even a panic leaves the try hanging.
+        let opened = match tokio::spawn(login::log_in(plan, ask)).await {
+            Ok(opened) => opened,
+            Err(error) => Err(ConnectError::internal(&error)),
+        };
         let (outcome, used) = match &opened {
             Ok(opened) => {
                 let word = if errand.purpose == ConnectPurpose::Connect { "up" } else { "tested" };
@@ -223,35 +235,9 @@ impl ConnectionPool {
         if let Ok(turn) = turns.clone().try_acquire_owned() {
             return Some(turn);
         }
-        errand.attempt.set_progress(ConnectProgress::Queued);
+        errand.attempt.set_state(ConnectState::Queued);
         self.notify(errand.key);
         turns.acquire_owned().await.ok()
-    }
-
-    /// Passes each step on to the page until the end.
-    async fn follow_login(
-        &self,
-        opening: LoginProcess,
-        errand: &ConnectRequest,
-    ) -> Result<CompletedLogin, ConnectError> {
-        let LoginProcess { answers, mut stage, mut end } = opening;
-        errand.attempt.set_answers(answers);
-        loop {
-            let now = stage.borrow_and_update().clone();
-            errand.attempt.apply_stage(&now);
-            self.notify(errand.key);
-            tokio::select! {
-                biased;
-                ended = &mut end => {
-                    return match ended {
-                        Ok(result) => result,
-                        Err(error) => Err(ConnectError::internal(&error)),
-                    };
-                }
-                // An error means that nothing more is told; the end is near.
-                Ok(()) = stage.changed() => {}
-            }
-        }
     }
 
     /// The connection stands: looks around, unless it was only a test.
@@ -264,7 +250,7 @@ impl ConnectionPool {
         let line = errand.profile.new_connection(master, CommandDialect::Bare);
         let now = self.0.core.clock.now();
         if errand.purpose == ConnectPurpose::Connect {
-            errand.attempt.set_progress(ConnectProgress::Discovering);
+            errand.attempt.set_state(ConnectState::Discovering);
             self.notify(errand.key);
             let user = errand.route.user.as_str();
             let look = tokio::select! {

@@ -1,16 +1,14 @@
 //! One try to connect, as the person's page sees it.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use secrecy::SecretString;
-use tokio::sync::watch;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::attempt_log::MAX_NOTICES_LEN;
 use crate::sites::prompts::{LoginPrompt, PromptKind, clean_text};
-use crate::ssh::login::{LoginAnswers, LoginStage};
-
-/// Most characters of a server's notices on a page.
-const MAX_NOTICES_LEN: usize = 4000;
+use crate::ssh::login::{LoginQuestion, is_valid_answer};
 
 /// Questions that are remembered, to tell a new one from one that is asked again.
 const MAX_EARLIER_PROMPTS: usize = 20;
@@ -24,9 +22,19 @@ pub enum ConnectPurpose {
     TestNewKey,
 }
 
+impl ConnectPurpose {
+    /// As the page sends it back.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::TestNewKey => "test",
+        }
+    }
+}
+
 /// How far a try got.
 #[derive(Debug, Clone)]
-pub enum ConnectProgress {
+pub enum ConnectState {
     /// Others are signing in at the same host; this one waits for its turn.
     Queued,
     /// On the way to the host.
@@ -50,12 +58,38 @@ pub enum ConnectProgress {
     Finished,
 }
 
+impl ConnectState {
+    /// What goes on and what that means, for the person who waits.
+    pub const fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Queued => {
+                ("Waiting for your turn", "Others are signing in at the same host right now.")
+            }
+            Self::Connecting => ("Reaching the cluster", "This takes a few seconds."),
+            Self::Prompted { prompt, .. } => (prompt.title(), prompt.help()),
+            Self::CheckingAnswer { push: true } => (
+                "Check your phone",
+                "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
+            ),
+            Self::CheckingAnswer { push: false } => {
+                ("The cluster checks your answer", "This takes a few seconds.")
+            }
+            Self::Discovering => (
+                "Connected. Looking around",
+                "The portal asks which accounts, folders and machines you have there.",
+            ),
+            Self::Finished => ("One moment", "This page goes on by itself."),
+        }
+    }
+}
+
 /// One try to connect.
 pub struct ConnectAttempt {
     /// What it is for.
     pub purpose: ConnectPurpose,
-    progress: watch::Sender<ConnectProgress>,
-    answers: OnceLock<LoginAnswers>,
+    state: watch::Sender<ConnectState>,
+    /// Takes the answer to the question that is asked now.
+    reply: Mutex<Option<oneshot::Sender<SecretString>>>,
     cancel: CancellationToken,
     earlier_prompts: Mutex<Vec<LoginPrompt>>,
 }
@@ -64,54 +98,42 @@ impl ConnectAttempt {
     pub fn new(purpose: ConnectPurpose) -> Self {
         Self {
             purpose,
-            progress: watch::Sender::new(ConnectProgress::Connecting),
-            answers: OnceLock::new(),
+            state: watch::Sender::new(ConnectState::Connecting),
+            reply: Mutex::default(),
             cancel: CancellationToken::new(),
             earlier_prompts: Mutex::default(),
         }
     }
 
     /// How far it got.
-    pub fn progress(&self) -> ConnectProgress {
-        self.progress.borrow().clone()
+    pub fn state(&self) -> ConnectState {
+        self.state.borrow().clone()
     }
 
     /// Tells of each step.
-    pub fn subscribe(&self) -> watch::Receiver<ConnectProgress> {
-        self.progress.subscribe()
+    pub fn subscribe(&self) -> watch::Receiver<ConnectState> {
+        self.state.subscribe()
     }
 
     /// Answers a question. False if it is no longer asked, or the answer cannot be sent.
-    pub async fn answer(&self, number: u32, text: SecretString) -> bool {
-        use secrecy::ExposeSecret as _;
-        let Some(answers) = self.answers.get() else { return false };
-        let ConnectProgress::Prompted { number: asked, prompt, .. } = self.progress() else {
-            return false;
-        };
-        if asked != number {
+    pub(super) fn answer(&self, number: u32, text: SecretString) -> bool {
+        if !is_valid_answer(text.expose_secret()) {
             return false;
         }
-        let push = prompt.is_push(text.expose_secret());
-        if !answers.submit(number, text).await {
-            return false;
-        }
-        // The next step of the server may be here already; then this is past.
-        self.progress.send_if_modified(|progress| {
-            let current =
-                matches!(progress, ConnectProgress::Prompted { number: now, .. } if *now == number);
-            if current {
-                *progress = ConnectProgress::CheckingAnswer { push };
+        let is_asked = self.state.send_if_modified(|state| match state {
+            ConnectState::Prompted { number: asked, prompt, .. } if *asked == number => {
+                let push = prompt.is_push(text.expose_secret());
+                *state = ConnectState::CheckingAnswer { push };
+                true
             }
-            current
+            _ => false,
         });
-        true
+        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_asked);
+        reply.is_some_and(|reply| reply.send(text).is_ok())
     }
 
     pub fn cancel(&self) {
         self.cancel.cancel();
-        if let Some(answers) = self.answers.get() {
-            answers.cancel();
-        }
     }
 
     /// Is over when it was given up.
@@ -119,40 +141,21 @@ impl ConnectAttempt {
         &self.cancel
     }
 
-    pub(super) fn set_answers(&self, answers: LoginAnswers) {
-        if self.cancel.is_cancelled() {
-            answers.cancel();
-        }
-        let _ = self.answers.set(answers);
+    pub(super) fn set_state(&self, state: ConnectState) {
+        self.state.send_replace(state);
     }
 
-    pub(super) fn set_progress(&self, progress: ConnectProgress) {
-        self.progress.send_replace(progress);
-    }
-
-    /// What ssh reports, in terms of the page.
-    pub(super) fn apply_stage(&self, stage: &LoginStage) {
-        match stage {
-            LoginStage::Connecting => self.set_progress(ConnectProgress::Connecting),
-            // The page's own step says more; it knows whether a phone was asked.
-            LoginStage::Checking { .. } => {}
-            LoginStage::Asked { number, text, notices } => {
-                let prompt = LoginPrompt::parse(text);
-                let mut earlier =
-                    self.earlier_prompts.lock().unwrap_or_else(PoisonError::into_inner);
-                let again = earlier.iter().any(|before| is_repeated_prompt(before, &prompt));
-                if earlier.len() < MAX_EARLIER_PROMPTS {
-                    earlier.push(prompt.clone());
-                }
-                let notices = clean_text(notices, MAX_NOTICES_LEN);
-                self.set_progress(ConnectProgress::Prompted {
-                    number: *number,
-                    prompt,
-                    notices,
-                    again,
-                });
-            }
+    /// Puts a question of the server to the person.
+    pub(super) fn ask(&self, question: LoginQuestion) {
+        let prompt = LoginPrompt::parse(&question.text);
+        let mut earlier = self.earlier_prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = earlier.iter().any(|before| is_repeated_prompt(before, &prompt));
+        if earlier.len() < MAX_EARLIER_PROMPTS {
+            earlier.push(prompt.clone());
         }
+        let notices = clean_text(&question.notices, MAX_NOTICES_LEN);
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(question.answer);
+        self.set_state(ConnectState::Prompted { number: question.number, prompt, notices, again });
     }
 }
 
@@ -166,7 +169,7 @@ fn is_repeated_prompt(last: &LoginPrompt, now: &LoginPrompt) -> bool {
 
 impl std::fmt::Debug for ConnectAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempt").field("purpose", &self.purpose).finish_non_exhaustive()
+        f.debug_struct("ConnectAttempt").field("purpose", &self.purpose).finish_non_exhaustive()
     }
 }
 
@@ -184,5 +187,28 @@ mod tests {
         assert!(!again("One-time password (OATH) for `alice': ", "Password: "));
         assert!(!again("What is your quest? ", "What is your favourite colour? "));
         assert!(again("What is your quest? ", "What is your quest? "));
+    }
+
+    #[test]
+    fn an_answer_reaches_only_the_question_it_was_meant_for() {
+        let attempt = ConnectAttempt::new(ConnectPurpose::Connect);
+        let ask = |number| {
+            let (answer, answered) = oneshot::channel();
+            let (text, notices) = ("Password: ".to_owned(), String::new());
+            attempt.ask(LoginQuestion { number, text, notices, answer });
+            answered
+        };
+        assert!(!attempt.answer(1, "early".into()), "nothing is asked yet");
+        let mut first = ask(1);
+        assert!(!attempt.answer(2, "other".into()));
+        assert!(!attempt.answer(1, "two\nlines".into()));
+        assert!(matches!(attempt.state(), ConnectState::Prompted { number: 1, again: false, .. }));
+        assert!(attempt.answer(1, "secret".into()));
+        assert!(!attempt.answer(1, "twice".into()), "it is no longer asked");
+        assert_eq!(first.try_recv().unwrap().expose_secret(), "secret");
+        let mut second = ask(2);
+        assert!(matches!(attempt.state(), ConnectState::Prompted { number: 2, again: true, .. }));
+        assert!(!attempt.answer(1, "late".into()));
+        assert!(second.try_recv().is_err());
     }
 }

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use secrecy::SecretString;
 use tokio::sync::{Semaphore, broadcast};
 
-use super::connect_attempt::{ConnectAttempt, ConnectProgress, ConnectPurpose};
+use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 use crate::auth::AuthError;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::clock::UnixTime;
@@ -211,24 +212,38 @@ impl ConnectionPool {
         self.notify(key);
     }
 
+    /// The try to connect, or the test of a new key, that goes on.
+    fn find_attempt(
+        &self,
+        key: ConnectionKey,
+        purpose: ConnectPurpose,
+    ) -> Option<Arc<ConnectAttempt>> {
+        match (purpose, self.status(key)) {
+            (ConnectPurpose::TestNewKey, _) => self.running_key_test(key),
+            (ConnectPurpose::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    /// Passes an answer on to the server. A question that is gone needs none.
+    pub fn answer_prompt(
+        &self,
+        key: ConnectionKey,
+        purpose: ConnectPurpose,
+        number: u32,
+        answer: SecretString,
+    ) {
+        if self.find_attempt(key, purpose).is_some_and(|attempt| attempt.answer(number, answer)) {
+            self.notify(key);
+        }
+    }
+
     /// Gives up a try, or the test of a new key, and waits until it is over.
     pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) {
-        let attempt = match self.entries().get(&key) {
-            Some(PoolEntry { key_test: Some(test), .. })
-                if purpose == ConnectPurpose::TestNewKey =>
-            {
-                test.clone()
-            }
-            Some(PoolEntry { status: ConnectionStatus::Connecting(attempt), .. })
-                if purpose == ConnectPurpose::Connect =>
-            {
-                attempt.clone()
-            }
-            _ => return,
-        };
+        let Some(attempt) = self.find_attempt(key, purpose) else { return };
         attempt.cancel();
-        let mut progress = attempt.subscribe();
-        let over = progress.wait_for(|progress| matches!(progress, ConnectProgress::Finished));
+        let mut states = attempt.subscribe();
+        let over = states.wait_for(|state| matches!(state, ConnectState::Finished));
         let _ = tokio::time::timeout(CANCEL_TIMEOUT, over).await;
     }
 

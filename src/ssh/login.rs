@@ -1,5 +1,5 @@
 //! Opening a connection, with the person if the server asks for one: starts ssh, signs with the key from memory,
-//! passes questions on, and tells how far it got.
+//! and passes questions on.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::SshAgent;
@@ -50,51 +50,26 @@ pub struct LoginRequest {
     pub timeout: Duration,
     /// Whether somebody can answer.
     pub attendance: LoginAttendance,
-}
-
-/// How far an attempt got.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoginStage {
-    /// On the way to the host.
-    Connecting,
-    /// The server asks something.
-    Asked {
-        /// The how many-th question.
-        number: u32,
-        /// Its words, as they came: hostile text.
-        text: String,
-        /// What the server said besides, as it came.
-        notices: String,
-    },
-    /// The answer is with the server.
-    Checking {
-        /// Which question was answered.
-        number: u32,
-    },
-}
-
-/// The handle of whoever answers.
-#[derive(Debug, Clone)]
-pub struct LoginAnswers {
-    sender: mpsc::Sender<(u32, SecretString)>,
-    cancel: CancellationToken,
-}
-
-impl LoginAnswers {
-    /// Answers question `number`. False if it is no longer asked, or the answer is not one line of sane length.
-    pub async fn submit(&self, number: u32, answer: SecretString) -> bool {
-        use secrecy::ExposeSecret as _;
-        let text = answer.expose_secret();
-        if text.len() > MAX_ANSWER_BYTES || text.contains(['\n', '\r', '\0']) {
-            return false;
-        }
-        self.sender.send((number, answer)).await.is_ok()
-    }
-
     /// Gives the attempt up.
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
+    pub cancel: CancellationToken,
+}
+
+/// A question of the server, for whoever can answer it.
+#[derive(Debug)]
+pub struct LoginQuestion {
+    /// The how many-th question.
+    pub number: u32,
+    /// Its words, as they came: hostile text.
+    pub text: String,
+    /// What the server said besides, as it came.
+    pub notices: String,
+    /// Takes an answer that passes [`is_valid_answer`]. Dropped without one, the attempt is given up.
+    pub answer: oneshot::Sender<SecretString>,
+}
+
+/// Whether ssh can pass an answer on: one line of sane length.
+pub fn is_valid_answer(answer: &str) -> bool {
+    answer.len() <= MAX_ANSWER_BYTES && !answer.contains(['\n', '\r', '\0'])
 }
 
 /// A connection that stands.
@@ -109,52 +84,35 @@ pub struct CompletedLogin {
     pub notices: String,
 }
 
-/// An attempt: the handle to answer with, how far it got, and its end.
-pub struct LoginProcess {
-    pub answers: LoginAnswers,
-    /// How far it got.
-    pub stage: watch::Receiver<LoginStage>,
-    pub end: tokio::task::JoinHandle<Result<CompletedLogin, ConnectError>>,
+/// Opens a connection; each question of the server goes to `ask`.
+pub async fn log_in(
+    plan: LoginRequest,
+    ask: impl Fn(LoginQuestion) + Send,
+) -> Result<CompletedLogin, ConnectError> {
+    let notices = ServerNotices::default();
+    let folder = plan.folder.clone();
+    let attempt = LoginTask {
+        ask,
+        cancel: plan.cancel.clone(),
+        notices: notices.clone(),
+        questions: 0,
+        answered: 0,
+    };
+    attempt.run(plan).await.map_err(|failure| {
+        folder.remove();
+        ConnectError { failure, notices: notices.text() }
+    })
 }
 
-/// Begins to open a connection.
-pub fn start_login(plan: LoginRequest) -> LoginProcess {
-    let (stages, stage) = watch::channel(LoginStage::Connecting);
-    let (sender, replies) = mpsc::channel(1);
-    let answers = LoginAnswers { sender, cancel: CancellationToken::new() };
-    let cancel = answers.cancel.clone();
-    let end = tokio::spawn(async move {
-        let notices = ServerNotices::default();
-        let attempt = LoginTask {
-            stages,
-            replies,
-            cancel,
-            notices: notices.clone(),
-            questions: 0,
-            answered: 0,
-        };
-        let folder = plan.folder.clone();
-        match attempt.run(plan).await {
-            Ok(opened) => Ok(opened),
-            Err(failure) => {
-                folder.remove();
-                Err(ConnectError { failure, notices: notices.text() })
-            }
-        }
-    });
-    LoginProcess { answers, stage, end }
-}
-
-struct LoginTask {
-    stages: watch::Sender<LoginStage>,
-    replies: mpsc::Receiver<(u32, SecretString)>,
+struct LoginTask<Ask> {
+    ask: Ask,
     cancel: CancellationToken,
     notices: ServerNotices,
     questions: u32,
     answered: u32,
 }
 
-impl LoginTask {
+impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
     async fn run(mut self, plan: LoginRequest) -> Result<CompletedLogin, LoginError> {
         let here = |error: io::Error| LoginError::LocalFault(error.to_string());
         let folder = plan.folder;
@@ -218,6 +176,7 @@ impl LoginTask {
         let deadline = tokio::time::Instant::now() + patience;
         let mut look = tokio::time::interval(POLL_INTERVAL);
         let mut waiting: Option<AskpassQuestion> = None;
+        let mut reply = oneshot::channel().1;
         let end = loop {
             tokio::select! {
                 _ = child.wait() => break Err(LoginEnd::Exited),
@@ -229,25 +188,23 @@ impl LoginTask {
                     }
                 }
                 Some(question) = desk.next_question(), if waiting.is_none() => {
+                    let text = question.text.clone();
+                    // Without an answer it stays until ssh is gone.
+                    waiting = Some(question);
                     if attended == LoginAttendance::Unattended {
-                        // Its question stays unanswered until ssh is gone.
-                        waiting = Some(question);
                         break Err(LoginError::NeedsPerson.into());
                     }
                     self.questions += 1;
-                    self.stages.send_replace(LoginStage::Asked {
-                        number: self.questions,
-                        text: question.text.clone(),
-                        notices: self.notices.text(),
-                    });
-                    waiting = Some(question);
+                    let notices = self.notices.text();
+                    // Each question takes its own answer: one that comes too late must not reach the next.
+                    let (answer, answered) = oneshot::channel();
+                    reply = answered;
+                    (self.ask)(LoginQuestion { number: self.questions, text, notices, answer });
                 }
-                reply = self.replies.recv() => {
-                    let Some((number, answer)) = reply else { break Err(LoginError::Cancelled.into()) };
-                    // An answer to a question that is gone is dropped: it must not reach the next one.
-                    if number == self.questions && let Some(question) = waiting.take() {
+                answer = &mut reply, if waiting.is_some() => {
+                    let Ok(answer) = answer else { break Err(LoginError::Cancelled.into()) };
+                    if let Some(question) = waiting.take() {
                         self.answered += 1;
-                        self.stages.send_replace(LoginStage::Checking { number });
                         // If it does not arrive, ssh has ended, and that is seen above.
                         let _ = question.answer(&answer).await;
                     }

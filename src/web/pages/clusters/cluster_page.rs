@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, DiscoveredFacts};
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
@@ -17,7 +17,7 @@ use crate::web::http::page_frame::{
 };
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
 use crate::web::pages::clusters::find_cluster;
-use crate::web::pages::clusters::panel::{ConnectPanel, PanelAttemptStep, PanelState};
+use crate::web::pages::clusters::panel::{ConnectPanel, PanelContent};
 
 /// So many of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
-use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError, ConnectionStatus};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError};
 use crate::domain::{ConnectionRole, RemoteUser};
 use crate::error::AppError;
 use crate::ssh::login::LoginAttendance;
@@ -139,17 +139,8 @@ pub async fn answer_prompt(
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
     let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-    let attempt = match parse_purpose(&form.purpose) {
-        ConnectPurpose::TestNewKey => context.app.connections.running_key_test(key),
-        ConnectPurpose::Connect => match context.app.connections.status(key) {
-            ConnectionStatus::Connecting(attempt) => Some(attempt),
-            _ => None,
-        },
-    };
-    if let Some(attempt) = attempt {
-        // A question that is gone needs no answer; the panel shows what is asked now.
-        attempt.answer(form.number, form.answer).await;
-    }
+    let purpose = parse_purpose(&form.purpose);
+    context.app.connections.answer_prompt(key, purpose, form.number, form.answer);
     panel_or_page(&context, &me, &known, form.seen).await
 }
 

@@ -3,8 +3,7 @@
 use askama::Template;
 
 use crate::cluster::{
-    ClusterProfile, ConnectAttempt, ConnectProgress, ConnectPurpose, ConnectionStatus,
-    OpenConnection,
+    ClusterProfile, ConnectPurpose, ConnectState, ConnectionStatus, OpenConnection,
 };
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
@@ -12,9 +11,13 @@ use crate::web::HandlerResult;
 use crate::web::http::page_frame::respond;
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
 
-/// The panel, alone or inside its page.
+/// The panel alone; its page includes the same template.
 #[derive(Template)]
 #[template(path = "clusters/panel.html")]
+struct PanelFragment<'a> {
+    panel: &'a ConnectPanel,
+}
+
 pub struct ConnectPanel {
     /// The cluster's short name.
     pub slug: String,
@@ -25,12 +28,11 @@ pub struct ConnectPanel {
     pub next: NextConnectStep,
     /// Changes whenever what it shows does; figures do not count.
     pub mark: String,
-    /// Whether it changes without anyone doing anything.
-    pub is_moving: bool,
     /// Whether the connection stands, whatever the panel shows.
     pub is_connected: bool,
-    /// What the panel shows.
-    pub state: PanelState,
+    pub content: PanelContent,
+    /// The host on the way to the cluster, if there is one.
+    jump_host: Option<String>,
 }
 
 /// The figures of a connection, for a panel that shows it already.
@@ -41,7 +43,7 @@ struct PanelFigures<'a> {
 }
 
 /// What a panel shows.
-pub enum PanelState {
+pub enum PanelContent {
     /// Nothing can be done here before something else.
     NotReady(&'static str),
     Down {
@@ -54,7 +56,8 @@ pub enum PanelState {
         /// What to have at hand; empty if nothing.
         needs: &'static str,
     },
-    Opening(Box<PanelAttempt>),
+    /// Somebody connects, or tests a new key beside the connection.
+    Attempt(ConnectPurpose, ConnectState),
     Up {
         user: String,
         connection: OpenConnection,
@@ -63,46 +66,38 @@ pub enum PanelState {
     Alarm,
 }
 
-/// A connection on its way.
-pub struct PanelAttempt {
-    /// `connect` or `test`.
-    pub purpose: &'static str,
-    pub step: PanelAttemptStep,
-}
-
-/// A step of it.
-pub enum PanelAttemptStep {
-    /// Something goes on; what, in words.
-    Busy(&'static str, &'static str),
-    Asked {
-        number: u32,
-        prompt: LoginPrompt,
-        /// What the server said besides.
-        notices: String,
-        /// The last answer was not accepted.
-        again: bool,
-        /// Who asks: the cluster, or the host on the way to it.
-        asker: String,
-    },
-}
-
 impl ConnectPanel {
     /// The panel of someone's way to a cluster.
     pub fn new(known: &ClusterProfile, way: &ClusterSetupState) -> Self {
         let next = way.next_step(known);
-        let state = match &way.test {
-            Some(test) => PanelState::Opening(Box::new(panel_attempt(test, known))),
-            None => panel_state(known, way),
+        let content = match &way.test {
+            Some(test) => PanelContent::Attempt(test.purpose, test.state()),
+            None => connection_content(known, way),
         };
         Self {
             slug: known.row.slug.clone(),
             title: known.row.title.clone(),
             cluster: known.row.id.0,
-            mark: format!("{}.{}", next.as_str(), state_mark(&state)),
+            mark: format!("{}.{}", next.as_str(), content_mark(&content)),
             next,
-            is_moving: matches!(state, PanelState::Opening(_)),
             is_connected: matches!(way.status, ConnectionStatus::Up(_)),
-            state,
+            content,
+            jump_host: known.site.login.jump.as_ref().map(|jump| jump.host.as_str().to_owned()),
+        }
+    }
+
+    /// Whether it changes without anyone doing anything.
+    pub const fn is_moving(&self) -> bool {
+        matches!(self.content, PanelContent::Attempt(..))
+    }
+
+    /// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
+    pub fn asker(&self, prompt: &LoginPrompt) -> String {
+        match (&self.jump_host, &prompt.hop) {
+            (Some(jump), Some(hop)) if hop.contains(jump) => {
+                format!("{jump}, the host on the way to {},", self.title)
+            }
+            _ => self.title.clone(),
         }
     }
 
@@ -116,9 +111,9 @@ impl ConnectPanel {
     pub fn respond(&self, seen: Option<&str>) -> HandlerResult {
         use axum::response::IntoResponse as _;
         if seen != Some(self.mark.as_str()) {
-            return respond(self);
+            return respond(&PanelFragment { panel: self });
         }
-        let PanelState::Up { connection, .. } = &self.state else {
+        let PanelContent::Up { connection, .. } = &self.content else {
             return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
         };
         let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
@@ -126,29 +121,31 @@ impl ConnectPanel {
     }
 }
 
-fn panel_state(known: &ClusterProfile, way: &ClusterSetupState) -> PanelState {
+fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> PanelContent {
     if known.row.alarm_at().is_some() {
-        return PanelState::Alarm;
+        return PanelContent::Alarm;
     }
     let line = way.connection.as_ref();
     match (&way.status, line) {
         (ConnectionStatus::Connecting(attempt), _) => {
-            PanelState::Opening(Box::new(panel_attempt(attempt, known)))
+            PanelContent::Attempt(attempt.purpose, attempt.state())
         }
-        (ConnectionStatus::Up(connection), _) => PanelState::Up {
+        (ConnectionStatus::Up(connection), _) => PanelContent::Up {
             user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
             connection: connection.clone(),
         },
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
-            PanelState::NotReady("Nobody can connect to it.")
+            PanelContent::NotReady("Nobody can connect to it.")
         }
-        (ConnectionStatus::Down, None) => PanelState::NotReady("First enter your user name above."),
+        (ConnectionStatus::Down, None) => {
+            PanelContent::NotReady("First enter your user name above.")
+        }
         (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
-            PanelState::NotReady("First create or import your key above.")
+            PanelContent::NotReady("First create or import your key above.")
         }
         (ConnectionStatus::Down, Some(line)) => {
             let (problem, said) = line.problem.split_once("\n\n").unwrap_or((&line.problem, ""));
-            PanelState::Down {
+            PanelContent::Down {
                 problem: problem.to_owned(),
                 said: said.to_owned(),
                 again: line.connected_at().is_some(),
@@ -172,62 +169,19 @@ fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
     }
 }
 
-fn panel_attempt(attempt: &ConnectAttempt, known: &ClusterProfile) -> PanelAttempt {
-    let step = match attempt.progress() {
-        ConnectProgress::Queued => PanelAttemptStep::Busy(
-            "Waiting for your turn",
-            "Others are signing in at the same host right now.",
-        ),
-        ConnectProgress::Connecting => {
-            PanelAttemptStep::Busy("Reaching the cluster", "This takes a few seconds.")
-        }
-        ConnectProgress::CheckingAnswer { push: true } => PanelAttemptStep::Busy(
-            "Check your phone",
-            "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
-        ),
-        ConnectProgress::CheckingAnswer { push: false } => {
-            PanelAttemptStep::Busy("The cluster checks your answer", "This takes a few seconds.")
-        }
-        ConnectProgress::Discovering => PanelAttemptStep::Busy(
-            "Connected. Looking around",
-            "The portal asks which accounts, folders and machines you have there.",
-        ),
-        ConnectProgress::Finished => {
-            PanelAttemptStep::Busy("One moment", "This page goes on by itself.")
-        }
-        ConnectProgress::Prompted { number, prompt, notices, again } => {
-            let asker = prompt_asker(&prompt, known);
-            PanelAttemptStep::Asked { number, prompt, notices, again, asker }
-        }
-    };
-    let purpose = if attempt.purpose == ConnectPurpose::Connect { "connect" } else { "test" };
-    PanelAttempt { purpose, step }
-}
-
-/// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
-fn prompt_asker(prompt: &LoginPrompt, known: &ClusterProfile) -> String {
-    let jump = known.site.login.jump.as_ref().map(|jump| jump.host.as_str());
-    match (jump, &prompt.hop) {
-        (Some(jump), Some(hop)) if hop.contains(jump) => {
-            format!("{jump}, the host on the way to {},", known.row.title)
-        }
-        _ => known.row.title.clone(),
-    }
-}
-
 /// Equal for equal panels.
-fn state_mark(state: &PanelState) -> String {
-    match state {
-        PanelState::NotReady(_) => "not-ready".into(),
-        PanelState::Alarm => "alarm".into(),
-        PanelState::Down { problem, .. } => format!("down-{}", problem.len()),
-        PanelState::Opening(opening) => match &opening.step {
-            PanelAttemptStep::Busy(title, _) => {
-                format!("{}-{}", opening.purpose, title.replace(' ', "-"))
-            }
-            PanelAttemptStep::Asked { number, .. } => format!("{}-asked-{number}", opening.purpose),
-        },
-        PanelState::Up { connection, .. } => format!("up-{}", connection.since.0),
+fn content_mark(content: &PanelContent) -> String {
+    match content {
+        PanelContent::NotReady(_) => "not-ready".into(),
+        PanelContent::Alarm => "alarm".into(),
+        PanelContent::Down { problem, .. } => format!("down-{}", problem.len()),
+        PanelContent::Attempt(purpose, ConnectState::Prompted { number, .. }) => {
+            format!("{}-asked-{number}", purpose.as_str())
+        }
+        PanelContent::Attempt(purpose, state) => {
+            format!("{}-{}", purpose.as_str(), state.words().0.replace(' ', "-"))
+        }
+        PanelContent::Up { connection, .. } => format!("up-{}", connection.since.0),
     }
 }
 
