@@ -5,7 +5,7 @@
 //! ```text
 //! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, core} → auth → store, vault
 //! web → explain, recipes, logs, proxy        explain → recipes, slurm, sites, logs
-//! everyone → domain, clock, config, entropy
+//! everyone → domain, clock, config, entropy, text
 //! ```
 //!
 //! `web` alone names `axum` and `askama`, `store` alone `sqlx`, `ssh` alone `openssh`, `recipes` alone `minijinja`.
@@ -36,6 +36,7 @@ pub mod slurm;
 pub mod ssh;
 pub mod store;
 pub mod telemetry;
+pub mod text;
 pub mod usage;
 pub mod vault;
 pub mod web;

@@ -6,7 +6,6 @@
 
 pub mod automation;
 mod check;
-pub mod clean;
 pub mod cost;
 mod dashboards;
 mod environment;

@@ -8,10 +8,10 @@ use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
 use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
-use crate::sites::prompts::clean_text;
 use crate::ssh::{ConnectError, LoginError, RouteHop};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
+use crate::text::clean_text;
 
 /// Most characters of a server's words that are kept.
 pub(super) const MAX_NOTICES_LEN: usize = 4000;

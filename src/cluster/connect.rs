@@ -13,13 +13,13 @@ use super::discovery;
 use crate::auth::activity::Actor;
 use crate::auth::ssh_keys::UnsealedKey;
 use crate::domain::SshKeyId;
-use crate::sites::prompts::clean_text;
 use crate::ssh::keys::PrivateKey;
 use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginRequest};
 use crate::ssh::route::SshRoute;
 use crate::ssh::{ClusterConnection, CommandDialect, ConnectError, LoginError};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
+use crate::text::clean_text;
 
 /// How long a server usually waits for someone to sign in, less a little (OpenSSH's default is 120 s).
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_secs(110);

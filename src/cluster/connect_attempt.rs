@@ -7,8 +7,9 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt_log::MAX_NOTICES_LEN;
-use crate::sites::prompts::{LoginPrompt, PromptKind, clean_text};
+use crate::sites::prompts::{LoginPrompt, PromptKind};
 use crate::ssh::login::{LoginQuestion, is_valid_answer};
+use crate::text::clean_text;
 
 /// Questions that are remembered, to tell a new one from one that is asked again.
 const MAX_EARLIER_PROMPTS: usize = 20;

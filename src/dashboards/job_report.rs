@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::handshake::DashboardSecret;
 use crate::clock::UnixTime;
-use crate::sites::clean::clean_text;
+use crate::text::clean_text;
 
 /// The name of the file in the run's folder.
 pub const REPORT_FILE: &str = "state.json";

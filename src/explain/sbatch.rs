@@ -8,8 +8,8 @@ mod tests;
 use self::messages::MESSAGES;
 use super::refusals::is_unsure;
 use crate::recipes::request::RequestField;
-use crate::sites::clean::clean_text;
 use crate::slurm::text::is_name;
+use crate::text::clean_text;
 
 /// No more of what was said is kept.
 const MAX_TEXT_BYTES: usize = 4000;

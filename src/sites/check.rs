@@ -2,11 +2,11 @@
 
 use std::fmt::Display;
 
-use super::clean::is_hidden;
 use super::{
     AuthFactor, InternetAccess, Site, SiteAutomation, SiteDashboardJob, SiteError, SiteJobRules,
     SiteKeyRules, SiteLimits, SiteLogin, SiteShell, SiteUsageUnits, StorageArea,
 };
+use crate::text::is_hidden;
 
 type SiteCheckResult = Result<(), SiteError>;
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::clean::clean_bounded;
+use crate::text::one_line;
 
 /// No more accounts, rows and people than this are kept.
 const MAX_ACCOUNTS: usize = 200;
@@ -128,11 +128,6 @@ impl CostReport {
 
 fn parse_number(text: &str) -> Option<f64> {
     text.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite())
-}
-
-/// Fit to be shown, on one line.
-fn one_line(text: &str, most: usize) -> String {
-    clean_bounded(text, most, 1).text.trim().to_owned()
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 //! The text comes from the server and may hold anything: it is cleaned and bounded here, and never trusted. What is
 //! recognised only decides on words and on the shape of the field; the answer always goes to the server as typed.
 
-use super::clean::{self, CleanedText};
+use crate::text::{self, CleanedText};
 
 mod kinds;
 
-pub use super::clean::clean_text;
 pub use kinds::{PromptChoice, PromptKind};
 
 /// Most characters of a question that are shown.
@@ -31,10 +30,10 @@ impl LoginPrompt {
     pub fn parse(raw: &str) -> Self {
         // Room for the prefix, which is taken off afterwards.
         let CleanedText { text, is_truncated: too_long } =
-            clean::clean_bounded(raw, MAX_PROMPT_CHARS + PREFIX_MAX, clean::MAX_LINES);
+            text::clean_bounded(raw, MAX_PROMPT_CHARS + PREFIX_MAX, text::MAX_LINES);
         let (hop, question) = split_prefix(&text);
         let CleanedText { text, is_truncated: cut } =
-            clean::clean_bounded(question, MAX_PROMPT_CHARS, clean::MAX_LINES);
+            text::clean_bounded(question, MAX_PROMPT_CHARS, text::MAX_LINES);
         let kind = kinds::classify(&text);
         Self {
             hop: hop.or_else(|| password_host(&text)),

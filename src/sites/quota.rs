@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::clean::clean_bounded;
+use crate::text::one_line;
 
 /// No more places than this are kept.
 const MAX_QUOTAS: usize = 500;
@@ -153,11 +153,6 @@ impl<'a> Iterator for QuotaAmounts<'a> {
         let thousandths = whole.checked_mul(1000)?.checked_add(part.parse().ok()?)?;
         Some(QuotaAmount { thousandths, unit })
     }
-}
-
-/// Fit to be shown, on one line.
-pub(super) fn one_line(text: &str, most: usize) -> String {
-    clean_bounded(text, most, 1).text.trim().to_owned()
 }
 
 #[cfg(test)]

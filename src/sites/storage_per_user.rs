@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quota::{QuotaAmount, QuotaAmounts, bounded_lines, one_line};
+use super::quota::{QuotaAmount, QuotaAmounts, bounded_lines};
+use crate::text::one_line;
 
 /// No more rows than this are kept.
 const MAX_ROWS: usize = 1000;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::sites::clean::{MAX_LINES, is_hidden};
+use crate::text::{MAX_LINES, is_hidden};
 
 const DUO: &str = "Duo two-factor login for name\n\nEnter a passcode or select one of the following options:\n\n \
                    1. Duo Push to My phone (iOS)\n\nPasscode or option (1-1): ";
