@@ -6,10 +6,9 @@ mod style;
 #[cfg(test)]
 mod tests;
 
-use std::iter::Peekable;
-use std::str::Chars;
-
 use screen::TerminalScreen;
+
+use crate::text::{TerminalItem, TerminalText, is_disruptive};
 
 /// No more of a log is read than this; its end counts.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -74,32 +73,28 @@ pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
     bytes = without_partial_char(bytes);
     let text = String::from_utf8_lossy(bytes);
     let mut screen = TerminalScreen::new(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    for item in TerminalText::new(&text) {
+        let c = match item {
+            TerminalItem::Char(c) => c,
+            TerminalItem::ControlSequence { params, command } => {
+                run_control_sequence(params, command, &mut screen);
+                continue;
+            }
+        };
         match c {
             ' '..='~' => screen.put(c),
             '\n' | '\u{B}' | '\u{C}' => screen.newline(),
             '\r' => screen.column = 0,
             '\t' => screen.column = (screen.column / 8 + 1) * 8,
             '\u{8}' => screen.column = screen.column.saturating_sub(1),
-            '\u{1B}' => read_escape(&mut chars, &mut screen),
-            '\u{9B}' => read_control_sequence(&mut chars, &mut screen),
-            '\u{90}' | '\u{98}' | '\u{9D}'..='\u{9F}' => skip_string(&mut chars),
             '\0' | '\u{7}' | '\u{E}' | '\u{F}' | '\u{7F}'..='\u{9F}' | '\u{FEFF}' => {}
-            c if is_hidden(c) => screen.put(HIDDEN_CHAR),
+            c if is_disruptive(c) => screen.put(HIDDEN_CHAR),
             c => screen.put(c),
         }
     }
     let binary = is_binary(bytes);
     let (lines, dropped) = screen.into_lines();
     RenderedLog { lines, is_binary: binary, is_cut: starts_mid_line || too_long > 0 || dropped }
-}
-
-/// Characters that cannot be seen or that make text read in another order than it is written.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2066}'..='\u{206F}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
 /// What follows the first line end. Without any, what follows half a letter.
@@ -134,36 +129,14 @@ fn is_binary(bytes: &[u8]) -> bool {
     odd >= 4 && odd * 50 > bytes.len() - start
 }
 
-/// What follows an escape character.
-fn read_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalScreen) {
-    match chars.peek() {
-        Some('[') => {
-            chars.next();
-            read_control_sequence(chars, screen);
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            chars.next();
-            skip_string(chars);
-        }
-        _ => {
-            while chars.next_if(|c| matches!(c, ' '..='/')).is_some() {}
-            chars.next_if(|c| matches!(c, '0'..='~'));
-        }
-    }
-}
-
-/// Parameters and the letter that ends them, as in `1;31m`: colours, and the moves that progress bars make.
-fn read_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalScreen) {
-    let mut params = style::EscapeParams::default();
-    while let Some(c) = chars.next_if(|c| matches!(c, ' '..='?')) {
-        params.push(c);
-    }
-    let Some(last) = chars.next_if(|c| matches!(c, '@'..='~')) else { return };
+/// Colours, and the moves that progress bars make.
+fn run_control_sequence(params: &str, command: char, screen: &mut TerminalScreen) {
+    let params = style::EscapeParams::parse(params);
     if params.is_private {
         return;
     }
     let count = usize::from(params.first().max(1));
-    match last {
+    match command {
         'm' => screen.style.apply(&params),
         'A' => screen.move_up(count),
         'B' => screen.move_down(count),
@@ -181,19 +154,5 @@ fn read_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalS
         'K' => screen.erase_in_line(params.first()),
         'J' if params.first() == 0 => screen.erase_below(),
         _ => {}
-    }
-}
-
-/// A title or the like, up to its end. It ends with its line at the latest, so that it cannot swallow the log.
-fn skip_string(chars: &mut Peekable<Chars<'_>>) {
-    while let Some(c) = chars.next_if(|c| !matches!(c, '\n' | '\r')) {
-        match c {
-            '\u{7}' | '\u{9C}' => return,
-            '\u{1B}' => {
-                chars.next_if_eq(&'\\');
-                return;
-            }
-            _ => {}
-        }
     }
 }

@@ -168,8 +168,13 @@ pub struct EscapeParams {
 }
 
 impl EscapeParams {
-    /// Reads one more character of the sequence.
-    pub fn push(&mut self, c: char) {
+    pub fn parse(text: &str) -> Self {
+        let mut params = Self::default();
+        text.chars().for_each(|c| params.push(c));
+        params
+    }
+
+    fn push(&mut self, c: char) {
         match c {
             '0'..='9' => {
                 let digit = c.to_digit(10).and_then(|digit| u16::try_from(digit).ok()).unwrap_or(0);
