@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 pub use self::arguments::parse_arguments;
 pub use self::path::{PathShape, parse_path};
+use crate::text::is_disruptive;
 
 /// The variables that paths and arguments may hold. Everything else in them is taken literally.
 pub const ALLOWED_VARIABLES: &[&str] = &[
@@ -139,13 +140,10 @@ fn leading_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// Whether a character can stand in a value at all. Those that are left out would begin new lines, move the cursor, or
-/// are the marks by which scripts remember which question made which line.
+/// Whether a character can stand in a value at all. Those that are left out would begin new lines, make a script read
+/// otherwise than it runs, or are the marks by which scripts remember which question made which line.
 pub fn is_allowed_char(c: char) -> bool {
-    // Those of the second row make a script read otherwise than it runs.
-    let tricks = matches!(c, '\u{2028}' | '\u{2029}' | '\u{f0000}'..='\u{f000f}'
-        | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !c.is_control() && !tricks
+    !is_disruptive(c) && !matches!(c, '\u{f0000}'..='\u{f000f}')
 }
 
 /// Says what is wrong with a text that holds characters which cannot stand in a value.

@@ -160,6 +160,8 @@ fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, RecipeErr
         let problem = format!("The file is longer than {} kB.", MAX_RECIPE_FILE_LEN / 1024);
         return Err(RecipeError { line: 0, problem });
     }
+    // Editors on Windows put it there.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_trick = |c: char| !matches!(c, '\n' | '\r' | '\t') && !quoting::is_allowed_char(c);
     if let Some(at) = text.find(is_trick) {
         let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() + 1;
