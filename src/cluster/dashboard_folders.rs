@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::discovered_facts::DiscoveredFacts;
 use crate::clock::UnixTime;
-use crate::domain::is_deceptive_char;
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 use crate::store::connections::ConnectionKey;
+use crate::text::is_hidden;
 
 /// The search is ended after this many seconds; what it has found until then counts.
 const SEARCH_LIMIT_S: &str = "8";
@@ -214,8 +214,7 @@ fn parse_search_output(
 fn parse_folder(line: &[u8]) -> Option<DashboardFolder> {
     let (time, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     let seconds = time.split('.').next()?.parse().ok()?;
-    let is_fit =
-        path.starts_with('/') && path.len() <= MAX_PATH_LEN && !path.contains(is_deceptive_char);
+    let is_fit = path.starts_with('/') && path.len() <= MAX_PATH_LEN && !path.contains(is_hidden);
     is_fit.then(|| DashboardFolder { path: path.to_owned(), newest: UnixTime(seconds) })
 }
 

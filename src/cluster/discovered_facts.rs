@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use self::discovery_script::DISCOVERY_SCRIPT;
 pub use crate::slurm::associations::SlurmAccount;
 pub use crate::slurm::partitions::Partition;
-use crate::slurm::{associations, config::SlurmConfig, partitions, text};
+use crate::slurm::{associations, config::SlurmConfig, partitions};
+use crate::text;
 
 /// No list is longer than this.
 const MAX_LIST_LEN: usize = 200;

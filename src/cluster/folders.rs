@@ -7,9 +7,9 @@ mod path_variables;
 use std::sync::Arc;
 
 use crate::clock::UnixTime;
-use crate::domain::is_deceptive_char;
 use crate::ssh::sftp::{self, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::text::is_hidden;
 
 pub use self::path_variables::PathVariables;
 
@@ -169,7 +169,7 @@ fn check_folder_name(name: &str) -> Result<&str, FolderError> {
         "" => "Enter a name.",
         "." | ".." => "Choose another name: this one has a meaning of its own.",
         _ if name.contains('/') => "Leave out slashes: make one folder at a time.",
-        _ if name.chars().any(|c| is_deceptive_char(c) || c == char::REPLACEMENT_CHARACTER) => {
+        _ if name.chars().any(|c| is_hidden(c) || c == char::REPLACEMENT_CHARACTER) => {
             "Remove line breaks and invisible control characters."
         }
         _ if name.starts_with(['-', '~']) => "Begin the name with a letter or a digit.",
@@ -185,7 +185,7 @@ fn entry_from_sftp(found: &sftp::RemoteDirEntry) -> FolderEntry {
         sftp::RemoteFileKind::File => FolderEntryKind::File,
         sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => FolderEntryKind::Other,
     };
-    let is_seen = |c: char| !is_deceptive_char(c) && c != '/';
+    let is_seen = |c: char| !is_hidden(c) && c != '/';
     let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
     let is_plain = found.is_exact
         && !found.name.is_empty()

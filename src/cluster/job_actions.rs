@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::queue::nonce;
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::JobId;
-use crate::slurm::text::sanitize;
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
+use crate::text::sanitize;
 
 /// One job needs a moment; a controller that is busy needs more.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(20);

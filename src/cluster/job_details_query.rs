@@ -7,9 +7,9 @@ use super::queue::nonce;
 use crate::slurm::job::JobId;
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::scontrol_job::{self, ScontrolJob};
-use crate::slurm::text::sanitize;
 use crate::slurm::{accounting, live_usage};
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
+use crate::text::{is_disruptive, sanitize};
 
 /// Each of Slurm's programs answers within a few seconds, or not at all.
 const SLURM_TIMEOUT: Duration = Duration::from_secs(12);
@@ -129,7 +129,7 @@ fn clean_script(bytes: &[u8]) -> (String, bool) {
     let shown = |c: char| match c {
         '\n' | '\t' => c,
         // A return at a line's end stays visible: scripts from Windows fail because of it.
-        c if crate::slurm::text::has_control_chars(c.encode_utf8(&mut [0; 4])) => '▯',
+        c if is_disruptive(c) => '▯',
         c => c,
     };
     (text.trim_end().chars().map(shown).collect(), is_cut)

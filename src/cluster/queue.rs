@@ -249,5 +249,5 @@ impl QueueReply {
 pub(super) fn error_text(part: &CommandOutput) -> String {
     let said = part.stderr_text();
     let said = if said.trim().is_empty() { part.stdout_text() } else { said };
-    crate::slurm::text::sanitize(&said.replace('\n', " "), 400)
+    crate::text::sanitize(&said.replace('\n', " "), 400)
 }

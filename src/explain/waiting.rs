@@ -9,7 +9,7 @@ mod tests;
 use super::amounts::{format_count, format_minutes, format_number};
 use crate::clock::UnixTime;
 use crate::slurm::job::SlurmJob;
-use crate::slurm::text::sanitize;
+use crate::text::sanitize;
 
 /// No more of Slurm's reason is kept.
 const MAX_REASON: usize = 300;

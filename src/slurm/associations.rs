@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{is_name, sanitize, value_if_set};
+use super::text::{is_name, value_if_set};
 use super::units::TimeLimit;
+use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sacctmgr";
 const FORMAT: &str =

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::text;
 use super::units::{self, parse_memory_mb};
 use super::version;
+use crate::text::sanitize;
 
 pub const PROGRAM: &str = "scontrol";
 pub const ARGS: &[&str] = &["show", "config"];
@@ -67,16 +68,16 @@ impl SlurmConfig {
             "ClusterName" => self.cluster_name = text::is_name(value).then(|| value.to_owned()),
             "MaxArraySize" => self.max_array_size = parse_leading_number(value),
             "MaxJobCount" => self.max_job_count = parse_leading_number(value),
-            "PriorityType" => self.priority_type = Some(text::sanitize(value, MAX_VALUE_LEN)),
+            "PriorityType" => self.priority_type = Some(sanitize(value, MAX_VALUE_LEN)),
             "PriorityWeightFairShare" => self.fair_share_weight = parse_leading_number(value),
             "PriorityDecayHalfLife" => self.half_life_hours = parse_half_life(value),
             "AccountingStorageType" => {
-                self.accounting_storage = Some(text::sanitize(value, MAX_VALUE_LEN))
+                self.accounting_storage = Some(sanitize(value, MAX_VALUE_LEN))
             }
             "AccountingStoreFlags" => {
                 self.keeps_comments = split_commas(value).any(|word| word == "job_comment");
             }
-            "SelectType" => self.select_type = Some(text::sanitize(value, MAX_VALUE_LEN)),
+            "SelectType" => self.select_type = Some(sanitize(value, MAX_VALUE_LEN)),
             "DefMemPerCPU" => self.def_mem_per_cpu = parse_memory_mb(value),
             "DefMemPerNode" => self.def_mem_per_node = parse_memory_mb(value),
             "MinJobAge" => self.min_job_age = parse_leading_number(value),

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{is_name, sanitize};
+use super::text::is_name;
+use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sshare";
 /// No more rows than this are kept.

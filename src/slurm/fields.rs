@@ -6,9 +6,10 @@ use memchr::memchr;
 use super::array_tasks::ArrayTaskSet;
 use super::gres::GpuCount;
 use super::job::JobId;
-use super::text::{is_name, sanitize, value_if_set};
+use super::text::{is_name, value_if_set};
 use super::units::parse_memory_mb;
 use crate::clock::UnixTime;
+use crate::text::sanitize;
 
 /// A word of letters and digits of this length, made by the caller for one request.
 const NONCE_LENGTHS: std::ops::RangeInclusive<usize> = 8..=32;

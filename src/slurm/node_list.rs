@@ -54,7 +54,7 @@ fn split_brackets(piece: &str) -> Option<(&str, &str, &str)> {
 
 fn expand_piece(piece: &str, most: usize) -> Vec<String> {
     let Some((before, ranges, after)) = split_brackets(piece) else {
-        return if most > 0 { vec![super::text::sanitize(piece, 200)] } else { Vec::new() };
+        return if most > 0 { vec![crate::text::sanitize(piece, 200)] } else { Vec::new() };
     };
     let endings = if after.is_empty() { vec![String::new()] } else { expand_piece(after, most) };
     let mut names = Vec::new();
@@ -68,7 +68,7 @@ fn expand_piece(piece: &str, most: usize) -> Vec<String> {
                     return names;
                 }
                 names
-                    .push(super::text::sanitize(&format!("{before}{number:0width$}{ending}"), 200));
+                    .push(crate::text::sanitize(&format!("{before}{number:0width$}{ending}"), 200));
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use super::job::SlurmJob;
 use super::node_list;
-use super::text::sanitize;
+use crate::text::sanitize;
 
 const MAX_PATH_LEN: usize = 4096;
 /// No submit line is read beyond this many words.

@@ -1,6 +1,7 @@
 //! `sprio`: what the rank of each waiting job is made of.
 
-use super::text::{is_name, sanitize};
+use super::text::is_name;
+use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sprio";
 const FORMAT: &str = "%i|%r|%Y|%A|%F|%J|%P|%Q|%B|%S|%N|%T";

@@ -7,8 +7,9 @@
 use memchr::memmem;
 
 use super::fields::{field_delimiter, parse_number};
-use super::text::{is_name, sanitize};
+use super::text::is_name;
 use crate::clock::UnixTime;
+use crate::text::sanitize;
 
 /// The program. The script comes on its standard input.
 pub const PROGRAM: &str = "sbatch";
@@ -129,20 +130,8 @@ fn find_job_number(printed: &str) -> Option<u64> {
 /// What was said, line by line, bounded and without colours.
 pub fn combine_output(printed: &str, complained: &str) -> String {
     let lines = complained.lines().chain(printed.lines());
-    let plain = lines.map(|line| sanitize(&strip_colours(line), MAX_LINE_LEN));
+    let plain = lines.map(|line| sanitize(line, MAX_LINE_LEN));
     plain.filter(|line| !line.is_empty()).take(MAX_LINES).collect::<Vec<_>>().join("\n")
-}
-
-/// Without the codes with which terminals are told to change colour.
-fn strip_colours(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, code)) = rest.split_once("\u{1b}[") {
-        kept.push_str(before);
-        rest = code.trim_start_matches(|c: char| c.is_ascii_digit() || ";:?".contains(c));
-        rest = rest.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(rest);
-    }
-    kept + rest
 }
 
 /// The arguments of `squeue` that tell where tokens are. `nonce` is a random word, made for this one request. Nothing if

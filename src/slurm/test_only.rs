@@ -1,8 +1,9 @@
 //! `sbatch --test-only`: when a job would start, without submitting it. The answer comes on stderr. With
 //! `SLURM_TIME_FORMAT=%s` its time is in seconds since 1970; other forms leave the zone open and are not read.
 
-use super::text::{is_name, sanitize};
+use super::text::is_name;
 use crate::clock::UnixTime;
+use crate::text::sanitize;
 
 /// The program. It wants `SLURM_TIME_FORMAT=%s` in its environment.
 pub const PROGRAM: &str = "sbatch";

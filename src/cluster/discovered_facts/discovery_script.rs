@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::{DiscoveredFacts, DiscoveredFolder, FolderKind, MAX_LIST_LEN};
-use crate::slurm::text;
+use crate::slurm::text::is_name;
+use crate::text;
 
 /// The programs that are looked for: Slurm's own, those of centres, and what recipes need.
 macro_rules! tools {
@@ -89,7 +90,7 @@ impl DiscoveredFacts {
         let word = (!word.is_empty()).then_some(word);
         match name {
             "host" => self.host = word,
-            "user" => self.user = word.filter(|user| text::is_name(user)),
+            "user" => self.user = word.filter(|user| is_name(user)),
             "home" => self.home = Some(value.to_owned()).filter(|path| is_usable_path(path)),
             "shell" => self.shell = word,
             "CC_CLUSTER" => self.cc_cluster = word,
@@ -169,7 +170,7 @@ fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
             continue;
         }
         let group = one.path.rsplit('/').next().filter(|_| one.source == "group");
-        let group = group.filter(|group| text::is_name(group)).map(str::to_owned);
+        let group = group.filter(|group| is_name(group)).map(str::to_owned);
         if let Some((_, known)) = found.iter_mut().find(|(real, _)| *real == one.real_path) {
             known.group = known.group.take().or(group);
         } else {
@@ -184,7 +185,9 @@ fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
 
 /// An absolute path that can be shown and used as it is: cutting or mending it would name another folder.
 fn is_usable_path(path: &str) -> bool {
-    path.starts_with('/') && path.chars().count() <= MAX_VALUE_LEN && !text::has_control_chars(path)
+    path.starts_with('/')
+        && path.chars().count() <= MAX_VALUE_LEN
+        && !path.contains(text::is_disruptive)
 }
 
 fn is_below(path: &str, folder: &str) -> bool {

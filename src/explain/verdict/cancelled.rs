@@ -5,7 +5,7 @@ use crate::clock::UnixTime;
 use crate::explain::amounts::format_duration;
 use crate::explain::waiting;
 use crate::logs::findings::FindingKind;
-use crate::slurm::text::sanitize;
+use crate::text::sanitize;
 
 /// Names of people are cut to this.
 const MAX_NAME_CHARS: usize = 60;

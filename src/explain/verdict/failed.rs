@@ -5,7 +5,7 @@ use super::{EndedJob, JobVerdict, VerdictTone, out_of_memory, timeout};
 use crate::explain::amounts::format_duration;
 use crate::explain::exit;
 use crate::logs::findings::{FindingKind, LogFinding};
-use crate::slurm::text::sanitize;
+use crate::text::sanitize;
 
 /// No more of a line from the log is quoted.
 const MAX_QUOTE: usize = 300;
