@@ -239,7 +239,7 @@ impl FromStr for DisplayName {
         if text.chars().count() > Self::MAX {
             return Err(NameError("Use at most 80 characters."));
         }
-        if text.chars().any(is_deceptive_char) {
+        if text.chars().any(crate::text::is_hidden) {
             return Err(NameError("Remove line breaks and invisible control characters."));
         }
         Ok(Self(text.to_owned()))
@@ -250,17 +250,6 @@ impl fmt::Display for DisplayName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// Characters that break lines, cannot be seen, or make text look like something else.
-pub fn is_deceptive_char(c: char) -> bool {
-    const INVISIBLE: &[char] = &[
-        '\u{AD}', '\u{61C}', '\u{115F}', '\u{1160}', '\u{180E}', '\u{2800}', '\u{3164}',
-        '\u{FEFF}', '\u{FFA0}',
-    ];
-    c.is_control()
-        || INVISIBLE.contains(&c)
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
 }
 
 /// A short name for use in addresses and commands: `fir`, `demo-mfa`.

@@ -6,6 +6,7 @@ use crate::clock::UnixTime;
 use crate::explain::amounts;
 use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
+use crate::text::strip_hidden;
 
 /// Notices of the same array, or of jobs of the same name, are one line if they are not further apart than this.
 const FOLD_WITHIN: i64 = 3600;
@@ -347,11 +348,7 @@ pub fn ended_digest(first: &Notification, sums: JobEndCounts) -> NotificationDig
 
 /// A name that is fit for a line.
 fn display_name(text: &str) -> String {
-    let short: String = text
-        .chars()
-        .filter(|c| !crate::domain::is_deceptive_char(*c))
-        .take(MAX_NAME_CHARS)
-        .collect();
+    let short = strip_hidden(text, MAX_NAME_CHARS);
     match short.trim() {
         "" => "A job without a name".to_owned(),
         name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
@@ -361,10 +358,7 @@ fn display_name(text: &str) -> String {
 
 /// A sentence that is fit for a line.
 fn display_sentence(text: &str) -> String {
-    text.chars()
-        .filter(|c| !crate::domain::is_deceptive_char(*c))
-        .take(MAX_SENTENCE_CHARS)
-        .collect()
+    strip_hidden(text, MAX_SENTENCE_CHARS)
 }
 
 /// How a job ended, after its name.

@@ -7,7 +7,7 @@ use openssh::{Child, Error, OwningCommand, Session, Stdio};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 
-use crate::domain::is_deceptive_char;
+use crate::text::{is_hidden, strip_hidden};
 
 use super::command::{CommandDialect, CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand};
 use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
@@ -223,7 +223,7 @@ async fn interpret_exit(
     }
     let Some(said) = after_mark(&stdout) else {
         let mut chatter = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
-        chatter.retain(|c| !is_deceptive_char(c) || c == '\n');
+        chatter.retain(|c| !is_hidden(c) || c == '\n');
         return Err(RunCommandError::ShellFailed(chatter.chars().take(MAX_CHATTER).collect()));
     };
     let complained = after_mark(&stderr).unwrap_or(&stderr).to_vec();
@@ -242,8 +242,7 @@ fn after_mark(bytes: &[u8]) -> Option<&[u8]> {
 fn find_rejection(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&output[..output.len().min(2000)]).into_owned();
     let line = text.lines().next()?;
-    line.starts_with("Command rejected by ")
-        .then(|| line.chars().filter(|c| !is_deceptive_char(*c)).take(300).collect())
+    line.starts_with("Command rejected by ").then(|| strip_hidden(line, 300))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::strip_hidden;
+
 /// Which host on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteHop {
@@ -227,9 +229,7 @@ fn classify_sign_in(log: &str, jump_log: &str, traces: LoginTraces) -> LoginErro
         return LoginError::Disconnected { after_key: signed, answers };
     }
     let last = log.lines().chain(jump_log.lines()).rfind(|line| !line.trim().is_empty());
-    LoginError::Other(
-        last.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(300).collect(),
-    )
+    LoginError::Other(strip_hidden(last.unwrap_or_default().trim(), 300))
 }
 
 /// The fingerprint in ssh's alarm.

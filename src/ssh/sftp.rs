@@ -17,7 +17,7 @@ use self::session_cache::{SftpSession, get_session};
 use super::connection::{ClusterConnection, RunCommandError};
 use super::slots::CallUrgency;
 use crate::clock::UnixTime;
-use crate::domain::is_deceptive_char;
+use crate::text::strip_hidden;
 
 /// How long the server may take for one answer, once a session is open.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -245,10 +245,7 @@ fn error_from_status(code: StatusCode, said: &str) -> SftpError {
     match code {
         StatusCode::NoSuchFile => SftpError::NotFound,
         StatusCode::PermissionDenied => SftpError::NotAllowed,
-        _ => {
-            let said = said.chars().filter(|c| !is_deceptive_char(*c)).take(MAX_QUOTE_CHARS);
-            SftpError::Refused(said.collect())
-        }
+        _ => SftpError::Refused(strip_hidden(said, MAX_QUOTE_CHARS)),
     }
 }
 

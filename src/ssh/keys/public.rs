@@ -6,6 +6,7 @@ use ssh_key::EcdsaCurve;
 use ssh_key::public::KeyData;
 
 use crate::ssh::wire::fingerprint;
+use crate::text::is_disruptive;
 
 /// Longest line that is looked at; the longest key has a third of it.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -106,11 +107,10 @@ pub(super) fn bit_length(number: &[u8]) -> usize {
 /// A comment comes from a file that anyone may have made, and goes into a line of `authorized_keys`: a line
 /// break in it would be a second key. Marks that turn the direction of writing would make it lie.
 pub(super) fn clean_comment(comment: &str) -> String {
-    let blank = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let plain: String =
-        comment.chars().map(|c| if blank(c) { ' ' } else { c }).take(MAX_COMMENT_CHARS).collect();
+    let plain: String = comment
+        .chars()
+        .map(|c| if is_disruptive(c) { ' ' } else { c })
+        .take(MAX_COMMENT_CHARS)
+        .collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::{Day, Month};
 use crate::explain::amounts;
+use crate::text::strip_hidden;
 use crate::usage::figures::UsageFigures;
 use crate::usage::forecast::AllocationForecast;
 use crate::usage::group_usage::GroupUsage;
@@ -12,9 +13,9 @@ const MAX_NAME_LEN: usize = 60;
 
 /// A name of others that is fit for a report.
 pub fn clean_name(name: &str) -> String {
-    let mut letters = name.chars().filter(|c| !crate::domain::is_deceptive_char(*c));
-    let short: String = letters.by_ref().take(MAX_NAME_LEN).collect();
-    let more = if letters.next().is_some() { "…" } else { "" };
+    let mut short = strip_hidden(name, MAX_NAME_LEN + 1);
+    let more = if short.chars().count() > MAX_NAME_LEN { "…" } else { "" };
+    short = short.chars().take(MAX_NAME_LEN).collect();
     format!("{}{more}", short.trim())
 }
 

@@ -53,5 +53,5 @@ impl FormErrors {
 
 /// Cuts what someone typed to a length that is worth showing again.
 pub fn echo_input(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
+    text.chars().filter(|c| !crate::text::is_disruptive(*c)).take(200).collect()
 }

@@ -22,11 +22,7 @@ pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> Visitor {
         parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
     Visitor {
         address: client_address(peer, &parts.headers, trusted),
-        user_agent: user_agent
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(MAX_USER_AGENT_CHARS)
-            .collect(),
+        user_agent: crate::text::strip_hidden(user_agent, MAX_USER_AGENT_CHARS),
     }
 }
 

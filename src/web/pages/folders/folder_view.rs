@@ -50,7 +50,7 @@ impl OpenedFolder {
     }
 
     pub fn from_problem(path: &str, problem: FolderError) -> Self {
-        let path = path.chars().filter(|c| !crate::domain::is_deceptive_char(*c)).collect();
+        let path = crate::text::strip_hidden(path, usize::MAX);
         Self { path, listing: Err(problem) }
     }
 }
