@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-pub use self::calendar::{Day, Month};
+pub use self::calendar::{Day, Month, SECONDS_PER_DAY};
 
 /// A moment in whole seconds since 1970, as the database keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@
 //! ```text
 //! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, core} → auth → store, vault
 //! web → explain, recipes, logs, proxy        explain → recipes, slurm, sites, logs
-//! everyone → domain, clock, config, entropy, text
+//! everyone → domain, clock, config, entropy, text, format
 //! ```
 //!
 //! `web` alone names `axum` and `askama`, `store` alone `sqlx`, `ssh` alone `openssh`, `recipes` alone `minijinja`.
@@ -23,6 +23,7 @@ pub mod domain;
 pub mod entropy;
 pub mod error;
 pub mod explain;
+pub mod format;
 pub mod health;
 pub mod housekeeping;
 pub mod http_client;

@@ -14,7 +14,7 @@ use super::UnixTime;
 #[serde(transparent)]
 pub struct Day(pub i64);
 
-const SECONDS_PER_DAY: i64 = 86_400;
+pub const SECONDS_PER_DAY: i64 = 86_400;
 
 impl Day {
     /// The day of a moment, in UTC.

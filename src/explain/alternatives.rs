@@ -4,9 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{format_count, format_duration, format_minutes};
 use super::can_start::can_start;
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::format;
 use crate::recipes::context::{AvailableGpu, ComposeContext};
 use crate::recipes::request::{JobRequest, RequestField, SbatchDirective};
 use crate::sites::{JobOptionRule, SiteJobType};
@@ -69,7 +69,7 @@ fn shorter_times(request: &JobRequest) -> Vec<ChangedRequest> {
     let Some(asked) = request.minutes else { return Vec::new() };
     let shorter = TIME_BINS.into_iter().filter(|bin| *bin < asked);
     let one = |bin: u32| {
-        let words = format!("with {} instead of {}", format_minutes(bin), format_minutes(asked));
+        let words = format!("with {} instead of {}", format::minutes(bin), format::minutes(asked));
         let value = format!("{}:00:00", bin / 60);
         (
             words,
@@ -155,7 +155,7 @@ fn other_job_types(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedR
 fn fewer_nodes(request: &JobRequest) -> Vec<ChangedRequest> {
     let Some(asked) = request.nodes.filter(|nodes| *nodes > 1) else { return Vec::new() };
     let fewer = asked / 2;
-    let words = format!("on {} instead of {asked}", format_count(fewer.into(), "node"));
+    let words = format!("on {} instead of {asked}", format::count(fewer.into(), "node"));
     let mut then = JobRequest { nodes: Some(fewer), ..request.clone() };
     let mut changes = vec![(RequestField::Nodes, fewer.to_string())];
     // As many tasks on each node as before.
@@ -228,12 +228,13 @@ pub fn compare_starts(
 
 /// `at once`, `in about 20 min`, `in about 2 d 4 h`. The cluster's clock and ours differ a little.
 fn from_now(now: UnixTime, at: UnixTime) -> String {
+    const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
     let seconds = u64::try_from(at.since(now)).unwrap_or(0);
     let rounded = match seconds {
         0..90 => return "at once".to_owned(),
         90..3600 => seconds.div_ceil(60) * 60,
-        3600..86_400 => seconds.div_ceil(900) * 900,
+        3600..DAY => seconds.div_ceil(900) * 900,
         _ => seconds.div_ceil(3600) * 3600,
     };
-    format!("in about {}", format_duration(rounded))
+    format!("in about {}", format::duration(rounded))
 }

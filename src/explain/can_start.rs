@@ -6,8 +6,8 @@ mod node_fit;
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{format_count, format_minutes};
 use super::job_types::{candidate_partitions, matching_job_types, task_count};
+use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
@@ -125,7 +125,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let Some(asked) = request.minutes else { return };
     let place = found.place;
     let jobs = &place.site.jobs;
-    let words = format_minutes(asked);
+    let words = format::minutes(asked);
     // The tightest limit is the one worth naming.
     let mut limits: Vec<(u32, String, &str)> = Vec::new();
     let in_partitions: Vec<_> =
@@ -146,7 +146,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
     let tightest = limits.into_iter().min_by_key(|(most, _, _)| *most);
     if let Some((most, whose, field)) = tightest.filter(|(most, _, _)| asked > *most) {
-        let most = format_minutes(most);
+        let most = format::minutes(most);
         found.add_by_rule(
             field,
             RequestField::Time,
@@ -154,7 +154,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
         );
     }
     if let Some(least) = jobs.min_minutes.filter(|least| asked < *least) {
-        let least = format_minutes(least);
+        let least = format::minutes(least);
         found.add_by_rule(
             "jobs.min_minutes",
             RequestField::Time,
@@ -221,7 +221,7 @@ fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     };
     let place = found.place;
     let jobs = &place.site.jobs;
-    let words = format_count(tasks, "task");
+    let words = format::count(tasks, "task");
     let over = |most: Option<u32>| most.filter(|most| tasks > u64::from(*most));
     let of_site = over(jobs.max_array).map(|most| (most, "jobs.max_array"));
     let of_slurm = over(place.max_array).map(|most| (most, ""));
@@ -251,7 +251,7 @@ fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
                 RequestField::Array,
                 format!(
                     "You may have {} of the sort {} at a time, and this is an array of {words}.",
-                    format_count(most.into(), "job"),
+                    format::count(most.into(), "job"),
                     one.name
                 ),
             );

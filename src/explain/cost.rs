@@ -8,8 +8,8 @@ mod tests;
 
 pub use self::price::reference_units;
 use self::price::{HourlyPrice, hourly_price, to_f64};
-use super::amounts::{self, format_count};
 use super::job_types;
+use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{SiteAllocationPeriod, SiteFamily};
@@ -110,24 +110,24 @@ fn headline(request: &JobRequest, price: &HourlyPrice, each: Option<f64>, tasks:
     let Some((each, minutes)) = each.zip(request.minutes) else {
         return format!("It costs {per_hour} for each hour that it runs.");
     };
-    let time = amounts::format_minutes(minutes);
+    let time = format::minutes(minutes);
     if tasks > 1 {
         let all = format_with_unit(each * to_f64(tasks), &price.unit);
         return format!(
             "It costs up to {all}: each of its {} pays for itself, {} for the {time} that it asks for.",
-            format_count(tasks, "task"),
-            format_amount(each),
+            format::count(tasks, "task"),
+            format::amount(each),
         );
     }
     format!(
         "It costs {per_hour} for each hour, {} if it takes the whole {time} that it asks for.",
-        format_amount(each)
+        format::amount(each)
     )
 }
 
 /// An amount with its unit: one billing hour, two billing hours.
 fn format_with_unit(number: f64, unit: &str) -> String {
-    let words = format_amount(number);
+    let words = format::amount(number);
     let unit = if words == "1" { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
     format!("{words} {unit}")
 }
@@ -137,7 +137,7 @@ fn explain_driver(price: &HourlyPrice) -> Option<String> {
     let driver = price.driver()?;
     let others: Vec<&CostPart> =
         price.parts.iter().filter(|part| part.what != driver.what).collect();
-    let paid = format_amount(driver.counts);
+    let paid = format::amount(driver.counts);
     match driver.what {
         CostDriver::Nodes => {
             Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words))
@@ -160,7 +160,7 @@ fn explain_driver(price: &HourlyPrice) -> Option<String> {
         _ => {
             let others: Vec<String> = others
                 .iter()
-                .map(|part| format!("{} {}", part.words, format_amount(part.counts)))
+                .map(|part| format!("{} {}", part.words, format::amount(part.counts)))
                 .collect();
             let what = driver.what.noun();
             Some(format!(
@@ -181,23 +181,20 @@ fn explain_years(cost: &JobCost, place: &ComposeContext) -> Option<String> {
         && unit != "node"
         && years >= 0.001;
     told.then(|| {
-        format!("Shares are given in years: this is {} {unit} years.", format_amount(years))
+        format!("Shares are given in years: this is {} {unit} years.", format::amount(years))
     })
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
-    let has = format_amount(left.max(0.0));
+    let has = format::amount(left.max(0.0));
     if total > left {
         let aside = if family == SiteFamily::Nris { "sets aside" } else { "may use" };
         return format!(
             "Your group has {has} {unit} left, and this {aside} {}. It would be refused, or wait until there is more.",
-            format_amount(total)
+            format::amount(total)
         );
     }
-    let percent = match total / left * 100.0 {
-        percent if percent < 1.0 => "less than 1 %".to_owned(),
-        percent => format!("{percent:.0} %"),
-    };
+    let percent = format::percent(total / left);
     format!("That is {percent} of the {has} {unit} that your group has left.")
 }
 
@@ -211,19 +208,4 @@ impl CostDriver {
             Self::Nodes => "nodes",
         }
     }
-}
-
-/// A number as people read it: three digits or so, thousands apart.
-pub fn format_amount(number: f64) -> String {
-    let number = if number.is_finite() { number.max(0.0) } else { 0.0 };
-    if number >= 99.95 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
-        return amounts::format_number(number.round().min(1e15) as u64);
-    }
-    let text = match number {
-        n if n >= 9.995 => format!("{n:.1}"),
-        n if n >= 0.0995 || n == 0.0 => format!("{n:.2}"),
-        n => format!("{n:.4}"),
-    };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

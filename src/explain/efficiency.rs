@@ -4,11 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{
-    format_count, format_duration, format_memory, format_minutes, memory_option, round_up_memory,
-    round_up_minutes,
-};
+use super::amounts::{round_up_memory, round_up_minutes};
 use super::verdict::SuggestedOption;
+use crate::format;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
@@ -147,7 +145,7 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
         (true, _) => "The cores waited much of the time, for files or for each other.",
         (false, _) => "",
     };
-    let asked = if cpus > 0 { format_count(cpus, "core") } else { String::new() };
+    let asked = if cpus > 0 { format::count(cpus, "core") } else { String::new() };
     EfficiencyFigure { label: "Cores", used, asked, percent, judgement, note: note.to_owned() }
 }
 
@@ -176,7 +174,7 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
                 "Measured for each task: {} tasks, the largest held {}. Together they held no more than this, perhaps \
                  much less.",
                 usage.tasks,
-                format_memory(usage.max_rss_mb.unwrap_or(0))
+                format::memory(usage.max_rss_mb.unwrap_or(0))
             ),
         ),
         Some(0..50) if asked.is_some_and(|asked| asked > SMALL_MB) => (
@@ -191,8 +189,10 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
     let at_most = if several { "at most " } else { "" };
     EfficiencyFigure {
         label: "Memory",
-        used: held.map(|(held, _)| format!("{at_most}{}", format_memory(held))).unwrap_or_default(),
-        asked: asked.map(format_memory).unwrap_or_default(),
+        used: held
+            .map(|(held, _)| format!("{at_most}{}", format::memory(held)))
+            .unwrap_or_default(),
+        asked: asked.map(format::memory).unwrap_or_default(),
         percent,
         judgement,
         note,
@@ -214,11 +214,11 @@ fn time_figure(job: &SlurmJob, usage: &JobUsage) -> EfficiencyFigure {
         Some(_) => (UsageJudgement::Good, ""),
     };
     let asked = match job.time_limit {
-        TimeLimit::Minutes(asked) => format_minutes(asked),
+        TimeLimit::Minutes(asked) => format::minutes(asked),
         TimeLimit::Unlimited => "no limit".to_owned(),
         TimeLimit::Unknown => String::new(),
     };
-    let used = format_duration(usage.elapsed_s);
+    let used = format::duration(usage.elapsed_s);
     EfficiencyFigure { label: TIME_LABEL, used, asked, percent, judgement, note: note.to_owned() }
 }
 
@@ -247,7 +247,7 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
     let mut used = percent.map(|percent| format!("{percent} % busy")).unwrap_or_default();
     if let Some(held) = usage.gpu_memory_mb.filter(|mb| *mb > 0) {
         let join = if used.is_empty() { "" } else { ", " };
-        used = format!("{used}{join}{} of its memory", format_memory(held));
+        used = format!("{used}{join}{} of its memory", format::memory(held));
     }
     let asked = super::amounts::format_gpus(&job.gpus);
     Some(EfficiencyFigure { label: "GPUs", used, asked, percent, judgement, note: note.to_owned() })
@@ -269,10 +269,10 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
         let uneven = nodes > 1 && usage.tasks <= 1;
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
             next.push(SuggestedOption {
-                option: format!("--mem={}", memory_option(value)),
+                option: format!("--mem={}", format::memory_option(value)),
                 why: format!(
                     "The most it held, and a quarter more: {}{each}.",
-                    format_memory(value)
+                    format::memory(value)
                 ),
             });
         }
@@ -283,7 +283,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
         if saves(value.into(), asked.into()) {
             next.push(SuggestedOption {
                 option: format!("--time={}", TimeLimit::Minutes(value)),
-                why: format!("The time it ran, and a third more: {}.", format_minutes(value)),
+                why: format!("The time it ran, and a third more: {}.", format::minutes(value)),
             });
         }
     }
@@ -296,7 +296,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
                 option: format!("--cpus-per-task={value}"),
                 why: format!(
                     "It kept no more than {} busy on average.",
-                    format_count(value, "core")
+                    format::count(value, "core")
                 ),
             });
         }

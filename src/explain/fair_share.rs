@@ -1,6 +1,8 @@
 //! Fair share in words: how what a group used lately compares with what is meant for it.
 //! `LevelFS` is share divided by use: 1 means exactly one's share, more means less was used, `inf` that nothing was.
 
+use crate::format;
+
 /// What `sshare` tells of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FairShareFigures {
@@ -62,8 +64,8 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
         ),
     };
     let figures = match (
-        shares.norm_shares.and_then(format_percent),
-        shares.effective_usage.and_then(format_percent),
+        shares.norm_shares.and_then(share_percent),
+        shares.effective_usage.and_then(share_percent),
     ) {
         (Some(share), Some(used)) => {
             format!(" {share} of the cluster is meant for it, {used} of what was used went to it.")
@@ -94,18 +96,9 @@ fn position(level: f64) -> u8 {
     place.clamp(0.0, 100.0).round() as u8
 }
 
-/// `12 %`, `0.4 %`, `less than 0.1 %`.
-fn format_percent(part: f64) -> Option<String> {
-    let percent = part * 100.0;
-    if !(0.0..=100.5).contains(&percent) {
-        return None;
-    }
-    Some(match percent {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p < 0.1 => "less than 0.1 %".to_owned(),
-        p if p < 10.0 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
-    })
+/// None for what is no part of a whole.
+fn share_percent(part: f64) -> Option<String> {
+    (0.0..=1.005).contains(&part).then(|| format::percent(part))
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{
-    format_count, format_duration, format_memory, format_minutes, memory_option, round_up_memory,
-    round_up_minutes,
-};
+use super::amounts::{round_up_memory, round_up_minutes};
 use super::efficiency::{MIN_MEASURED_S, SHORT_MINUTES, SMALL_MB};
+use crate::format;
 use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 use crate::slurm::job::JobState;
 use crate::slurm::units::TimeLimit;
@@ -75,7 +73,7 @@ fn propose_time(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     }
     let based = based_on(used.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", format_minutes(out)),
+        Some(out) => format!(" One ran out of its {}.", format::minutes(out)),
         None => String::new(),
     };
     Some(SizeProposal {
@@ -84,8 +82,8 @@ fn propose_time(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
         was: format_time_value(was),
         sentence: format!(
             "{based}: they took {} at most.{ended} {} leaves room to spare.",
-            format_duration(longest),
-            format_minutes(value)
+            format::duration(longest),
+            format::minutes(value)
         ),
     })
 }
@@ -135,19 +133,19 @@ fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> 
     }
     let based = based_on(peaks.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", format_memory(out)),
+        Some(out) => format!(" One ran out of its {}.", format::memory(out)),
         None => String::new(),
     };
     let for_each = if parts > 1 { " for each core" } else { "" };
     Some(SizeProposal {
         sets,
-        value: memory_option(each),
-        was: memory_option(was / parts.max(1)),
+        value: format::memory_option(each),
+        was: format::memory_option(was / parts.max(1)),
         sentence: format!(
             "{based}: at most {} of the {} that you ask for now.{ended} {}{for_each} leaves room to spare.",
-            format_memory(peak),
-            format_memory(was),
-            format_memory(each)
+            format::memory(peak),
+            format::memory(was),
+            format::memory(each)
         ),
     })
 }
@@ -185,7 +183,7 @@ fn propose_cores(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
             based_on(found.len()),
             most / 10,
             most % 10,
-            format_count(was.into(), "core")
+            format::count(was.into(), "core")
         ),
     })
 }

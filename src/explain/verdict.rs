@@ -5,11 +5,9 @@ mod failed;
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{
-    format_duration, format_memory, format_minutes, memory_option, round_up_memory,
-    round_up_minutes,
-};
+use super::amounts::{round_up_memory, round_up_minutes};
 use crate::clock::UnixTime;
+use crate::format;
 use crate::logs::findings::{FindingKind, LogFinding};
 use crate::slurm::job::{JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
@@ -154,7 +152,7 @@ pub fn verdict(ended: &EndedJob<'_>) -> JobVerdict {
 
 fn completed(ended: &EndedJob<'_>) -> JobVerdict {
     let text = match ended.elapsed_s() {
-        Some(elapsed) => format!("It ended well after {}.", format_duration(elapsed)),
+        Some(elapsed) => format!("It ended well after {}.", format::duration(elapsed)),
         None => "It ended well.".to_owned(),
     };
     let done = JobVerdict::new(VerdictTone::Ok, "Done", text);
@@ -177,19 +175,19 @@ fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
     let text = match (had, used) {
         (Some(had), Some(used)) if used.saturating_mul(100) >= had.saturating_mul(85) => format!(
             "It used {} of the {} of memory that it had, needed more, and was stopped.",
-            format_memory(used),
-            format_memory(had)
+            format::memory(used),
+            format::memory(had)
         ),
         (Some(had), Some(used)) => format!(
             "It needed more than the {} of memory that it had and was stopped. {} were measured last: Slurm measures now \
              and then, and the peak was not caught.",
-            format_memory(had),
-            format_memory(used)
+            format::memory(had),
+            format::memory(used)
         ),
         (Some(had), None) => {
             format!(
                 "It needed more than the {} of memory that it had and was stopped.",
-                format_memory(had)
+                format::memory(had)
             )
         }
         (None, _) => "It needed more memory than it had and was stopped.".to_owned(),
@@ -206,11 +204,11 @@ fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
         let next = round_up_memory(reached.saturating_mul(3).div_ceil(2));
         let per = if ended.job.nodes > 1 { " for each machine" } else { "" };
         verdict.suggestions.push(SuggestedOption {
-            option: format!("--mem={}", memory_option(next)),
+            option: format!("--mem={}", format::memory_option(next)),
             why: if reached > each {
-                format!("Half as much again as it reached: about {}{per}.", format_memory(next))
+                format!("Half as much again as it reached: about {}{per}.", format::memory(next))
             } else {
-                format!("About half as much again as before: {}{per}.", format_memory(next))
+                format!("About half as much again as before: {}{per}.", format::memory(next))
             },
         });
     }
@@ -221,7 +219,7 @@ fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
     let asked = ended.job.time_limit.minutes();
     let text = match asked {
         Some(asked) => {
-            format!("It was not done and was stopped at its limit of {}.", format_minutes(asked))
+            format!("It was not done and was stopped at its limit of {}.", format::minutes(asked))
         }
         None => "It was not done and was stopped at its time limit.".to_owned(),
     };
@@ -234,7 +232,7 @@ fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
         let next = round_up_minutes(next).min(most);
         verdict.suggestions.push(SuggestedOption {
             option: format!("--time={}", TimeLimit::Minutes(next)),
-            why: format!("{} instead of {}.", format_minutes(next), format_minutes(asked)),
+            why: format!("{} instead of {}.", format::minutes(next), format::minutes(asked)),
         });
     } else if asked.is_some() {
         verdict.advice.push("This is the longest that jobs may run there.".to_owned());

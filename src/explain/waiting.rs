@@ -6,8 +6,8 @@ mod reasons;
 #[cfg(test)]
 mod tests;
 
-use super::amounts::{format_count, format_minutes, format_number};
 use crate::clock::UnixTime;
+use crate::format;
 use crate::slurm::job::SlurmJob;
 use crate::text::sanitize;
 
@@ -156,7 +156,7 @@ fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
         (waiting.job.time_limit.minutes(), waiting.partition_max_minutes)
         && asked > most
     {
-        let (asked, most) = (format_minutes(asked), format_minutes(most));
+        let (asked, most) = (format::minutes(asked), format::minutes(most));
         why.sentence = format!(
             "It asks for {asked}, but jobs in this part of the cluster may run {most} at most. It will never start like \
              this."
@@ -167,7 +167,7 @@ fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
 
 fn explain_task_limit(why: &mut WaitExplanation, job: &SlurmJob) {
     if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.max_running) {
-        let tasks = format_count(most.into(), "task");
+        let tasks = format::count(most.into(), "task");
         why.sentence =
             format!("You set that {tasks} of this array may run at a time; the others wait.");
     }
@@ -202,7 +202,7 @@ fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
     if more > 0 {
         parts.push(format!(
             "the same goes for {} more",
-            format_number(more.try_into().unwrap_or(u64::MAX))
+            format::number(more.try_into().unwrap_or(u64::MAX))
         ));
     }
     // A question mark between clauses means that one of them is enough.
@@ -226,11 +226,11 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
         let place = match (jobs_ahead, all) {
             (0, _) => "No job is ahead of it in its part of the cluster.".to_owned(),
             (1, all) => {
-                format!("1 of {} there is ahead of it.", format_count(all.max(2), "waiting job"))
+                format!("1 of {} there is ahead of it.", format::count(all.max(2), "waiting job"))
             }
             (ahead, all) => {
-                let all = format_count(all.max(ahead.saturating_add(1)), "waiting job");
-                format!("{} of {all} there are ahead of it.", format_number(ahead))
+                let all = format::count(all.max(ahead.saturating_add(1)), "waiting job");
+                format!("{} of {all} there are ahead of it.", format::number(ahead))
             }
         };
         why.sentence = format!("{} {place}", why.sentence);
@@ -251,7 +251,7 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
     if let Some(asked) = waiting.job.time_limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
         why.advice.push(format!(
             "It asks for {}. If it needs less, a shorter time limit may let it slip into a gap earlier.",
-            format_minutes(asked)
+            format::minutes(asked)
         ));
     }
     explain_competition(why, waiting);
@@ -273,7 +273,7 @@ fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     if waiting.own_waiting > 0 {
         let (other, they) = match waiting.own_waiting {
             1 => ("1 other job of yours waits".to_owned(), "it competes"),
-            many => (format!("{} other jobs of yours wait", format_number(many)), "they compete"),
+            many => (format!("{} other jobs of yours wait", format::number(many)), "they compete"),
         };
         why.advice.push(format!("{other}; {they} with this one."));
     }
@@ -281,7 +281,7 @@ fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     let rest =
         waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
     if rest > 0 {
-        let (jobs, verb) = (format_count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
+        let (jobs, verb) = (format::count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
         why.advice.push(format!("{jobs} of others in your group {verb} too and share its rank."));
     }
 }

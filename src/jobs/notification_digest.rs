@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
-use crate::explain::amounts;
+use crate::format;
 use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
 use crate::text::strip_hidden;
@@ -127,7 +127,7 @@ impl JobEndCounts {
             (unknown, "in an unknown way"),
         ];
         let part = |(count, word): (u64, &str)| {
-            (count > 0).then(|| format!("{} {word}", amounts::format_number(count)))
+            (count > 0).then(|| format!("{} {word}", format::number(count)))
         };
         parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
@@ -213,10 +213,10 @@ impl<'a> DigestBuilder<'a> {
                 let link = if is_array { "of " } else { "called " };
                 (
                     display_name(&first.name),
-                    format!("{} {link}", amounts::format_count(self.counts.all, things)),
+                    format!("{} {link}", format::count(self.counts.all, things)),
                 )
             }
-            (true, false) => (String::new(), amounts::format_count(self.counts.all, things)),
+            (true, false) => (String::new(), format::count(self.counts.all, things)),
         };
         let after = match (self.kind, many) {
             (NotificationKind::Started, _) => " started".to_owned(),

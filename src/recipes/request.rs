@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::format;
 use crate::sites::GpuOption;
 use crate::slurm::units::TimeLimit;
 
@@ -192,13 +193,13 @@ impl JobRequest {
         say("--cpus-per-task", number(self.cores), RequestField::Cores);
         match self.memory {
             Some(MemoryRequest::PerNode(mb)) => {
-                say("--mem", Some(format_memory(mb)), RequestField::Memory)
+                say("--mem", Some(format::memory_option(mb)), RequestField::Memory)
             }
             Some(MemoryRequest::PerCore(mb)) => {
-                say("--mem-per-cpu", Some(format_memory(mb)), RequestField::MemoryPerCore);
+                say("--mem-per-cpu", Some(format::memory_option(mb)), RequestField::MemoryPerCore);
             }
             Some(MemoryRequest::PerGpu(mb)) => {
-                say("--mem-per-gpu", Some(format_memory(mb)), RequestField::Memory)
+                say("--mem-per-gpu", Some(format::memory_option(mb)), RequestField::Memory)
             }
             None => {}
         }
@@ -247,11 +248,6 @@ impl JobRequest {
             MemoryRequest::PerGpu(mb) => mb.saturating_mul(self.all_gpus().into()),
         })
     }
-}
-
-/// Mebibytes as Slurm takes them: whole gibibytes where they are.
-pub fn format_memory(mb: u64) -> String {
-    if mb >= 1024 && mb.is_multiple_of(1024) { format!("{}G", mb / 1024) } else { format!("{mb}M") }
 }
 
 impl GpuRequest {

@@ -6,11 +6,12 @@ mod notify;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::group_usage::{GroupAccountUsage, GroupUsage};
-use super::report::{clean_name, format_amount, format_percent, unit_words};
+use super::report::{clean_name, unit_words};
 use super::totals::UsageTotals;
 use super::units::AllocationUnit;
 use crate::clock::Day;
 use crate::domain::AllocationId;
+use crate::format;
 use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
 
@@ -78,8 +79,8 @@ pub fn quota_alert(
         dedup_key: quota_alert_key(allocation.id),
         text: format!(
             "{} of the {} {} granted to {} on {} are used; the period ends on {}.",
-            format_percent(part),
-            format_amount(allocation.amount),
+            format::percent(part),
+            format::amount(allocation.amount),
             unit_words(unit, account.details.site_unit()),
             clean_name(&account.details.account),
             clean_name(&account.details.title),
@@ -120,7 +121,7 @@ pub fn storage_alert(
 
 #[expect(clippy::cast_precision_loss, reason = "a part for people")]
 fn used_percent(used: u64, limit: u64) -> String {
-    format_percent(used as f64 / limit as f64)
+    format::percent(used as f64 / limit as f64)
 }
 
 /// Whether a place is the group's, and not one person's own.
@@ -148,17 +149,13 @@ pub fn failing_jobs_alert(
         dedup_key: format!("failing:{slug}:{}:{}", clean_name(user), day.0),
         text: format!(
             "{} of {} jobs of {} that ended on {} on {} did not end well. They may be glad of a hand.",
-            format_count(bad),
-            format_count(sums.jobs),
+            format::number(bad),
+            format::number(sums.jobs),
             clean_name(name),
             clean_name(cluster),
             day.words()
         ),
     })
-}
-
-fn format_count(jobs: u64) -> String {
-    crate::explain::amounts::format_number(jobs)
 }
 
 /// Members whose jobs fail in numbers, today or yesterday.

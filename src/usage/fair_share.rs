@@ -2,6 +2,7 @@
 
 use crate::clock::{Day, UnixTime};
 use crate::explain::fair_share::{self as words, FairShareFigures};
+use crate::format;
 use crate::slurm::fair_share::SshareRow;
 use crate::store::fair_share_history::FairSharePoint;
 
@@ -56,7 +57,7 @@ pub fn describe_fair_share(
         Some(ratio) if ratio > NEAR_SHARE_RATIO => describe_overuse(ratio, half_life, now),
         Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => format!(
             "The group used {} of its share lately; its jobs come earlier than those of groups that used more.",
-            format_percent(ratio)
+            format::percent(ratio)
         ),
         Some(_) => {
             "The group used about its share lately; its jobs rank like most others'.".to_owned()
@@ -100,16 +101,6 @@ pub fn format_times(ratio: f64) -> String {
         r if r >= MAX_RATIO => "more than 1,000 times".to_owned(),
         r if r >= 10.0 => format!("{r:.0} times"),
         r => format!("{r:.1} times"),
-    }
-}
-
-/// `37 %`, `0.4 %`, `less than 0.1 %`.
-pub fn format_percent(part: f64) -> String {
-    match part * 100.0 {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p < 0.1 => "less than 0.1 %".to_owned(),
-        p if p < 10.0 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Fair share over time as a line: where its points lie in a drawing of a fixed size. Pure.
 
-use super::fair_share::{format_percent, format_times, ratio_of_point};
-use crate::clock::{Day, UnixTime};
+use super::fair_share::{format_times, ratio_of_point};
+use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
+use crate::format;
 use crate::store::fair_share_history::FairSharePoint;
 
 /// Size of the drawing.
@@ -15,7 +16,7 @@ const EDGE: f64 = 12.0;
 /// Ratios are drawn within these.
 const RANGE: (f64, f64) = (0.01, 100.0);
 /// A line does not go over a longer time than this without a point, in seconds.
-const MAX_GAP_SECONDS: i64 = 4 * 86_400;
+const MAX_GAP_SECONDS: i64 = 4 * SECONDS_PER_DAY;
 /// No more points than this are drawn.
 const MAX_POINTS: usize = 240;
 /// Heights that are marked: the ratio, its words, and whether it gives way to the next where there is little room.
@@ -88,7 +89,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
         (low..=high).contains(ratio) && !(*gives_way && is_crowded)
     };
     let marks = MARKS.iter().filter(fits).map(|(ratio, words, _)| (y(*ratio), *words)).collect();
-    let words = |ratio: f64| if ratio > 1.0 { format_times(ratio) } else { format_percent(ratio) };
+    let words = |ratio: f64| if ratio > 1.0 { format_times(ratio) } else { format::percent(ratio) };
     let days = (Day::from_time(first.0).short(), Day::from_time(last.0).short());
     let label = format!(
         "Used against the share from {} to {}: from {} to {} of the share; lowest {}, highest {}",

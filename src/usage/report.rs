@@ -10,7 +10,7 @@ use super::totals::{UsageTotals, hours};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
-pub use formatting::{clean_name, format_amount, format_percent, format_unit as unit_words};
+pub use formatting::{clean_name, format_unit as unit_words};
 
 /// Sorts of jobs that have a row of their own; the others share one.
 const MAX_KIND_ROWS: usize = 15;

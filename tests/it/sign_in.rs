@@ -206,7 +206,7 @@ async fn after_eight_wrong_tries_one_must_wait() {
     assert_eq!(page.status, 429, "even the right password has to wait");
     assert_eq!(page.header("retry-after"), "30");
     let words = page.select_text(".error-summary");
-    assert!(words.contains("Too many tries. The next one is possible in 30 seconds."), "{words}");
+    assert!(words.contains("Too many tries. The next one is possible in 30 s."), "{words}");
     assert!(!visitor.is_signed_in().await);
 
     portal.clock.advance(29);

@@ -311,7 +311,7 @@ async fn the_list_says_which_jobs_and_which_hours_are_meant() {
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
-    assert!(said.contains("8.0 core hours on these days; 40.0 core hours since each"), "{said}");
+    assert!(said.contains("8 core hours on these days; 40 core hours since each"), "{said}");
     let page = world.pi.get(&world.url("usage")).await;
     let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
     let list = world.pi.get(&with_gpus).await;

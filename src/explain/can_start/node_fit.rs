@@ -1,8 +1,8 @@
 //! Whether any machine has what a request wants of one.
 
 use super::ProblemCollector;
-use crate::explain::amounts::{format_count, format_memory};
 use crate::explain::job_types::{candidate_partitions, matching_job_types};
+use crate::format;
 use crate::recipes::context::{ComposeContext, Partition};
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily};
@@ -47,7 +47,7 @@ pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
                 format!(
                     "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
                      for more tasks or nodes with fewer each.",
-                    format_count(wanted.cores, "core")
+                    format::count(wanted.cores, "core")
                 ),
             );
         }
@@ -57,7 +57,7 @@ pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
                 RequestField::Tasks,
                 format!(
                     "It asks for {} in all, and there are {all} at most. Ask for fewer tasks, or fewer cores for each.",
-                    format_count(request.all_cores().into(), "core")
+                    format::count(request.all_cores().into(), "core")
                 ),
             );
         }
@@ -73,8 +73,8 @@ pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
             sets,
             format!(
                 "It asks for {} of memory on one node, and no node there has more than {}.",
-                format_memory(wanted.memory_mb),
-                format_memory(most)
+                format::memory(wanted.memory_mb),
+                format::memory(most)
             ),
         );
     }
@@ -107,7 +107,7 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut Prob
             RequestField::Nodes,
             format!(
                 "It asks for {}, and there are {there} at most.",
-                format_count(asked.into(), "node")
+                format::count(asked.into(), "node")
             ),
         );
         return;
@@ -120,7 +120,7 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut Prob
                 format!(
                     "Jobs of the sort {} have {} at most.",
                     sort.name,
-                    format_count(most.into(), "node")
+                    format::count(most.into(), "node")
                 ),
             );
         }
@@ -131,7 +131,7 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut Prob
                 format!(
                     "Jobs of the sort {} have {} at least.",
                     sort.name,
-                    format_count(least.into(), "node")
+                    format::count(least.into(), "node")
                 ),
             );
         }
@@ -221,7 +221,7 @@ fn check_gpus_per_node(
             RequestField::Gpus,
             format!(
                 "It asks for {} on one node, and no node there has more than {most}. Ask for fewer, or for more nodes.",
-                format_count(gpus.count.into(), &name)
+                format::count(gpus.count.into(), &name)
             ),
         );
     }

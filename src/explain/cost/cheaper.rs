@@ -2,8 +2,8 @@
 //! that is not.
 
 use super::price::{HourlyPrice, hourly_price};
-use super::{CheaperRequest, CostDriver, format_amount};
-use crate::explain::amounts::{format_memory, memory_option};
+use super::{CheaperRequest, CostDriver};
+use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 
@@ -42,7 +42,8 @@ fn cheaper_if_changed(
     let new = hourly_price(then, place);
     let per_hour = new.per_hour();
     let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - MIN_SAVING);
-    let paid = format!("{} instead of {}", format_amount(per_hour), format_amount(now.per_hour()));
+    let paid =
+        format!("{} instead of {}", format::amount(per_hour), format::amount(now.per_hour()));
     good.then(|| CheaperRequest { sentence: sentence(&paid), changes, per_hour })
 }
 
@@ -76,12 +77,12 @@ fn less_memory(
         _ => (MemoryRequest::PerNode(mb), ""),
     };
     let changed = JobRequest { memory: Some(memory_then), ..request.clone() };
-    cheaper_if_changed(&changed, place, now, vec![(sets, memory_option(mb))], |paid| {
+    cheaper_if_changed(&changed, place, now, vec![(sets, format::memory_option(mb))], |paid| {
         format!(
             "With {}{each} instead of {} it would pay {paid} an hour. The cores and GPUs you ask for pay for that much \
              already.",
-            format_memory(mb),
-            format_memory(asked)
+            format::memory(mb),
+            format::memory(asked)
         )
     })
 }

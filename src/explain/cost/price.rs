@@ -1,8 +1,8 @@
 //! What each part of a request counts in an hour, in the site's own unit. The largest is what is paid.
 
 use super::{CostDriver, CostPart};
-use crate::explain::amounts::{format_count, format_memory};
 use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_nodes};
+use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::recipes::request::JobRequest;
 use crate::sites::{BillingBasis, Site};
@@ -94,7 +94,7 @@ fn price_in_units(
         match factor(site, BillingBasis::Gpu, &names) {
             Some(each) => price.parts.push(CostPart {
                 what: CostDriver::Gpus,
-                words: format_count(gpus, "GPU"),
+                words: format::count(gpus, "GPU"),
                 counts: to_f64(gpus) * each,
             }),
             // Where nothing is said of GPUs, they are not counted.
@@ -120,7 +120,7 @@ fn price_in_units(
     let of_cores = to_f64(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
     price.parts.insert(
         0,
-        CostPart { what: CostDriver::Cores, words: format_count(cores, "core"), counts: of_cores },
+        CostPart { what: CostDriver::Cores, words: format::count(cores, "core"), counts: of_cores },
     );
     match (total_memory_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
         (Some(mb), Some(each)) => price.parts.insert(1, memory_part(mb, each)),
@@ -158,7 +158,7 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> Hour
         unit: "RGU hours".to_owned(),
         parts: vec![CostPart {
             what: CostDriver::Gpus,
-            words: format!("{} ({model})", format_count(gpus, "GPU")),
+            words: format!("{} ({model})", format::count(gpus, "GPU")),
             counts: to_f64(gpus) * each,
         }],
         is_sites_unit: true,
@@ -172,7 +172,7 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> Hour
             let cores = u64::from(request.all_cores());
             price.parts.push(CostPart {
                 what: CostDriver::Cores,
-                words: format_count(cores, "core"),
+                words: format::count(cores, "core"),
                 counts: to_f64(cores) / cores_of_unit,
             });
             price
@@ -225,8 +225,11 @@ fn price_in_gpu_hours(
     notes: Vec<String>,
 ) -> HourlyPrice {
     let gpus = all_gpus(request, place);
-    let part =
-        CostPart { what: CostDriver::Gpus, words: format_count(gpus, "GPU"), counts: to_f64(gpus) };
+    let part = CostPart {
+        what: CostDriver::Gpus,
+        words: format::count(gpus, "GPU"),
+        counts: to_f64(gpus),
+    };
     HourlyPrice { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
@@ -245,14 +248,14 @@ fn all_gpus(request: &JobRequest, place: &ComposeContext) -> u64 {
 }
 
 fn whole_node_part(nodes: u64, each: f64) -> CostPart {
-    let words = format!("{} as a whole", format_count(nodes, "node"));
+    let words = format!("{} as a whole", format::count(nodes, "node"));
     CostPart { what: CostDriver::Nodes, words, counts: to_f64(nodes) * each }
 }
 
 fn memory_part(mb: u64, each: f64) -> CostPart {
     CostPart {
         what: CostDriver::Memory,
-        words: format_memory(mb),
+        words: format::memory(mb),
         counts: to_f64(mb) / 1024.0 * each,
     }
 }

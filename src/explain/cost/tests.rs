@@ -167,21 +167,6 @@ fn what_is_left_is_that_of_the_account() {
     );
 }
 
-#[test]
-fn amounts_read_well() {
-    for (number, words) in [
-        (0.0, "0"),
-        (0.0274, "0.0274"),
-        (0.5, "0.5"),
-        (4.0, "4"),
-        (12.25, "12.2"),
-        (12_345.6, "12,346"),
-        (f64::NAN, "0"),
-    ] {
-        assert_eq!(format_amount(number), words);
-    }
-}
-
 proptest! {
     #[test]
     fn what_is_cheaper_is_cheaper_and_nothing_is_senseless(

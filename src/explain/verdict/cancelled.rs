@@ -2,8 +2,8 @@
 
 use super::{EndedJob, JobVerdict, VerdictTone, timeout};
 use crate::clock::UnixTime;
-use crate::explain::amounts::format_duration;
 use crate::explain::waiting;
+use crate::format;
 use crate::logs::findings::FindingKind;
 use crate::text::sanitize;
 
@@ -17,7 +17,7 @@ pub fn cancelled(ended: &EndedJob<'_>) -> JobVerdict {
     }
     let when = match (ended.never_began(), ended.elapsed_s()) {
         (true, _) => " before it began".to_owned(),
-        (false, Some(elapsed)) => format!(" after {}", format_duration(elapsed)),
+        (false, Some(elapsed)) => format!(" after {}", format::duration(elapsed)),
         (false, None) => String::new(),
     };
     let by = ended

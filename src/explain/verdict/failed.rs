@@ -2,8 +2,8 @@
 
 use super::cancelled::impossible_request;
 use super::{EndedJob, JobVerdict, VerdictTone, out_of_memory, timeout};
-use crate::explain::amounts::format_duration;
 use crate::explain::exit;
+use crate::format;
 use crate::logs::findings::{FindingKind, LogFinding};
 use crate::text::sanitize;
 
@@ -87,7 +87,7 @@ fn verdict_from_exit(ended: &EndedJob<'_>) -> JobVerdict {
 
 /// `After 12 min it ended with exit code 1: …`
 fn exit_sentence(ended: &EndedJob<'_>) -> String {
-    let after = ended.elapsed_s().map(|elapsed| format!("After {} it", format_duration(elapsed)));
+    let after = ended.elapsed_s().map(|elapsed| format!("After {} it", format::duration(elapsed)));
     let it = after.unwrap_or_else(|| "It".to_owned());
     match ended.job.exit.and_then(exit::explain_exit) {
         Some(words) => format!("{it} ended with {}: {}.", words.name, words.meaning),

@@ -3,7 +3,7 @@
 
 use super::reasons::new_explanation;
 use super::{WaitExplanation, WaitKind, WaitingJob};
-use crate::explain::amounts::format_minutes;
+use crate::format;
 
 /// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl SlurmLimit {
         if self.what == "time" {
             let much = asked.map_or_else(
                 || "more time".to_owned(),
-                |asked| format!("{}, more", format_minutes(asked)),
+                |asked| format!("{}, more", format::minutes(asked)),
             );
             return new_explanation(
                 WaitKind::Never,

@@ -1,7 +1,7 @@
 //! Words and numbers of a report.
 
 use crate::clock::{Day, Month};
-use crate::explain::amounts;
+use crate::format;
 use crate::text::strip_hidden;
 use crate::usage::figures::UsageFigures;
 use crate::usage::forecast::AllocationForecast;
@@ -17,34 +17,6 @@ pub fn clean_name(name: &str) -> String {
     let more = if short.chars().count() > MAX_NAME_LEN { "…" } else { "" };
     short = short.chars().take(MAX_NAME_LEN).collect();
     format!("{}{more}", short.trim())
-}
-
-/// An amount that people can read: `12,345`, `12.3`, `0.04`.
-pub fn format_amount(amount: f64) -> String {
-    if !amount.is_finite() {
-        return "unknown".to_owned();
-    }
-    let (size, sign) = (amount.abs(), if amount < 0.0 { "−" } else { "" });
-    if size < 0.005 {
-        "0".to_owned()
-    } else if size < 0.995 {
-        format!("{sign}{size:.2}")
-    } else if size < 99.95 {
-        let text = format!("{size:.1}");
-        format!("{sign}{}", text.strip_suffix(".0").unwrap_or(&text))
-    } else {
-        format!("{sign}{}", amounts::format_number(round_to_whole(size)))
-    }
-}
-
-/// A part of the whole: `83 %`.
-pub fn format_percent(part: f64) -> String {
-    format!("{} %", amounts::format_number(round_to_whole(part.max(0.0) * 100.0)))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
-fn round_to_whole(size: f64) -> u64 {
-    size.clamp(0.0, 1e15).round() as u64
 }
 
 /// What an allocation is given in.
@@ -65,7 +37,7 @@ pub fn forecast_sentence(
     today: Day,
 ) -> String {
     if unread > 0 {
-        let days = amounts::format_count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
+        let days = format::count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
         return format!("Not final: {days} of its period were not read when this was made.");
     }
     if forecast.used > forecast.granted {
@@ -78,7 +50,7 @@ pub fn forecast_sentence(
     let Some((low, high)) = forecast.at_end else {
         return "Too few weeks are known to say where it is heading.".to_owned();
     };
-    let (low, high) = (format_percent(part(low)), format_percent(part(high)));
+    let (low, high) = (format::percent(part(low)), format::percent(part(high)));
     let range = if low == high { low } else { format!("{low} to {high}") };
     let end = ends.words();
     let at_end = format!("At the pace of the last weeks, {range} will be used by {end}.");
@@ -120,7 +92,7 @@ pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day
         notes.push(format!("Nothing was read yet of {}.", unread.join(", ")));
     }
     if all.missing > 0 {
-        let days = amounts::format_count(all.missing, "day");
+        let days = format::count(all.missing, "day");
         notes.push(format!("Not all was read when this was made: {days} of accounts are missing."));
     }
     if all.is_cut {

@@ -166,13 +166,9 @@ pub fn set_retry_after(response: &mut Response, seconds: i64) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
-/// Seconds as people say them.
+/// How long to wait until the next try.
 pub fn format_wait(seconds: i64) -> String {
-    match seconds {
-        ..=1 => "a second".into(),
-        2..=90 => format!("{seconds} seconds"),
-        _ => format!("{} minutes", (seconds + 59) / 60),
-    }
+    crate::format::duration(seconds.max(1).unsigned_abs())
 }
 
 /// Who asks, as far as the look of an answer depends on it.

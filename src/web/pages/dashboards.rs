@@ -16,7 +16,7 @@ use crate::auth::{AuthError, Permission};
 use crate::dashboards::{DashboardError, DashboardKind, DashboardStatus, owner_of};
 use crate::domain::DashboardId;
 use crate::error::AppError;
-use crate::explain::amounts;
+use crate::format;
 use crate::store::dashboards::Dashboard;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -65,9 +65,7 @@ fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bo
         all.sort_unstable();
     }
     let chosen = if all.contains(&chosen) { chosen } else { all[0] };
-    all.into_iter()
-        .map(|one| (one.to_string(), amounts::format_minutes(one), one == chosen))
-        .collect()
+    all.into_iter().map(|one| (one.to_string(), format::minutes(one), one == chosen)).collect()
 }
 
 /// Why nothing came of a wish, as a message on the page one came from; anything else is an error page.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::domain::{NotificationId, PersonId};
-use crate::explain::amounts;
+use crate::format;
 use crate::jobs::notification_digest::{self, NotificationDigest, NotificationKind};
 use crate::store::{self, StoreError};
 use crate::web::HandlerResult;
@@ -56,7 +56,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&NotificationListPage {
         page: PageFrame::for_person(&context, &me.0, "Notices", NavSection::NoSection),
         lines,
-        unread: if count > 0 { amounts::format_number(count) } else { String::new() },
+        unread: if count > 0 { format::number(count) } else { String::new() },
     })
 }
 

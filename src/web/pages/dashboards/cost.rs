@@ -1,8 +1,8 @@
 //! What a dashboard costs while it runs, in one line.
 
 use crate::dashboards::{DashboardKind, job};
-use crate::explain::amounts;
-use crate::explain::cost::{estimate_cost, format_amount};
+use crate::explain::cost::estimate_cost;
+use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::store::dashboards::Dashboard;
 
@@ -17,10 +17,10 @@ pub fn cost_text(
     let request = job::build_request(kind, minutes, account, None, &place.site);
     let cost = estimate_cost(&request, place, None);
     let total = cost.total.unwrap_or(cost.per_hour);
-    let number = format_amount(total);
+    let number = format::amount(total);
     let one = cost.unit.strip_suffix('s').unwrap_or(&cost.unit);
     let unit = if number == "1" { one } else { &cost.unit };
-    format!("about {number} {unit} for {}", amounts::format_minutes(minutes))
+    format!("about {number} {unit} for {}", format::minutes(minutes))
 }
 
 /// The same of a dashboard that there is.

@@ -1,11 +1,11 @@
 //! The part of a dashboard's page that renews itself: its state, and what one can do now.
 
 use crate::auth::Permission;
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ConnectionStatus;
 use crate::dashboards::{DashboardStatus, owner_of};
 use crate::error::AppError;
-use crate::explain::amounts;
+use crate::format;
 use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::store::dashboards::Dashboard;
@@ -20,8 +20,6 @@ use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
 use crate::web::pages::jobs::job_lookup::{self, JobOrArray};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobTime;
-
-const SECONDS_PER_DAY: i64 = 86_400;
 
 /// What the part says.
 pub struct DashboardLiveView {
@@ -216,7 +214,7 @@ impl WakePermission {
         let since = context.app.clock.now().plus(-SECONDS_PER_DAY);
         let mut db = context.app.store.read().await?;
         let used = store::dashboards::runs::count_wakes(&mut db, board.id, since).await?;
-        let time = amounts::format_minutes(u32::try_from(board.wake_minutes).unwrap_or(0));
+        let time = format::minutes(u32::try_from(board.wake_minutes).unwrap_or(0));
         let left = board.wakes_per_day - used;
         if left <= 0 {
             return no(format!(

@@ -1,7 +1,8 @@
 //! How far a dashboard is, and how it ended, in words. Pure.
 
 use crate::dashboards::DashboardStatus;
-use crate::explain::{amounts, sbatch};
+use crate::explain::sbatch;
+use crate::format;
 use crate::store::dashboards::runs::{DashboardRun, DashboardRunState};
 
 /// How far a dashboard is, as its page tells it.
@@ -217,8 +218,8 @@ fn ended_text(
 ) -> DashboardStatusText {
     let board = &standing.dashboard;
     let was_ready = run.ready_at().is_some();
-    let minutes = amounts::format_minutes(u32::try_from(run.minutes).unwrap_or(0));
-    let idle = amounts::format_minutes(look.idle_minutes);
+    let minutes = format::minutes(u32::try_from(run.minutes).unwrap_or(0));
+    let idle = format::minutes(look.idle_minutes);
     let (tone, title, text) = match run.end.as_str() {
         "time" => (
             "info",

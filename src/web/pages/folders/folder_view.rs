@@ -7,7 +7,6 @@ use crate::cluster::folders::{
     join_path, parent_path,
 };
 use crate::store::clusters::Cluster;
-use crate::web::pages::jobs::output::format_bytes;
 
 /// A field's name is a word; whatever is longer is not one of ours.
 const MAX_FIELD_LEN: usize = 100;
@@ -118,7 +117,7 @@ impl FolderViewRow {
     /// How long a file is, in words.
     pub fn size(&self) -> String {
         if self.entry.kind == FolderEntryKind::File {
-            format_bytes(self.entry.size)
+            crate::format::bytes(self.entry.size)
         } else {
             String::new()
         }

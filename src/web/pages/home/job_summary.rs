@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::NotificationId;
-use crate::explain::amounts;
+use crate::format;
 use crate::jobs::job_list::JobCounts;
 use crate::jobs::notification_digest::{self, JobEndCounts, NotificationDigest};
 use crate::jobs::{JobListItem, JobRecord};
@@ -18,8 +18,6 @@ use crate::web::pages::jobs::list_row::JobListRow;
 const MAX_ROWS: usize = 5;
 /// Ends that are shown.
 const MAX_ENDED: usize = 6;
-/// Pictures hold the ends of this many seconds; older ones are in the history.
-const DAY: i64 = 86_400;
 
 pub struct HomeJobSummary {
     /// Whether there is anything to say: some queue was seen, or is about to be.
@@ -62,7 +60,7 @@ struct EndedJobs<'a> {
 impl HomeJobSummary {
     /// From the pictures of someone's places.
     pub fn new(places: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
-        let from = since.unwrap_or(UnixTime(0)).max(now.plus(-DAY));
+        let from = since.unwrap_or(UnixTime(0)).max(now.plus(-SECONDS_PER_DAY));
         let mut counts = JobCounts::default();
         let mut stuck = 0;
         let mut open: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
@@ -101,10 +99,10 @@ impl HomeJobSummary {
                 .iter()
                 .any(|place| place.is_connected || place.seen().is_some()),
             is_known: places.iter().any(|place| place.seen().is_some()),
-            running: amounts::format_number(counts.running),
-            waiting: amounts::format_number(counts.waiting),
-            stuck: if stuck > 0 { amounts::format_number(stuck) } else { String::new() },
-            more: if more > 0 { amounts::format_number(more) } else { String::new() },
+            running: format::number(counts.running),
+            waiting: format::number(counts.waiting),
+            stuck: if stuck > 0 { format::number(stuck) } else { String::new() },
+            more: if more > 0 { format::number(more) } else { String::new() },
             rows,
             many: places.len() > 1,
             seen: places
@@ -117,7 +115,7 @@ impl HomeJobSummary {
             more_ended: ends.len().saturating_sub(MAX_ENDED),
             ended_words: match sums.all {
                 0 => String::new(),
-                all => format!("{} ended: {}", amounts::format_count(all, "job"), sums.summary()),
+                all => format!("{} ended: {}", format::count(all, "job"), sums.summary()),
             },
         }
     }

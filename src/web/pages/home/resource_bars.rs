@@ -1,8 +1,8 @@
 //! How one stands on a cluster: fair-share or granted hours, and how full one's folders are. As bars with words.
 
 use crate::clock::UnixTime;
-use crate::explain::amounts;
 use crate::explain::fair_share::{self, FairShareFigures};
+use crate::format;
 use crate::sites::cost::AccountCost;
 use crate::sites::quota;
 use crate::slurm::fair_share::SshareRow;
@@ -157,7 +157,7 @@ pub fn granted_hours_bar(account: &AccountCost, unit: &str) -> Option<GrantedHou
         None => round_to_whole(account.amount("used")?)?,
     };
     let unit = format_unit(unit);
-    let number = amounts::format_number;
+    let number = format::number;
     let text = if used <= granted {
         let left = number(granted - used);
         format!("{} of {} {unit} used, {left} left", number(used), number(granted))
@@ -189,11 +189,11 @@ fn round_to_whole(number: f64) -> Option<u64> {
 pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
     let is_decimal =
         place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
-    let space =
-        quota_bar(place.used_bytes, place.limit_bytes, |bytes| format_bytes(bytes, is_decimal), "");
-    let files = place
-        .files
-        .map(|files| quota_bar(files, place.files_limit, amounts::format_number, " files"));
+    // As the cluster counts it: by 1000 where its limit is a round number then.
+    let words = if is_decimal { format::decimal_bytes } else { format::bytes };
+    let space = quota_bar(place.used_bytes, place.limit_bytes, words, "");
+    let files =
+        place.files.map(|files| quota_bar(files, place.files_limit, format::number, " files"));
     let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
     let worst =
         worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|one| one == level));
@@ -219,10 +219,12 @@ fn quota_bar(used: u64, limit: Option<u64>, words: impl Fn(u64) -> String, noun:
     let percent = percent(used, limit);
     let thousandths =
         u64::try_from(u128::from(used) * 1000 / u128::from(limit)).unwrap_or(u64::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "a part for people")]
+    let part = format::percent(used as f64 / limit as f64);
     QuotaBar {
         value: thousandths.min(1000),
         has_limit: true,
-        text: format!("{} of {}{noun} ({percent} %)", words(used), words(limit)),
+        text: format!("{} of {}{noun} ({part})", words(used), words(limit)),
         level: warning_level(percent),
     }
 }
@@ -236,27 +238,6 @@ const fn warning_level(percent: u64) -> &'static str {
         ..WARNING_PERCENT => "",
         WARNING_PERCENT..DANGER_PERCENT => "warning",
         DANGER_PERCENT.. => "danger",
-    }
-}
-
-/// Space as the cluster counts it: by 1000 where its limit is a round number then, else by 1024.
-fn format_bytes(bytes: u64, is_decimal: bool) -> String {
-    if !is_decimal {
-        return amounts::format_memory(bytes.div_ceil(1 << 20));
-    }
-    match bytes {
-        0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
-        1_000_000_000..1_000_000_000_000 => format_tenths(bytes / 100_000_000, "GB"),
-        _ => format_tenths(bytes / 100_000_000_000, "TB"),
-    }
-}
-
-fn format_tenths(tenths: u64, unit: &str) -> String {
-    let (whole, part) = (tenths / 10, tenths % 10);
-    if part == 0 || whole >= 100 {
-        format!("{whole} {unit}")
-    } else {
-        format!("{whole}.{part} {unit}")
     }
 }
 
@@ -296,9 +277,9 @@ mod tests {
             "88 GB of 100 GB (88 %)"
         );
         let decimal = folder_quota(&place(4_942_000_000, Some(50_000_000_000), None));
-        assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9 %)");
+        assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9.9 %)");
         let large = folder_quota(&place(4096, Some(20_000_000_000_000), None));
-        assert_eq!(large.space.text, "1 MB of 20 TB (0 %)");
+        assert_eq!(large.space.text, "4.1 kB of 20 TB (<0.1 %)");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::error::AppError;
-use crate::explain::amounts;
+use crate::format;
 use crate::jobs::ClusterAccountId;
 use crate::jobs::actions::{JobAction, JobActionError, JobActionTarget, MAX_TARGETS};
 use crate::jobs::job_list::record_stage;
@@ -339,10 +339,10 @@ const fn verb_name(verb: JobAction) -> &'static str {
 fn confirmation_prompt(verb: JobAction, count: usize, chosen: &[SelectedJob]) -> JobActionPrompt {
     let jobs = match chosen {
         [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
-            format!("{} ({tasks}) of {name}", amounts::format_count(tasks.len(), "task"))
+            format!("{} ({tasks}) of {name}", format::count(tasks.len(), "task"))
         }
         [one] => one.name.clone(),
-        _ => amounts::format_count(u64::try_from(count).unwrap_or(0), "job"),
+        _ => format::count(u64::try_from(count).unwrap_or(0), "job"),
     };
     match verb {
         JobAction::Cancel => JobActionPrompt {
@@ -379,7 +379,7 @@ fn confirmation_prompt(verb: JobAction, count: usize, chosen: &[SelectedJob]) ->
 }
 
 fn result_heading(verb: JobAction, good: usize, all: usize) -> String {
-    let jobs = amounts::format_count(u64::try_from(good).unwrap_or(0), "job");
+    let jobs = format::count(u64::try_from(good).unwrap_or(0), "job");
     let done = match verb {
         JobAction::Cancel => format!("Cancelling {jobs}"),
         JobAction::Hold => format!("{jobs} held"),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 
 use crate::error::AppError;
-use crate::explain::amounts;
 use crate::explain::waiting::{WaitExplanation, WaitKind};
+use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
 use crate::recipes::sweep::Sweep;
@@ -119,9 +119,8 @@ fn build_array_view(
         (state, page) => format!("{href}?state={state}&page={page}"),
     };
     let counts = entry.counts;
-    let chip = |name: &str, label, count: u64| {
-        (at(name, 1), label, amounts::format_number(count), state == name)
-    };
+    let chip =
+        |name: &str, label, count: u64| (at(name, 1), label, format::number(count), state == name);
     JobArrayView {
         chips: vec![
             chip("", "All", counts.total()),

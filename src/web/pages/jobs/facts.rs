@@ -1,6 +1,7 @@
 //! The facts of a job, as a list on its page.
 
 use crate::explain::amounts;
+use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::{JobDetails, JobRecord};
 use crate::slurm::job::JobStage;
@@ -14,12 +15,9 @@ pub fn build_job_facts(
     point: &str,
 ) -> Vec<(&'static str, String)> {
     let job = &record.job;
-    let limit = job.time_limit.minutes().map(amounts::format_minutes).unwrap_or_default();
-    let restarts = if job.restarts > 0 {
-        amounts::format_count(job.restarts.into(), "time")
-    } else {
-        String::new()
-    };
+    let limit = job.time_limit.minutes().map(format::minutes).unwrap_or_default();
+    let restarts =
+        if job.restarts > 0 { format::count(job.restarts.into(), "time") } else { String::new() };
     let all = [
         ("Number", job.id.to_string()),
         ("Point of the sweep", point.to_owned()),

@@ -13,12 +13,12 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::dashboards;
 use crate::error::AppError;
-use crate::explain::amounts;
 use crate::explain::efficiency::{
     EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
 };
 use crate::explain::verdict::{EndedJob, JobVerdict, SuggestedOption, VerdictTone, verdict};
 use crate::explain::waiting::{WaitKind, can_never_start};
+use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::output::OutputKey;
 use crate::jobs::{JobRecord, LoadedJobDetails};
@@ -322,10 +322,7 @@ fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static s
     ];
     ranks.retain(|(_, points)| *points > 0);
     ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    ranks
-        .into_iter()
-        .map(|(what, points)| (what, points, amounts::format_count(points, "point")))
-        .collect()
+    ranks.into_iter().map(|(what, points)| (what, points, format::count(points, "point"))).collect()
 }
 
 /// Changes with what the part says. How old it is says the page by itself.

@@ -7,8 +7,8 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
-use crate::explain::amounts;
 use crate::explain::waiting::WaitKind;
+use crate::format;
 use crate::jobs::job_list::{JobCounts, JobListItem};
 use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::slurm::array_tasks::ArrayTaskSet;
@@ -72,7 +72,7 @@ impl JobList {
     }
 
     fn sum(&self) -> String {
-        amounts::format_count(u64::try_from(self.total).unwrap_or(0), "job")
+        format::count(u64::try_from(self.total).unwrap_or(0), "job")
     }
 
     fn previous(&self) -> String {
@@ -216,12 +216,7 @@ impl JobList {
             .map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry))
             .collect();
         let chip = |state: &str, label, count: u64| {
-            (
-                self.view.with_state(state),
-                label,
-                amounts::format_number(count),
-                self.view.state == state,
-            )
+            (self.view.with_state(state), label, format::number(count), self.view.state == state)
         };
         let chips = vec![
             chip("", "All", counts.total()),
@@ -277,12 +272,7 @@ impl JobList {
         let rows =
             rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
         let chip = |state: &str, label, count: u64| {
-            (
-                self.view.with_state(state),
-                label,
-                amounts::format_number(count),
-                self.view.state == state,
-            )
+            (self.view.with_state(state), label, format::number(count), self.view.state == state)
         };
         let chips = vec![
             chip("", "All", counts.total()),

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use crate::clock::UnixTime;
 use crate::explain::amounts;
 use crate::explain::waiting::{self, WaitExplanation, WaitKind, WaitingJob};
+use crate::format;
 use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
 use crate::jobs::{JobRecord, QueueSnapshot};
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
@@ -180,11 +181,7 @@ impl JobRowBuilder<'_> {
             partition: job.partition.clone(),
             nodes: job.node_list.clone(),
             submitted: job.submitted,
-            priority: if job.priority > 0 {
-                amounts::format_number(job.priority)
-            } else {
-                String::new()
-            },
+            priority: if job.priority > 0 { format::number(job.priority) } else { String::new() },
             folder: job.work_dir.clone(),
             mark: 0,
         };
@@ -224,7 +221,7 @@ impl JobRowBuilder<'_> {
                 at: job.end,
                 lasted: match (job.start, job.end) {
                     (Some(start), Some(end)) if end > start => {
-                        amounts::format_duration(seconds(Some(start), end))
+                        format::duration(seconds(Some(start), end))
                     }
                     _ => String::new(),
                 },
@@ -238,8 +235,8 @@ impl JobRowBuilder<'_> {
                 let elapsed = seconds(job.start, self.now);
                 let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
                 JobTime::Running {
-                    elapsed: amounts::format_duration(elapsed),
-                    limit: limit.map(amounts::format_duration).unwrap_or_default(),
+                    elapsed: format::duration(elapsed),
+                    limit: limit.map(format::duration).unwrap_or_default(),
                     value: elapsed.min(limit.unwrap_or(0)),
                     max: limit.unwrap_or(0),
                 }
@@ -263,7 +260,7 @@ impl JobRowBuilder<'_> {
         };
         match ahead.count_ahead(&job.partition, job.priority).0 {
             0 => "Next in line".to_owned(),
-            jobs => format!("{} ahead", amounts::format_count(jobs, "job")),
+            jobs => format!("{} ahead", format::count(jobs, "job")),
         }
     }
 }

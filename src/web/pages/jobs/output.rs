@@ -279,7 +279,7 @@ impl OutputViewer {
     }
 
     fn size(&self) -> String {
-        format_bytes(self.shown.size)
+        crate::format::bytes(self.shown.size)
     }
 
     /// Why there is nothing to see: a sentence, and what it may mean.
@@ -337,34 +337,5 @@ impl OutputViewer {
 
     fn modified(&self) -> Option<UnixTime> {
         self.shown.modified
-    }
-}
-
-pub fn format_bytes(size: u64) -> String {
-    match size {
-        1 => "1 byte".to_owned(),
-        0..1024 => format!("{size} bytes"),
-        1024..1_048_576 => format!("{} kB", size / 1024),
-        _ => crate::explain::amounts::format_memory(size >> 20),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::web::pages::jobs::output::format_bytes;
-
-    #[test]
-    fn sizes_in_words() {
-        assert_eq!(
-            [
-                format_bytes(0),
-                format_bytes(1),
-                format_bytes(5),
-                format_bytes(2048),
-                format_bytes(5 << 20),
-                format_bytes(3 << 30)
-            ],
-            ["0 bytes", "1 byte", "5 bytes", "2 kB", "5 MB", "3 GB"]
-        );
     }
 }

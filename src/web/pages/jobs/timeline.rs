@@ -1,9 +1,9 @@
 //! The story of a job: what happened when, as far as Slurm told or the portal saw it.
 
 use crate::clock::UnixTime;
-use crate::explain::amounts;
 use crate::explain::exit;
 use crate::explain::waiting::can_never_start;
+use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::record_stage;
 use crate::slurm::job::{JobStage, JobState};
@@ -108,7 +108,7 @@ pub fn build_timeline(
             if let (Some(start), Some(end)) = (job.start, job.end)
                 && end > start
             {
-                let lasted = amounts::format_duration(u64::try_from(end.since(start)).unwrap_or(0));
+                let lasted = format::duration(u64::try_from(end.since(start)).unwrap_or(0));
                 let join = if detail.is_empty() { "" } else { ", " };
                 detail = format!("After {lasted}{join}{detail}");
             }

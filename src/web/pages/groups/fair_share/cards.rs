@@ -1,7 +1,7 @@
 //! Fair share and queued demand of accounts, as a page shows them.
 
-use crate::clock::UnixTime;
-use crate::explain::amounts;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::format;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::SlurmJob;
 use crate::store::fair_share_history::FairSharePoint;
@@ -10,7 +10,7 @@ use crate::usage::fair_share_chart::{self, FairShareChart};
 use crate::usage::{GroupAccountDetails, fair_share, hours};
 
 /// Fair share is drawn this far back, in seconds.
-pub const HISTORY_SECONDS: i64 = 120 * 86_400;
+pub const HISTORY_SECONDS: i64 = 120 * SECONDS_PER_DAY;
 /// Rows of the table behind the drawing.
 const MAX_ROWS: usize = 60;
 
@@ -45,15 +45,15 @@ impl GroupFairShareCard {
         let figures = match (share.norm_shares, share.effective_usage) {
             (Some(meant), Some(used)) => format!(
                 "{} of the cluster is meant for it; {} of what was used lately went to it.",
-                fair_share::format_percent(meant),
-                fair_share::format_percent(used)
+                format::percent(meant),
+                format::percent(used)
             ),
             _ => String::new(),
         };
         let mut fading = half_life.map_or_else(String::new, |hours| {
             format!(
                 "What was used counts half after {}.",
-                amounts::format_duration(u64::from(hours) * 3600)
+                format::duration(u64::from(hours) * 3600)
             )
         });
         if ratio.is_some_and(|ratio| fair_share::recovery_day(ratio, half_life, now).is_some()) {
@@ -65,8 +65,8 @@ impl GroupFairShareCard {
                 [
                     day.words(),
                     ratio.map_or_else(|| "not told".to_owned(), |ratio| format!("{ratio:.2}")),
-                    fair_share::format_percent(point.share),
-                    fair_share::format_percent(point.used),
+                    format::percent(point.share),
+                    format::percent(point.used),
                 ]
             },
         );
@@ -112,43 +112,27 @@ pub fn build_demand_cards(
         let found = demand::compute_demand(jobs, &facts.slurm_names, now);
         let holding = match (found.cores, found.gpus) {
             (0, 0) => "nothing".to_owned(),
-            (cores, 0) => amounts::format_count(cores, "core"),
+            (cores, 0) => format::count(cores, "core"),
             (cores, gpus) => {
-                format!(
-                    "{}, {}",
-                    amounts::format_count(cores, "core"),
-                    amounts::format_count(gpus, "GPU")
-                )
+                format!("{}, {}", format::count(cores, "core"), format::count(gpus, "GPU"))
             }
         };
         let endless = found.waiting.without_limit;
         GroupDemandCard {
             account: facts.account.clone(),
-            waiting: amounts::format_number(found.waiting.jobs),
-            waiting_cores: format_hours(found.waiting.core_s),
-            waiting_gpus: format_hours(found.waiting.gpu_s),
-            running: amounts::format_number(found.running.jobs),
+            waiting: format::number(found.waiting.jobs),
+            waiting_cores: format::amount(hours(found.waiting.core_s)),
+            waiting_gpus: format::amount(hours(found.waiting.gpu_s)),
+            running: format::number(found.running.jobs),
             holding,
             endless: if endless == 0 {
                 String::new()
             } else {
-                format!(
-                    "{} without a time limit not counted",
-                    amounts::format_count(endless, "job")
-                )
+                format!("{} without a time limit not counted", format::count(endless, "job"))
             },
         }
     };
     accounts.iter().map(card).collect()
-}
-
-/// `0`, `0.4`, `12`, `1,234`.
-fn format_hours(seconds: u64) -> String {
-    if seconds > 0 && seconds < 36_000 {
-        format!("{:.1}", hours(seconds))
-    } else {
-        amounts::format_number((seconds + 1800) / 3600)
-    }
 }
 
 #[cfg(test)]
@@ -157,7 +141,7 @@ mod tests {
 
     #[test]
     fn hours_read_well() {
-        let words = [0, 1440, 36_000, 4_446_000].map(format_hours);
+        let words = [0, 1440, 36_000, 4_446_000].map(|seconds| format::amount(hours(seconds)));
         assert_eq!(words, ["0", "0.4", "10", "1,235"]);
     }
 

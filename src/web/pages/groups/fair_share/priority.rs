@@ -7,7 +7,7 @@ use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
-use crate::explain::amounts;
+use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::JobStage;
@@ -221,11 +221,11 @@ fn build_account_priority(
     Some(AccountPriorityCard {
         account: group.account.clone(),
         sentence: words.sentence,
-        share: (thousandths(meant, scale), fair_share::format_percent(meant)),
-        used: (thousandths(used, scale), fair_share::format_percent(used)),
-        scale: if scale < 1.0 { fair_share::format_percent(scale) } else { String::new() },
+        share: (thousandths(meant, scale), format::percent(meant)),
+        used: (thousandths(used, scale), format::percent(used)),
+        scale: if scale < 1.0 { format::percent(scale) } else { String::new() },
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),
-        own: own.map(|own| (thousandths(own, 1.0), fair_share::format_percent(own))),
+        own: own.map(|own| (thousandths(own, 1.0), format::percent(own))),
         own_sentence: match own {
             Some(own) if own >= 0.5 => {
                 "Most of it was yours. Your own jobs come after those of others in the group."
@@ -284,7 +284,7 @@ fn build_job_priority(
         pieces.push(PriorityFactorBar {
             what,
             class,
-            words: amounts::format_count(points, "point"),
+            words: format::count(points, "point"),
             at,
             width,
         });
@@ -297,10 +297,10 @@ fn build_job_priority(
     JobPriorityCard {
         href,
         label,
-        points: amounts::format_count(factors.priority, "point"),
+        points: format::count(factors.priority, "point"),
         parts: pieces,
         nice_cut: cut,
-        given_up: given_up.map(|nice| amounts::format_count(nice, "point")).unwrap_or_default(),
+        given_up: given_up.map(|nice| format::count(nice, "point")).unwrap_or_default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Storage of a group's projects, and who has how much of it.
 
-use crate::explain::amounts;
+use crate::format;
 use crate::sites::quota;
 use crate::sites::storage_per_user::UserStorageUse;
 use crate::usage::{GroupAccountDetails, GroupUsage};
@@ -94,7 +94,7 @@ pub fn storage_by_person(
                 name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
                 user: known.map(|_| row.user.clone()).unwrap_or_default(),
                 space: format_space(row.used_bytes),
-                files: amounts::format_number(row.files),
+                files: format::number(row.files),
             }
         };
         let people = rows.iter().take(MAX_PEOPLE).map(person).collect();
@@ -107,7 +107,7 @@ pub fn storage_by_person(
 fn format_space(bytes: u64) -> String {
     match bytes.div_ceil(1 << 20) {
         0 => "less than 10 MB".to_owned(),
-        mb => amounts::format_memory(mb),
+        mb => format::memory(mb),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The chart of a report, as figures for an SVG: bars of days, stacked by person. Colours are classes of the style
 //! sheet; nothing is styled here.
 
-use crate::usage::report::{UsageReport, format_amount};
+use crate::format;
+use crate::usage::report::UsageReport;
 
 /// The size of the drawing, and where its bars are.
 const RIGHT: f64 = 706.0;
@@ -57,7 +58,7 @@ impl ReportChartSvg {
         };
         let mut tick = 0.0;
         while tick <= top * 1.001 {
-            chart.ticks.push((format_coordinate(up(tick)), format_amount(tick)));
+            chart.ticks.push((format_coordinate(up(tick)), format::amount(tick)));
             tick += step;
         }
         for (number, bar) in report.bars.iter().enumerate() {
@@ -81,7 +82,7 @@ impl ReportChartSvg {
                 chart.days.push((format_coordinate(x + slot / 2.0), bar.day.short()));
             }
             let missing = if bar.is_missing { " (not all was read)" } else { "" };
-            chart.rows.push((bar.day.words(), format!("{}{missing}", format_amount(bar.total()))));
+            chart.rows.push((bar.day.words(), format!("{}{missing}", format::amount(bar.total()))));
         }
         let named = report.series.iter().enumerate();
         chart.legend = named.map(|(at, name)| (colour_of(report, at), name.clone())).collect();

@@ -1,12 +1,13 @@
 //! Allocations: what was used of each, drawn, and sentences on where it is heading that say no more than is known.
 
 use crate::clock::Day;
+use crate::format;
 use crate::store::allocations::Allocation;
 use crate::usage::{
     AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation,
 };
 use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH, format_coordinate};
-use crate::web::pages::groups::usage::formatting::{format_amount, format_percent, unit_label};
+use crate::web::pages::groups::usage::formatting::unit_label;
 
 /// From here on a bar warns.
 const WARNING_FRACTION: f64 = 0.8;
@@ -66,7 +67,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         || forecast_allocation(&[], granted, begins, ends, today),
         |one| one.forecast(allocation, counted, today),
     );
-    let words = |hours: f64| format_amount(counted.from_hours(hours));
+    let words = |hours: f64| format::amount(counted.from_hours(hours));
     let part = found.used_fraction();
     let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| {
         format!("{} {named}", words(hours))
@@ -88,9 +89,9 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
             "{} of {} {named} ({})",
             words(found.used),
             words(granted),
-            format_percent(part)
+            format::percent(part)
         ),
-        value: crate::web::pages::groups::usage::formatting::round_to_u64(part.min(1.0) * 1000.0),
+        value: format::round(part.min(1.0) * 1000.0),
         level: if part >= 1.0 {
             "danger"
         } else if part >= WARNING_FRACTION {
@@ -130,10 +131,10 @@ fn forecast_sentences(
         return vec![format!(
             "It ended on {}; {} of it was used.",
             ends.words(),
-            format_percent(found.used_fraction())
+            format::percent(found.used_fraction())
         )];
     }
-    let mut all = vec![format!("{} of the period is over.", format_percent(found.elapsed))];
+    let mut all = vec![format!("{} of the period is over.", format::percent(found.elapsed))];
     if found.remaining() < 0.0 {
         all.push(format!("All of it is used, and {} more.", words(-found.remaining())));
     }
@@ -145,7 +146,7 @@ fn forecast_sentences(
         return all;
     };
     let share =
-        |hours: f64| format_percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
+        |hours: f64| format::percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
@@ -224,7 +225,7 @@ mod tests {
         let days: Vec<(Day, f64)> = (0..60).rev().map(|b| (TODAY.plus(-b), hours(b))).collect();
         let (begins, ends) = (TODAY.plus(begins), TODAY.plus(ends));
         let found = forecast_allocation(&days, granted, begins, ends, TODAY);
-        forecast_sentences(&found, begins, ends, TODAY, &format_amount).join(" ")
+        forecast_sentences(&found, begins, ends, TODAY, &format::amount).join(" ")
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 
 use crate::domain::GroupId;
+use crate::format;
 use crate::usage::figures::{ChartStep, MemberFigures, UsageBar, UsageFigures, UsageOwner};
-use crate::web::pages::groups::usage::formatting::{capitalize, format_amount, measure_label};
+use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 use crate::web::pages::groups::usage::query::UsageFilter;
 use crate::web::pages::groups::usage::tables::jobs_href;
 
@@ -80,7 +81,7 @@ impl UsageChart {
         );
         Self {
             label,
-            ticks: vec![format_amount(top), format_amount(top / 2.0), "0".to_owned()],
+            ticks: vec![format::amount(top), format::amount(top / 2.0), "0".to_owned()],
             marks: axis_labels(&figures.bars, step),
             is_empty: most <= 0.0,
             unit,
@@ -111,7 +112,7 @@ impl UsageBarSlot {
             1 => "1 day not read yet".to_owned(),
             many => format!("{many} days not read yet"),
         };
-        let total = format_amount(bar.total);
+        let total = format::amount(bar.total);
         let mut title = format!("{label}: {total} {unit}");
         let mut cells = Vec::new();
         let (x, width) = (format_coordinate(self.x), format_coordinate(self.width));
@@ -119,7 +120,7 @@ impl UsageBarSlot {
         for one in series {
             let used =
                 one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum::<f64>();
-            let words = format_amount(used);
+            let words = format::amount(used);
             if used > 0.0 {
                 let height = used / self.top * HEIGHT;
                 let (floor, height_words) =

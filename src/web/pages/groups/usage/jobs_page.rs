@@ -5,12 +5,12 @@ use axum::response::{IntoResponse as _, Redirect};
 
 use crate::auth::Permission;
 use crate::domain::GroupId;
-use crate::explain::amounts;
+use crate::format;
 use crate::usage::hours;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::groups::usage::formatting::{format_amount, format_exact};
+use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
     OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS,
     canonical_outcome, find_jobs, member_name,
@@ -115,18 +115,18 @@ pub async fn get(
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         member_name: found.member.as_ref().map(|who| member_name(&sight, who)).unwrap_or_default(),
         days: format!("{} to {}", found.from.words(), found.until.words()),
-        counted: amounts::format_count(found.totals.count, "job"),
-        core_hours: format_amount(hours(found.totals.core_s)),
+        counted: format::count(found.totals.count, "job"),
+        core_hours: format::amount(hours(found.totals.core_s)),
         core_exact: format_exact(hours(found.totals.core_s)),
         run_hours: total_run_hours(&found.totals),
         account: looked.account_label(&sight.view),
         gpu_hours: if found.totals.gpu_s == 0 {
             String::new()
         } else {
-            format_amount(hours(found.totals.gpu_s))
+            format::amount(hours(found.totals.gpu_s))
         },
         spare_hours: if known == OUTCOME_OVERSIZED {
-            format_amount(hours(found.totals.spare_s))
+            format::amount(hours(found.totals.spare_s))
         } else {
             String::new()
         },
@@ -148,7 +148,7 @@ pub async fn get(
 fn total_run_hours(all: &UsageJobTotals) -> String {
     // Where one stood still, seconds of days are rounded.
     let is_more = all.run_core_s > all.core_s + all.core_s / 1000;
-    if is_more { format_amount(hours(all.run_core_s)) } else { String::new() }
+    if is_more { format::amount(hours(all.run_core_s)) } else { String::new() }
 }
 
 /// Pages that so many jobs take.
@@ -158,12 +158,12 @@ fn page_count(jobs: u64) -> usize {
 
 /// `51 to 100 of 1,234`
 fn range_label(stretch: UsageJobRange, found: &UsageJobResults) -> String {
-    let number = |count: usize| amounts::format_number(u64::try_from(count).unwrap_or(u64::MAX));
+    let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = stretch.skip + found.jobs.len();
     format!(
         "{} to {} of {}",
         number(stretch.skip + 1),
         number(last),
-        amounts::format_number(found.totals.count)
+        format::number(found.totals.count)
     )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::explain::amounts;
+use crate::format;
 use crate::usage::figures::{UsageFigures, is_selected};
 use crate::usage::{GroupAccountUsage, GroupUsage};
 
@@ -74,7 +74,7 @@ pub fn collect_notes(
         });
     }
     if figures.missing > 0 && reading.is_empty() {
-        let days = amounts::format_count(figures.missing, "day");
+        let days = format::count(figures.missing, "day");
         let verb = if figures.missing == 1 { "was" } else { "were" };
         let title = format!("{days} of this time {verb} not read yet.");
         notes.push(UsageNote::new("info", title, "What was used then is not in the figures."));

@@ -10,6 +10,7 @@ use crate::auth::Permission;
 use crate::clock::Day;
 use crate::domain::{AllocationId, ClusterId, GroupId};
 use crate::error::AppError;
+use crate::format;
 use crate::sites::SiteAllocationPeriod;
 use crate::store;
 use crate::usage::{
@@ -27,7 +28,7 @@ use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
     parse_form, unit_options,
 };
-use crate::web::pages::groups::usage::formatting::{format_amount, unit_label};
+use crate::web::pages::groups::usage::formatting::unit_label;
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
 #[derive(Template)]
@@ -231,7 +232,7 @@ async fn render_page(
             cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
             amount: format!(
                 "{} {}",
-                format_amount(one.amount),
+                format::amount(one.amount),
                 unit_label(counted, site_unit(one.cluster_id))
             ),
             period: format!("{} to {}", one.begins().words(), one.ends().words()),

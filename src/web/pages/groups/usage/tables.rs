@@ -1,14 +1,11 @@
 //! The rows of the tables by person and by sort of job, with the addresses of the jobs behind each figure.
 
 use crate::domain::{ClusterId, GroupId, PersonId};
-use crate::explain::amounts;
+use crate::format;
 use crate::usage::figures::{
     AccountFigures, JobKindFigures, MemberFigures, UsageFigures, UsageOwner,
 };
 use crate::usage::{UsageMeasure, UsageTotals, hours};
-use crate::web::pages::groups::usage::formatting::{
-    format_amount, format_optional_percent, format_wait,
-};
 use crate::web::pages::groups::usage::query::UsageFilter;
 
 /// In an address: jobs that could have asked for fewer cores.
@@ -68,7 +65,7 @@ impl UsageTableCells {
         let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
         let model = |(name, seconds): &(String, u64)| {
             let name = if name.is_empty() { "model not told" } else { name };
-            format!("{name} {}", format_amount(hours(*seconds)))
+            format!("{name} {}", format::amount(hours(*seconds)))
         };
         let mut ends = Vec::new();
         for (count, words) in [
@@ -77,37 +74,34 @@ impl UsageTableCells {
             (sums.memory_out, "out of memory"),
         ] {
             if count > 0 {
-                ends.push(format!("{} {words}", amounts::format_number(count)));
+                ends.push(format!("{} {words}", format::number(count)));
             }
         }
         let lost_ends = ends.join(" · ");
         let mut lost_gpus = String::new();
         if sums.lost_gpu_s > 0 {
-            lost_gpus = format!("{} GPU hours", format_amount(hours(sums.lost_gpu_s)));
+            lost_gpus = format!("{} GPU hours", format::amount(hours(sums.lost_gpu_s)));
             ends.push(lost_gpus.clone());
         }
         let spare_gb = hours(sums.spare_mb_s) / MB_PER_GB;
         Self {
-            cores: format_amount(hours(sums.core_s)),
-            gpus: format_amount(hours(sums.gpu_s)),
+            cores: format::amount(hours(sums.core_s)),
+            gpus: format::amount(hours(sums.gpu_s)),
             models: models.map(model).collect::<Vec<_>>().join(" · "),
-            site: format_amount(UsageMeasure::Site.hours(sums)),
-            jobs: amounts::format_number(sums.jobs),
-            success: format_optional_percent(sums.success_rate()),
-            wait: format_wait(sums.waits.median()),
-            core_use: format_optional_percent(sums.core_use()),
-            memory_use: format_optional_percent(sums.memory_use()),
-            gpu_use: sums
-                .gpu_use()
-                .map(crate::web::pages::groups::usage::formatting::format_percent)
-                .unwrap_or_default(),
-            lost: format_amount(hours(sums.lost_core_s)),
+            site: format::amount(UsageMeasure::Site.hours(sums)),
+            jobs: format::number(sums.jobs),
+            success: format::or_unknown(sums.success_rate(), format::percent),
+            wait: format::or_unknown(sums.waits.median(), format::duration),
+            core_use: format::or_unknown(sums.core_use(), format::percent),
+            memory_use: format::or_unknown(sums.memory_use(), format::percent),
+            gpu_use: sums.gpu_use().map(format::percent).unwrap_or_default(),
+            lost: format::amount(hours(sums.lost_core_s)),
             lost_note: ends.join(" · "),
             lost_ends,
             lost_gpus,
-            spare: format_amount(hours(sums.spare_core_s)),
+            spare: format::amount(hours(sums.spare_core_s)),
             spare_note: if spare_gb > 0.05 {
-                format!("{} GB hours of memory", format_amount(spare_gb))
+                format!("{} GB hours of memory", format::amount(spare_gb))
             } else {
                 String::new()
             },
@@ -267,8 +261,8 @@ mod tests {
         sums.add_gpus("", 3600);
         sums.add_gpus("v100", 36_000);
         let cells = UsageTableCells::from_sums(&sums);
-        assert_eq!(cells.models, "model not told 1.0 · v100 10.0");
-        assert_eq!((cells.cores.as_str(), cells.lost_note.as_str()), ("2.0", "2 failed"));
+        assert_eq!(cells.models, "model not told 1 · v100 10");
+        assert_eq!((cells.cores.as_str(), cells.lost_note.as_str()), ("2", "2 failed"));
         assert_eq!((cells.success.as_str(), cells.gpu_use.as_str()), ("–", ""));
     }
 }

@@ -3,14 +3,11 @@
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
-use crate::explain::amounts;
+use crate::format;
 use crate::store::usage::jobs::UsageJobRow;
 use crate::usage::daily_totals::spare_core_s;
 use crate::usage::{GroupAccountUsage, UsageOutcome, hours};
 use crate::web::pages::groups::usage::UsagePageData;
-use crate::web::pages::groups::usage::formatting::{
-    UNKNOWN, format_amount, format_optional_percent,
-};
 
 pub struct UsageJob {
     /// The cluster's short name.
@@ -106,25 +103,25 @@ impl UsageJob {
 
     /// Core hours in the time looked at.
     pub fn core_hours(&self) -> String {
-        format_amount(hours(self.core_s))
+        format::amount(hours(self.core_s))
     }
 
     /// GPU hours in the time looked at; empty for none.
     pub fn gpu_hours(&self) -> String {
-        if self.gpu_s == 0 { String::new() } else { format_amount(hours(self.gpu_s)) }
+        if self.gpu_s == 0 { String::new() } else { format::amount(hours(self.gpu_s)) }
     }
 
     /// How long it ran in all.
     pub fn ran(&self) -> String {
-        amounts::format_duration(u64::try_from(self.row.elapsed_s).unwrap_or(0))
+        format::duration(u64::try_from(self.row.elapsed_s).unwrap_or(0))
     }
 
     /// How long it had waited.
     pub fn waited(&self) -> String {
         if !self.has_begun() {
-            return UNKNOWN.to_owned();
+            return format::UNKNOWN.to_owned();
         }
-        amounts::format_duration(u64::try_from(self.row.wait_s).unwrap_or(0))
+        format::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
     }
 
     /// How it ended, in words; one that ran on after the days looked at had not ended then.
@@ -134,15 +131,15 @@ impl UsageJob {
 
     /// Core hours that need not have been asked for.
     pub fn spare_hours(&self) -> String {
-        format_amount(hours(self.spare_s))
+        format::amount(hours(self.spare_s))
     }
 
     /// What it held: cores, memory, GPUs.
     pub fn held(&self) -> String {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
-        let mut parts = vec![amounts::format_count(whole(self.row.cores), "core")];
+        let mut parts = vec![format::count(whole(self.row.cores), "core")];
         if self.row.memory_mb > 0 {
-            parts.push(amounts::format_memory(whole(self.row.memory_mb)));
+            parts.push(format::memory(whole(self.row.memory_mb)));
         }
         if !self.row.gpus.is_empty() {
             let gpus = self.row.gpus.split(',').map(|one| match one.rsplit_once(':') {
@@ -158,15 +155,15 @@ impl UsageJob {
 
     /// What it used of its cores.
     pub fn core_use(&self) -> String {
-        format_optional_percent(ratio(
-            self.row.cpu_s,
-            self.row.elapsed_s.saturating_mul(self.row.cores),
-        ))
+        format::or_unknown(
+            ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)),
+            format::percent,
+        )
     }
 
     /// What it used of its memory.
     pub fn memory_use(&self) -> String {
-        format_optional_percent(ratio(self.row.rss_mb, self.row.memory_mb))
+        format::or_unknown(ratio(self.row.rss_mb, self.row.memory_mb), format::percent)
     }
 }
 

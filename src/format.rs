@@ -1,0 +1,230 @@
+//! Numbers as people read them: one rule for each kind of figure, for pages, reports, mails and tables alike. Dates are
+//! written by [`crate::clock`]. All rooms may use it.
+//!
+//! Slurm's `G` is 1024 × 1024 × 1024 bytes; people say GB and type `--mem=16G`, so that is written "16 GB" here: what is
+//! shown is what one asks for.
+
+use crate::clock::SECONDS_PER_DAY;
+
+/// Where nothing is known.
+pub const UNKNOWN: &str = "–";
+
+const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
+
+/// A figure that may not be known.
+pub fn or_unknown<T>(figure: Option<T>, words: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(|| UNKNOWN.to_owned(), words)
+}
+
+/// A whole number with marks between thousands: `12,345`.
+pub fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 job`, `4 jobs`: a number and its noun; for one that takes an s when there are more.
+pub fn count(of: u64, noun: &str) -> String {
+    let many = if of == 1 { "" } else { "s" };
+    format!("{} {noun}{many}", number(of))
+}
+
+/// Hours, or any other amount, in three digits or so and without zeros at its end: `12,346`, `12.3`, `3`, `0.04`.
+pub fn amount(amount: f64) -> String {
+    if amount.is_nan() {
+        return UNKNOWN.to_owned();
+    }
+    let (size, sign) = (amount.abs(), if amount < 0.0 { "−" } else { "" });
+    let text = match size {
+        0.0 => return "0".to_owned(),
+        ..0.000_05 => return format!("{sign}<0.0001"),
+        ..0.0995 => format!("{size:.4}"),
+        ..9.995 => format!("{size:.2}"),
+        ..99.95 => format!("{size:.1}"),
+        _ => return format!("{sign}{}", number(round(size))),
+    };
+    format!("{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A part of a whole: `87 %`, `0.4 %`, `<0.1 %`.
+pub fn percent(part: f64) -> String {
+    match part * 100.0 {
+        p if p.is_nan() => UNKNOWN.to_owned(),
+        ..=0.0 => "0 %".to_owned(),
+        ..0.1 => "<0.1 %".to_owned(),
+        p @ ..9.95 => {
+            let tenths = format!("{p:.1}");
+            format!("{} %", tenths.trim_end_matches(".0"))
+        }
+        p => format!("{} %", number(round(p))),
+    }
+}
+
+/// The nearest whole number, for what is not negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+pub fn round(number: f64) -> u64 {
+    if number.is_nan() { 0 } else { number.clamp(0.0, 1e15).round() as u64 }
+}
+
+/// A count of bytes, by 1024: `5 bytes`, `2.5 kB`, `15.9 GB`.
+pub fn bytes(count: u64) -> String {
+    scaled(count.into(), 1024)
+}
+
+/// The same by 1000, for places where that is how it is counted.
+pub fn decimal_bytes(count: u64) -> String {
+    scaled(count.into(), 1000)
+}
+
+/// Memory in mebibytes: `512 MB`, `15.9 GB`, `1.5 TB`.
+pub fn memory(mb: u64) -> String {
+    if mb == 0 { "0 MB".to_owned() } else { scaled(u128::from(mb) << 20, 1024) }
+}
+
+/// Memory as Slurm's options want it: `24G`, `768M`.
+pub fn memory_option(mb: u64) -> String {
+    if mb > 0 && mb.is_multiple_of(1024) { format!("{}G", mb / 1024) } else { format!("{mb}M") }
+}
+
+/// In the largest unit that fits, with one digit after the point where it is not 0 and the number is small.
+fn scaled(bytes: u128, base: u128) -> String {
+    let (mut unit, mut name) = (1, "");
+    for next in ["kB", "MB", "GB", "TB"] {
+        if bytes < unit * base {
+            break;
+        }
+        (unit, name) = (unit * base, next);
+    }
+    let tenths = (bytes * 10 + unit / 2) / unit;
+    match (name, tenths / 10, tenths % 10) {
+        ("", 1, _) => "1 byte".to_owned(),
+        ("", whole, _) => format!("{whole} bytes"),
+        (_, whole, part) if part == 0 || whole >= 100 => format!("{whole} {name}"),
+        (_, whole, part) => format!("{whole}.{part} {name}"),
+    }
+}
+
+/// A time in seconds, two units at most: `45 s`, `12 min`, `3 h`, `2 d 4 h`.
+pub fn duration(seconds: u64) -> String {
+    let two = |first: u64, name: &str, second: u64, small: &str| match second {
+        0 => format!("{first} {name}"),
+        _ => format!("{first} {name} {second} {small}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..600 => two(seconds / 60, "min", seconds % 60, "s"),
+        600..3600 => format!("{} min", seconds / 60),
+        3600..DAY => two(seconds / 3600, "h", seconds / 60 % 60, "min"),
+        _ => two(seconds / DAY, "d", seconds / 3600 % 24, "h"),
+    }
+}
+
+/// A time in minutes, in the same words.
+pub fn minutes(minutes: u32) -> String {
+    duration(u64::from(minutes) * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn amounts_and_parts() {
+        for (hours, words) in [
+            (0.0, "0"),
+            (0.000_01, "<0.0001"),
+            (0.0274, "0.0274"),
+            (0.04, "0.04"),
+            (0.5, "0.5"),
+            (3.0, "3"),
+            (3.25, "3.25"),
+            (4.0, "4"),
+            (12.25, "12.2"),
+            (12.34, "12.3"),
+            (40.0, "40"),
+            (99.96, "100"),
+            (12_345.6, "12,346"),
+            (-3.0, "−3"),
+            (f64::NAN, UNKNOWN),
+        ] {
+            assert_eq!(amount(hours), words);
+        }
+        for (part, words) in [
+            (0.0, "0 %"),
+            (-1.0, "0 %"),
+            (0.000_5, "<0.1 %"),
+            (0.004, "0.4 %"),
+            (0.04, "4 %"),
+            (0.826, "83 %"),
+            (0.874, "87 %"),
+            (12.0, "1,200 %"),
+            (f64::NAN, UNKNOWN),
+        ] {
+            assert_eq!(percent(part), words);
+        }
+        assert_eq!([number(7), number(1000), number(1_234_567)], ["7", "1,000", "1,234,567"]);
+        assert_eq!([count(1, "core"), count(4, "core")], ["1 core", "4 cores"]);
+    }
+
+    #[test]
+    fn sizes() {
+        for (mb, words) in [
+            (0, "0 MB"),
+            (512, "512 MB"),
+            (1024, "1 GB"),
+            (16_282, "15.9 GB"),
+            (16_384, "16 GB"),
+            (767_000, "749 GB"),
+            (1_572_864, "1.5 TB"),
+        ] {
+            assert_eq!(memory(mb), words);
+        }
+        for (size, words) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (5, "5 bytes"),
+            (2048, "2 kB"),
+            (5 << 20, "5 MB"),
+            (3 << 30, "3 GB"),
+        ] {
+            assert_eq!(bytes(size), words);
+        }
+        assert_eq!(decimal_bytes(4_942_000_000), "4.9 GB");
+        assert_eq!([memory_option(24_576), memory_option(768)], ["24G", "768M"]);
+    }
+
+    #[test]
+    fn times() {
+        for (seconds, words) in [
+            (0, "0 s"),
+            (45, "45 s"),
+            (60, "1 min"),
+            (90, "1 min 30 s"),
+            (720, "12 min"),
+            (10_800, "3 h"),
+            (9_000, "2 h 30 min"),
+            (187_200, "2 d 4 h"),
+            (DAY, "1 d"),
+        ] {
+            assert_eq!(duration(seconds), words);
+        }
+        assert_eq!(minutes(180), "3 h");
+    }
+
+    proptest! {
+        #[test]
+        fn any_figure_has_words(figure in proptest::num::f64::ANY, whole in any::<u64>()) {
+            prop_assert!(!amount(figure).is_empty() && percent(figure).ends_with(['%', '–']));
+            prop_assert!(!memory(whole).is_empty() && !duration(whole).is_empty());
+            prop_assert!(bytes(whole).len() < 20 && decimal_bytes(whole).len() < 20);
+        }
+    }
+}
