@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::clock::Day;
+use crate::clock::{Day, SECONDS_PER_DAY};
 use crate::core::Core;
 use crate::jobs::notifications::NotificationHub;
 use crate::store;
@@ -14,25 +14,25 @@ const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 /// How often measured durations are folded into their histograms. Until then each one takes memory.
 const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Notices are kept for this many seconds: 90 days.
-const NOTIFICATION_RETENTION_SECS: i64 = 90 * 86_400;
+const NOTIFICATION_RETENTION_SECS: i64 = 90 * SECONDS_PER_DAY;
 /// Jobs that are over are kept for this many seconds after their end: a year.
-const JOB_RETENTION_SECS: i64 = 366 * 86_400;
+const JOB_RETENTION_SECS: i64 = 366 * SECONDS_PER_DAY;
 
 /// What leaders were told about their groups is known for this many seconds: longer than any allocation lasts.
-const ALERT_RETENTION_SECS: i64 = 3 * 366 * 86_400;
+const ALERT_RETENTION_SECS: i64 = 3 * 366 * SECONDS_PER_DAY;
 
 /// Fair share over time is kept for this many seconds: a year and a month.
-const FAIR_SHARE_RETENTION_SECS: i64 = 400 * 86_400;
+const FAIR_SHARE_RETENTION_SECS: i64 = 400 * SECONDS_PER_DAY;
 
 /// What someone read of their group's use is kept for this many seconds after they last looked: half a year. It can be
 /// read again.
-const USAGE_SOURCE_RETENTION_SECS: i64 = 183 * 86_400;
+const USAGE_SOURCE_RETENTION_SECS: i64 = 183 * SECONDS_PER_DAY;
 
 /// So many days of it are kept: somewhat more than two years.
 const USAGE_RETENTION_DAYS: i64 = 800;
 
 /// Dashboards and reports that were deleted are kept for this many seconds: a day, until their jobs are long over.
-const DELETED_RETENTION_SECS: i64 = 86_400;
+const DELETED_RETENTION_SECS: i64 = SECONDS_PER_DAY;
 
 /// Runs until the portal stops.
 pub async fn run(core: Core, notifications: NotificationHub, metrics: PrometheusHandle) {
@@ -51,7 +51,7 @@ pub async fn run(core: Core, notifications: NotificationHub, metrics: Prometheus
 pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     let result = async {
         let sessions = core.auth.sweep_sessions().await?;
-        let until = core.clock.now().plus(-i64::from(core.config.activity.keep_days) * 86_400);
+        let until = core.clock.now().plus(-i64::from(core.config.activity.keep_days) * SECONDS_PER_DAY);
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?

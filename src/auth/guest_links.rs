@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::rate_limits::{RateLimitBucket, client_network};
 use super::token::SecretToken;
 use super::{AuthError, AuthService, Result, Visitor};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DashboardLinkId, DisplayName, NameError, ReportLinkId};
 use crate::store::StoreError;
 
@@ -22,7 +22,6 @@ const LABEL_MISSING: &str = "Say whom it is for, so that you know the link again
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
 /// Most bytes of one.
 const MAX_PASSPHRASE_BYTES: usize = 200;
-const DAY: i64 = 86_400;
 
 /// A link for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,7 +135,7 @@ impl AuthService {
             self.hash_password(&invitation.passphrase).await?
         };
         let token = SecretToken::generate().map_err(AuthError::from)?;
-        let expires_at = self.clock.now().plus(i64::from(invitation.days) * DAY);
+        let expires_at = self.clock.now().plus(i64::from(invitation.days) * SECONDS_PER_DAY);
         Ok(GuestLinkTerms { label, passphrase, expires_at, token })
     }
 

@@ -9,7 +9,7 @@ use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
 use super::token::{self, SecretToken};
 use super::{AuthError, AuthService, Permission, Result, SessionsEnded, Visitor, password};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, SignInName};
 use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
 use crate::store::{self, StoreError};
@@ -87,7 +87,7 @@ impl AuthService {
             group_role: Some((group, role)),
             person: None,
             created_by: actor.id,
-            expires_at: now.plus(days.clamp(1, MAX_INVITATION_DAYS) * 86_400),
+            expires_at: now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY),
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails {

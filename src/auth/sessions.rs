@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::token::{self, SecretToken};
 use super::{AuthError, AuthService, Result, SessionsEnded, Viewer, Visitor};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
 use crate::vault::KeychainKey;
@@ -120,7 +120,7 @@ impl AuthService {
         let session = NewSession {
             token_hash: token.hash_token(),
             person,
-            expires_at: now.plus(i64::from(self.session_settings.absolute_days) * 86_400),
+            expires_at: now.plus(i64::from(self.session_settings.absolute_days) * SECONDS_PER_DAY),
             address: &visitor.address.to_string(),
             user_agent: &visitor.user_agent,
             chain: sealed.as_deref(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::nonce;
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::submit::{self, SbatchAnswer, TokenCarrier};
 use crate::slurm::{accounting, queue};
 use crate::ssh::{
@@ -24,7 +24,7 @@ const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 /// All jobs of a person with the words they were submitted with.
 const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
 /// Clocks differ, and so may what counts as the beginning of a job.
-const SEARCH_MARGIN_S: i64 = 86_400;
+const SEARCH_MARGIN_S: i64 = SECONDS_PER_DAY;
 
 /// Its arguments: a mark, the size of the script, seconds to wait for the word to go, seconds for `sbatch`, how many
 /// folders, the folders, then what `sbatch` gets. Without single quotes, backslashes and exclamation marks, so that it

@@ -4,7 +4,7 @@ use super::new_dashboard::NewDashboard;
 use super::service::{Dashboards, owner_of, queue_key};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::discovered_facts::FolderKind;
 use crate::cluster::{ClusterProfile, DiscoveredFacts};
 use crate::domain::{DashboardId, DisplayName, GroupId, NameError, PersonId};
@@ -26,7 +26,6 @@ pub const DEFAULT_RUN_MINUTES: u32 = 60;
 pub const MAX_WAKES_PER_DAY: i64 = 20;
 /// A follow-up starts so many seconds before the end of what it follows.
 const FOLLOW_UP_LEAD_S: i64 = 180;
-const DAY_S: i64 = 86_400;
 
 /// Why nothing came of a wish.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +136,7 @@ impl Dashboards {
             .authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board)))
             .await?;
         ensure_no_open_run(&mut tx, id).await?;
-        let since = core.clock.now().plus(-DAY_S);
+        let since = core.clock.now().plus(-SECONDS_PER_DAY);
         if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
             return Err(DashboardError::WakeLimitReached);
         }

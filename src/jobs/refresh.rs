@@ -9,7 +9,7 @@ use super::queue_monitor::{ClusterAccountId, QueueMonitor, is_recent};
 use super::queue_snapshot::{GroupQueue, QueueReadError, QueueSnapshot};
 use super::save::QueueUpdate;
 use super::{JobRecord, change_notifications};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::queue::{self, QueueQuery, QueueReply};
 use crate::cluster::{ClusterProfile, DiscoveredFacts};
 use crate::domain::GroupRole;
@@ -26,11 +26,11 @@ const RESOURCES_EVERY: Duration = Duration::from_mins(15);
 /// The accounting is read this often; ends that the queue still knows need it not.
 const HISTORY_EVERY: Duration = Duration::from_mins(10);
 /// The first look goes back this far.
-const FIRST_HISTORY: i64 = 14 * 86_400;
+const FIRST_HISTORY: i64 = 14 * SECONDS_PER_DAY;
 /// One look further back.
-const MONTH: i64 = 30 * 86_400;
+const MONTH: i64 = 30 * SECONDS_PER_DAY;
 /// No look at the accounting spans more.
-const MAX_HISTORY_RANGE: i64 = 14 * 86_400;
+const MAX_HISTORY_RANGE: i64 = 14 * SECONDS_PER_DAY;
 /// Ends may be written into the accounting this late.
 const ACCOUNTING_LAG: i64 = 3600;
 /// The accounting is asked this often about tasks that vanished; it may be a little late.

@@ -3,6 +3,7 @@
 use super::fields::{parse_number, parse_u32};
 use super::job_usage::JobUsage;
 use super::units::parse_memory_mb;
+use crate::clock::SECONDS_PER_DAY;
 
 pub const PROGRAM: &str = "sstat";
 
@@ -57,7 +58,7 @@ fn parse_cpu_seconds(text: &str) -> Option<u64> {
     if !good(days) {
         return None;
     }
-    parse_number(days).checked_mul(86_400)?.checked_add(sum)
+    parse_number(days).checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
 }
 
 #[cfg(test)]

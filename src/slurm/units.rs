@@ -1,5 +1,6 @@
 //! Times and amounts of memory as Slurm writes them.
 
+use crate::clock::SECONDS_PER_DAY;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,7 @@ pub(super) fn parse_duration_s(text: &str) -> Option<u64> {
         2 if rest == text => &[60, 1],
         _ => HOURS_FIRST,
     };
-    let mut total = parse_digits(days)? * 86_400;
+    let mut total = parse_digits(days)? * SECONDS_PER_DAY.unsigned_abs();
     for (place, part) in rest.split(':').enumerate() {
         total += parse_digits(part)? * units.get(place)?;
     }

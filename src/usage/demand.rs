@@ -1,10 +1,10 @@
 //! What a group has asked for and not had yet: its jobs that wait, and what those that run still hold. Pure.
 
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::job::{JobStage, SlurmJob};
 
 /// No job counts for more than this long, in seconds: those without a limit of their own say nothing.
-const MAX_JOB_SECONDS: u64 = 366 * 86_400;
+const MAX_JOB_SECONDS: u64 = 366 * SECONDS_PER_DAY.unsigned_abs();
 
 /// What some jobs ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

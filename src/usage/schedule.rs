@@ -1,10 +1,10 @@
 //! Which day is read next. Pure.
 
 use super::account_usage::AccountUsage;
-use crate::clock::{Day, UnixTime};
+use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 
 /// A day that was read this long after its end is never asked again: late ends and corrections have arrived by then.
-pub const SETTLED_AFTER: i64 = 2 * 86_400;
+pub const SETTLED_AFTER: i64 = 2 * SECONDS_PER_DAY;
 /// Days that may still change are asked again after this long, in seconds.
 const REREAD_AFTER: i64 = 3 * 3600;
 /// Today, while someone looks.

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use crate::clock::SECONDS_PER_DAY;
+
 /// The upper ends of the steps, in seconds; the last step has none.
 const BUCKET_ENDS: [u64; 15] =
     [10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14_400, 28_800, 57_600, 86_400, 259_200];
 const BUCKETS: usize = BUCKET_ENDS.len() + 1;
 /// The last step is taken to reach to here.
-const LAST_BUCKET_END: u64 = 14 * 86_400;
+const LAST_BUCKET_END: u64 = 14 * SECONDS_PER_DAY.unsigned_abs();
 
 /// Jobs by how long they waited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use super::account_usage::{AccountUsage, row_from_totals};
 use super::daily_totals::{DailyTotals, DayWindow, UserNamePolicy, count_day};
 use super::schedule::{self, SETTLED_AFTER};
 use super::service::{UsageReader, UsageService, lock};
-use crate::clock::{Day, UnixTime};
+use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterProfile;
 use crate::cluster::accounting_day::{
     AccountedRun, AccountingDay, AccountingDayError, load_accounting_day,
@@ -20,7 +20,7 @@ use crate::store::usage::{UsageDayRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
 /// What someone wanted to see is read on for this long, in seconds, also while they are away.
-const READ_ON_SECONDS: i64 = 2 * 86_400;
+const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
 /// Someone who looked within this time still looks, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
 

@@ -10,7 +10,7 @@ use super::{
     WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker,
     WebhookWorkerInner,
 };
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::http_client;
 use crate::jobs::notification_digest::NotificationKind;
 use crate::store::webhooks::Webhook;
@@ -26,7 +26,7 @@ const BETWEEN_MESSAGES: i64 = 30;
 const FIRST_PAUSE: i64 = 60;
 const MAX_PAUSE: i64 = 6 * 3600;
 /// Nothing has arrived for this long: it is given up.
-const GIVE_UP_AFTER: i64 = 3 * 86_400;
+const GIVE_UP_AFTER: i64 = 3 * SECONDS_PER_DAY;
 /// Notices in one message; more follow with the next.
 const MAX_NOTIFICATIONS: i64 = 500;
 /// Addresses that are sent to at the same time.

@@ -1,6 +1,7 @@
 //! What the steps of jobs used: of one job, or of several past runs together with what they had asked for.
 
 use super::for_each_record;
+use crate::clock::SECONDS_PER_DAY;
 use crate::slurm::fields::{field_delimiter, parse_job_id, parse_number, parse_tres, parse_u32};
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{JobId, JobState};
@@ -143,7 +144,7 @@ pub(super) fn parse_cpu_seconds(text: &str) -> Option<u64> {
     for part in clock.split(':').take(4) {
         sum = sum.checked_mul(60)?.checked_add(digits(part)?)?;
     }
-    digits(days)?.checked_mul(86_400)?.checked_add(sum)
+    digits(days)?.checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
 }
 
 /// The arguments for past runs: their rows and those of their steps.

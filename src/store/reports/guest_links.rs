@@ -1,13 +1,13 @@
 //! Tables `report_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
 //! them. Only hashes of secrets are kept.
 
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
 use crate::store::guest_links::GuestLinkRow;
 use crate::store::{DbConnection, Result};
 
 /// Links that have ended are listed for this many seconds: 90 days.
-const KEEP_ENDED_SECONDS: i64 = 90 * 86_400;
+const KEEP_ENDED_SECONDS: i64 = 90 * SECONDS_PER_DAY;
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReportGuestLink {

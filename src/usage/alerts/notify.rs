@@ -9,7 +9,7 @@ use super::{
 };
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
-use crate::clock::UnixTime;
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::ResourceSnapshot;
 use crate::store::{self, StoreError};
@@ -19,7 +19,7 @@ use crate::usage::service::{UsageReader, UsageService, lock};
 /// It is looked at most this often for each reader.
 const CHECK_EVERY: Duration = Duration::from_mins(2);
 /// What was told of places longer ago than this, in seconds, is not believed.
-const STORAGE_MAX_AGE: i64 = 2 * 86_400;
+const STORAGE_MAX_AGE: i64 = 2 * SECONDS_PER_DAY;
 
 impl UsageService {
     /// What someone wants to be told about a group.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::auth::AuthError;
 use crate::auth::sessions::SignedInPerson;
 use crate::auth::sign_in::{CODE_TIMEOUT_SECS, SignInCookies, SignInProgress};
+use crate::clock::SECONDS_PER_DAY;
 use crate::error::AppError;
 use crate::web::HandlerResult;
 use crate::web::http::cookies::{self, CookieKind};
@@ -25,7 +26,7 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respon
 use crate::web::pages::home;
 
 /// Days a browser is remembered as one that has signed in before.
-const KNOWN_BROWSER_SECS: i64 = 365 * 86_400;
+const KNOWN_BROWSER_SECS: i64 = 365 * SECONDS_PER_DAY;
 
 /// Where to go after signing in.
 #[derive(Default, Deserialize)]
@@ -270,7 +271,7 @@ pub async fn renew_known_browser(
 /// The cookies of a browser that has just signed in.
 fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
     let app = &context.app;
-    let seconds = i64::from(app.config.sessions.absolute_days) * 86_400;
+    let seconds = i64::from(app.config.sessions.absolute_days) * SECONDS_PER_DAY;
     let jar = cookies::set(
         context.jar.clone(),
         app,

@@ -4,13 +4,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
+use crate::clock::SECONDS_PER_DAY;
 use crate::web::HandlerResult;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::extractors::{FormBody, RequestContext};
 use crate::web::http::flash::{safe_local_path, see_other};
 
 /// A year, in seconds.
-const THEME_COOKIE_SECS: i64 = 365 * 86_400;
+const THEME_COOKIE_SECS: i64 = 365 * SECONDS_PER_DAY;
 
 /// How pages are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
