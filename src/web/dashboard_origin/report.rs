@@ -20,8 +20,9 @@ use crate::web::dashboard_origin::{GuestPageKind, is_token};
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
 use crate::web::http::extractors::{FormBody, PathParams};
-use crate::web::pages::groups::reports::chart::ReportChartSvg;
+use crate::web::pages::groups::reports::chart::draw_report_chart;
 use crate::web::pages::groups::reports::report_format;
+use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
 const CLOSED: GuestMessage = GuestMessage {
     title: "This report is not open to you",
@@ -37,7 +38,7 @@ struct GuestReportPage {
     group: String,
     until: UnixTime,
     report: UsageReport,
-    chart: ReportChartSvg,
+    chart: StackedBarChart,
 }
 
 /// A guest comes by a link.
@@ -85,7 +86,7 @@ pub async fn get(
         owner: pass.link.owner_name.clone(),
         group: pass.link.group_name.clone(),
         until: pass.link.terms.expires_at,
-        chart: ReportChartSvg::draw(&report),
+        chart: draw_report_chart(&report),
         report,
     };
     viewer::render_page(StatusCode::OK, &page)

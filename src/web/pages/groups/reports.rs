@@ -7,7 +7,7 @@ pub mod report_format;
 use askama::Template;
 use serde::Deserialize;
 
-use self::chart::ReportChartSvg;
+use self::chart::draw_report_chart;
 use crate::auth::Permission;
 use crate::clock::{Day, Month};
 use crate::domain::{GroupId, ReportId};
@@ -21,6 +21,7 @@ use crate::web::http::extractors::{
 };
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
 /// Months that can be chosen: as far back as figures are read.
 const MONTHS_OFFERED: usize = 12;
@@ -32,7 +33,7 @@ struct MonthReportPage {
     report_css: &'static str,
     group: GroupId,
     report: UsageReport,
-    chart: ReportChartSvg,
+    chart: StackedBarChart,
     /// Months by their words in addresses and for people, and whether it is the one that is shown.
     months: Vec<(String, String, bool)>,
     frozen: Vec<FrozenReport>,
@@ -74,7 +75,7 @@ pub async fn get(
         page: PageFrame::for_person(&context, &me.0, &report.title, NavSection::Groups),
         report_css: assets::asset_url("report.css"),
         group,
-        chart: ReportChartSvg::draw(&report),
+        chart: draw_report_chart(&report),
         report,
         months,
         frozen,

@@ -18,8 +18,9 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, res
 use crate::web::http::reveal_once::{self, RevealedSecret};
 use crate::web::pages::dashboards::dashboard::GuestLinkFormState;
 use crate::web::pages::dashboards::guest_links::GuestLinkForm;
-use crate::web::pages::groups::reports::chart::ReportChartSvg;
+use crate::web::pages::groups::reports::chart::draw_report_chart;
 use crate::web::pages::groups::reports::{report_format, report_path};
+use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
 #[derive(Template)]
 #[template(path = "groups/reports/frozen.html")]
@@ -30,7 +31,7 @@ struct FrozenReportPage {
     links_href: String,
     frozen: FrozenReport,
     report: UsageReport,
-    chart: ReportChartSvg,
+    chart: StackedBarChart,
     link_form: GuestLinkFormState,
     shown: RevealedSecret,
     open: Vec<ReportGuestLink>,
@@ -69,7 +70,7 @@ async fn render_page(
         href: report_path(group, id),
         links_href: format!("{}/guest-links", report_path(group, id)),
         frozen,
-        chart: ReportChartSvg::draw(&report),
+        chart: draw_report_chart(&report),
         report,
         link_form: share,
         shown,

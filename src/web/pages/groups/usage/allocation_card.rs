@@ -6,7 +6,8 @@ use crate::store::allocations::Allocation;
 use crate::usage::{
     AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation,
 };
-use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH, format_coordinate};
+use crate::web::pages::groups::stacked_bar_chart::format_coordinate;
+use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH};
 use crate::web::pages::groups::usage::formatting::unit_label;
 
 /// From here on a bar warns.

@@ -1,0 +1,215 @@
+//! Bars stacked by person, drawn by the server: of the usage page and of reports. Colours are classes of the style
+//! sheets; `templates/groups/stacked_bars.html` draws it.
+
+use std::fmt::Write as _;
+
+use crate::format;
+
+/// The colours that there are; whoever comes after them shares one.
+const COLOUR_COUNT: usize = 8;
+
+/// Where in the drawing the bars stand.
+pub struct ChartFrame {
+    pub left: f64,
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+}
+
+/// What one bar shows.
+pub struct StackedBar {
+    pub label: String,
+    /// A shorter label, for below the bar.
+    pub mark: String,
+    /// The amount of each series.
+    pub parts: Vec<f64>,
+    /// What was not read yet, in words; empty if all was.
+    pub missing: String,
+    /// Where a click leads; empty for nowhere.
+    pub href: String,
+}
+
+/// A chart, ready to be drawn.
+pub struct StackedBarChart {
+    /// Lines across, as one path.
+    pub grid: String,
+    /// From the top: where lines across are, and what they stand for.
+    pub ticks: Vec<(String, String)>,
+    pub series: Vec<StackedBarSeries>,
+    pub bars: Vec<DrawnBar>,
+    /// Where the highest bar would end.
+    pub top: String,
+    pub height: String,
+    /// Whether there is nothing to draw.
+    pub is_empty: bool,
+}
+
+pub struct StackedBarSeries {
+    pub class: String,
+    pub name: String,
+    /// All that is drawn in it, as one path: half the bytes of as many rectangles.
+    pub path: String,
+}
+
+pub struct DrawnBar {
+    pub bar: StackedBar,
+    /// Amounts of each series, for the table.
+    pub cells: Vec<String>,
+    pub total: String,
+    pub x: String,
+    pub middle: String,
+    pub width: String,
+    /// All that it shows, for whoever points at it.
+    pub title: String,
+}
+
+impl StackedBarChart {
+    /// Draws bars of amounts in `unit`; `series` are colours and names.
+    pub fn draw(
+        frame: &ChartFrame,
+        unit: &str,
+        series: Vec<(Option<usize>, String)>,
+        bars: Vec<StackedBar>,
+    ) -> Self {
+        let most = bars.iter().map(|bar| bar.parts.iter().sum()).fold(0.0, f64::max);
+        let (highest, step) = axis_scale(most);
+        let height = frame.bottom - frame.top;
+        let slot = (frame.right - frame.left) / count_to_f64(bars.len().max(1));
+        let (left, right) = (format_coordinate(frame.left), format_coordinate(frame.right));
+        let mut chart = Self {
+            grid: String::new(),
+            ticks: Vec::new(),
+            series: series.into_iter().map(StackedBarSeries::new).collect(),
+            bars: Vec::new(),
+            top: format_coordinate(frame.top),
+            height: format_coordinate(height),
+            is_empty: most <= 0.0,
+        };
+        let mut tick = highest;
+        while tick > -step / 2.0 {
+            let y = format_coordinate(frame.bottom - height * tick / highest);
+            let _ = write!(chart.grid, "M{left} {y}H{right}");
+            // Steps that were taken away leave a little more or less than nothing.
+            chart.ticks.push((y, format::amount(if tick < step / 2.0 { 0.0 } else { tick })));
+            tick -= step;
+        }
+        for (place, bar) in bars.into_iter().enumerate() {
+            let x = frame.left + slot * (count_to_f64(place) + 0.06);
+            let total = format::amount(bar.parts.iter().sum());
+            let mut drawn = DrawnBar {
+                cells: Vec::new(),
+                x: format_coordinate(x),
+                middle: format_coordinate(x + slot * 0.44),
+                width: format_coordinate(slot * 0.88),
+                title: format!("{}: {total} {unit}", bar.label),
+                total,
+                bar,
+            };
+            let mut floor = frame.bottom;
+            for (one, used) in chart.series.iter_mut().zip(&drawn.bar.parts) {
+                let words = format::amount(*used);
+                if *used > 0.0 {
+                    let (x, width) = (&drawn.x, &drawn.width);
+                    let y = format_coordinate(floor);
+                    let up = format_coordinate((used / highest * height).min(floor - frame.top));
+                    let _ = write!(one.path, "M{x} {y}v-{up}h{width}v{up}z");
+                    let _ = write!(drawn.title, "\n{}: {words}", one.name);
+                    floor -= used / highest * height;
+                }
+                drawn.cells.push(words);
+            }
+            if !drawn.bar.missing.is_empty() {
+                let _ = write!(drawn.title, "\n{}", drawn.bar.missing);
+            }
+            chart.bars.push(drawn);
+        }
+        chart
+    }
+
+    /// Whether some bar lacks something.
+    pub fn has_missing(&self) -> bool {
+        self.bars.iter().any(|drawn| !drawn.bar.missing.is_empty())
+    }
+}
+
+impl StackedBarSeries {
+    fn new((colour, name): (Option<usize>, String)) -> Self {
+        let own = colour.filter(|colour| *colour < COLOUR_COUNT);
+        let class = own.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}"));
+        Self { class, name, path: String::new() }
+    }
+}
+
+/// The upper end of a scale and its steps: round numbers, three to five of them.
+fn axis_scale(most: f64) -> (f64, f64) {
+    if !most.is_finite() || most <= 0.0 {
+        return (1.0, 1.0);
+    }
+    let size = 10_f64.powf((most / 4.0).log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let step = steps.iter().map(|one| one * size).find(|one| *one * 4.0 >= most);
+    let step = step.unwrap_or(size * 10.0);
+    ((most / step).ceil() * step, step)
+}
+
+/// A number of the drawing.
+pub fn format_coordinate(number: f64) -> String {
+    format!("{number:.1}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bars")]
+fn count_to_f64(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: ChartFrame = ChartFrame { left: 56.0, right: 706.0, top: 10.0, bottom: 176.0 };
+
+    fn bar(parts: &[f64]) -> StackedBar {
+        StackedBar {
+            label: "1 Nov".into(),
+            mark: "1 Nov".into(),
+            parts: parts.to_vec(),
+            missing: String::new(),
+            href: String::new(),
+        }
+    }
+
+    #[test]
+    fn scales_are_round() {
+        for (most, top, step) in [
+            (0.0, 1.0, 1.0),
+            (7.0, 8.0, 2.0),
+            (100.0, 100.0, 25.0),
+            (0.3, 0.3, 0.1),
+            (f64::NAN, 1.0, 1.0),
+        ] {
+            let (found, by) = axis_scale(most);
+            assert!((found - top).abs() < 1e-9 && (by - step).abs() < 1e-9, "{most}: {found} {by}");
+        }
+        for most in [-1.0, f64::INFINITY, 1e-9, 1e15] {
+            assert!(axis_scale(most).0 > 0.0 && axis_scale(most).0.is_finite(), "{most}");
+        }
+    }
+
+    #[test]
+    fn bars_stay_inside() {
+        let series = || (0..20).map(|at| (Some(at), format!("P{at}"))).collect();
+        let bars = (0..31).map(|_| bar(&[1.0; 20])).collect();
+        let chart = StackedBarChart::draw(&FRAME, "hours", series(), bars);
+        assert_eq!((chart.series.len(), chart.bars.len()), (20, 31));
+        assert_eq!(chart.series[19].class, "cx");
+        let last = &chart.series[19].path;
+        assert!(last.starts_with("M57.3 18.3v-8.3h18.5v8.3z"), "{last}");
+        let ticks: Vec<&str> = chart.ticks.iter().map(|(_, words)| words.as_str()).collect();
+        assert_eq!(ticks, ["20", "15", "10", "5", "0"]);
+        assert!(
+            chart.grid.starts_with("M56.0 10.0H706.0") && chart.grid.ends_with("M56.0 176.0H706.0")
+        );
+        let empty = StackedBarChart::draw(&FRAME, "hours", series(), Vec::new());
+        assert!(empty.is_empty && empty.ticks.len() == 2 && empty.series[0].path.is_empty());
+    }
+}
