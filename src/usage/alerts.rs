@@ -6,7 +6,7 @@ mod notify;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::group_usage::{GroupAccountUsage, GroupUsage};
-use super::report::{clean_name, unit_words};
+use super::report::clean_name;
 use super::totals::UsageTotals;
 use super::units::AllocationUnit;
 use crate::clock::Day;
@@ -81,7 +81,7 @@ pub fn quota_alert(
             "{} of the {} {} granted to {} on {} are used; the period ends on {}.",
             format::percent(part),
             format::amount(allocation.amount),
-            unit_words(unit, account.details.site_unit()),
+            unit.words(account.details.site_unit()),
             clean_name(&account.details.account),
             clean_name(&account.details.title),
             ends.words()

@@ -10,7 +10,7 @@ use super::totals::{UsageTotals, hours};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
-pub use formatting::{clean_name, format_unit as unit_words};
+pub use formatting::clean_name;
 
 /// Sorts of jobs that have a row of their own; the others share one.
 const MAX_KIND_ROWS: usize = 15;
@@ -308,7 +308,7 @@ fn list_allocations(view: &GroupUsage, subject: ReportSubject<'_>) -> Vec<Report
         Some(ReportAllocation {
             account: clean_name(&allocation.account),
             cluster: clean_name(&account.details.title),
-            unit: formatting::format_unit(unit, account.details.site_unit()),
+            unit: unit.words(account.details.site_unit()),
             begins: allocation.begins(),
             ends: allocation.ends(),
             granted: allocation.amount,

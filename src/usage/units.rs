@@ -33,6 +33,15 @@ impl UsageMeasure {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
+    /// For people, before `hours` or `years`.
+    pub fn noun(self, site: Option<SiteUnit>) -> &'static str {
+        match self {
+            Self::Cores => "core",
+            Self::Gpus => "GPU",
+            Self::Site => site.map_or("site unit", SiteUnit::title),
+        }
+    }
+
     /// What was used of it, in hours.
     pub fn hours(self, sums: &super::UsageTotals) -> f64 {
         match self {
@@ -76,6 +85,12 @@ impl AllocationUnit {
     /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+
+    /// For people: `core hours`, `GPU years`.
+    pub fn words(self, site: Option<SiteUnit>) -> String {
+        let many = if self.in_years { "years" } else { "hours" };
+        format!("{} {many}", self.measure.noun(site))
     }
 
     /// An amount of it, in hours.

@@ -6,7 +6,6 @@ use crate::text::strip_hidden;
 use crate::usage::figures::UsageFigures;
 use crate::usage::forecast::AllocationForecast;
 use crate::usage::group_usage::GroupUsage;
-use crate::usage::units::{AllocationUnit, SiteUnit, UsageMeasure};
 
 /// Names are cut to this many characters.
 const MAX_NAME_LEN: usize = 60;
@@ -17,16 +16,6 @@ pub fn clean_name(name: &str) -> String {
     let more = if short.chars().count() > MAX_NAME_LEN { "…" } else { "" };
     short = short.chars().take(MAX_NAME_LEN).collect();
     format!("{}{more}", short.trim())
-}
-
-/// What an allocation is given in.
-pub fn format_unit(unit: AllocationUnit, site: Option<SiteUnit>) -> String {
-    let what = match unit.measure {
-        UsageMeasure::Cores => "core",
-        UsageMeasure::Gpus => "GPU",
-        UsageMeasure::Site => site.map_or("site unit", SiteUnit::title),
-    };
-    format!("{what} {}", if unit.in_years { "years" } else { "hours" })
 }
 
 /// Where an allocation is heading.

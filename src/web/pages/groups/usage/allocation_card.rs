@@ -8,7 +8,6 @@ use crate::usage::{
 };
 use crate::web::pages::groups::stacked_bar_chart::format_coordinate;
 use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH};
-use crate::web::pages::groups::usage::formatting::unit_label;
 
 /// From here on a bar warns.
 const WARNING_FRACTION: f64 = 0.8;
@@ -61,7 +60,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     let (begins, ends) = (allocation.begins(), allocation.ends());
     let account = view.account_of(allocation);
     let counted = AllocationUnit::parse(&allocation.unit).unwrap_or(AllocationUnit::ALL[0]);
-    let named = unit_label(counted, account.and_then(|one| one.details.site_unit()));
+    let named = counted.words(account.and_then(|one| one.details.site_unit()));
     let granted = counted.to_hours(allocation.amount);
     let today = account.map_or(today, |one| one.today);
     let found = account.map_or_else(

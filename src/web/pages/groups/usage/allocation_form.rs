@@ -10,7 +10,6 @@ use crate::usage::{
     AllocationInput, AllocationUnit, GroupAccountOption, SiteUnit, UsageMeasure, UsageSettingsError,
 };
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::pages::groups::usage::formatting::unit_label;
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
 /// What was granted, as typed.
@@ -103,7 +102,7 @@ pub fn unit_options(
         UsageMeasure::Site => {
             format!("{} {}", titles.join(" or "), if one.in_years { "years" } else { "hours" })
         }
-        _ => unit_label(one, None),
+        _ => one.words(None),
     };
     let option =
         |one: AllocationUnit| (one.as_str().to_owned(), words(one), one.as_str() == form.unit);

@@ -1,6 +1,6 @@
 //! Figures of use in words.
 
-use crate::usage::{AllocationUnit, SiteUnit, UsageMeasure};
+use crate::usage::{SiteUnit, UsageMeasure};
 
 /// An amount exactly enough that sums agree.
 pub fn format_exact(amount: f64) -> String {
@@ -9,21 +9,7 @@ pub fn format_exact(amount: f64) -> String {
 
 /// `core hours`, `RGU hours`.
 pub fn measure_label(measure: UsageMeasure, unit: Option<SiteUnit>) -> String {
-    format!("{} hours", unit_noun(measure, unit))
-}
-
-/// `core hours`, `GPU years`.
-pub fn unit_label(unit: AllocationUnit, site: Option<SiteUnit>) -> String {
-    let many = if unit.in_years { "years" } else { "hours" };
-    format!("{} {many}", unit_noun(unit.measure, site))
-}
-
-fn unit_noun(measure: UsageMeasure, unit: Option<SiteUnit>) -> &'static str {
-    match measure {
-        UsageMeasure::Cores => "core",
-        UsageMeasure::Gpus => "GPU",
-        UsageMeasure::Site => unit.map_or("site", SiteUnit::title),
-    }
+    format!("{} hours", measure.noun(unit))
 }
 
 /// With a capital letter at its beginning.

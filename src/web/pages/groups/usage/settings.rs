@@ -28,7 +28,6 @@ use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
     parse_form, unit_options,
 };
-use crate::web::pages::groups::usage::formatting::unit_label;
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
 #[derive(Template)]
@@ -233,7 +232,7 @@ async fn render_page(
             amount: format!(
                 "{} {}",
                 format::amount(one.amount),
-                unit_label(counted, site_unit(one.cluster_id))
+                counted.words(site_unit(one.cluster_id))
             ),
             period: format!("{} to {}", one.begins().words(), one.ends().words()),
             is_over: one.ends() < today,
