@@ -72,6 +72,11 @@ pub fn round(number: f64) -> u64 {
     if number.is_nan() { 0 } else { number.clamp(0.0, 1e15).round() as u64 }
 }
 
+/// A place in a drawing.
+pub fn coordinate(at: f64) -> String {
+    format!("{at:.1}")
+}
+
 /// A count of bytes, by 1024: `5 bytes`, `2.5 kB`, `15.9 GB`.
 pub fn bytes(count: u64) -> String {
     scaled(count.into(), 1024)

@@ -66,10 +66,10 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
     let high = known.iter().map(|one| one.1).fold(2.0, f64::max);
     let y = |ratio: f64| {
         let part = (ratio.ln() - low.ln()) / (high.ln() - low.ln());
-        format_coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
+        format::coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
     };
     let x = |at: UnixTime| {
-        format_coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE))
+        format::coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE))
     };
     let mut stretches: Vec<String> = Vec::new();
     let mut before: Option<UnixTime> = None;
@@ -108,10 +108,6 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
         days,
         label,
     })
-}
-
-fn format_coordinate(at: f64) -> String {
-    format!("{at:.1}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a place in a drawing")]

@@ -75,19 +75,19 @@ impl StackedBarChart {
         let (highest, step) = axis_scale(most);
         let height = frame.bottom - frame.top;
         let slot = (frame.right - frame.left) / count_to_f64(bars.len().max(1));
-        let (left, right) = (format_coordinate(frame.left), format_coordinate(frame.right));
+        let (left, right) = (format::coordinate(frame.left), format::coordinate(frame.right));
         let mut chart = Self {
             grid: String::new(),
             ticks: Vec::new(),
             series: series.into_iter().map(StackedBarSeries::new).collect(),
             bars: Vec::new(),
-            top: format_coordinate(frame.top),
-            height: format_coordinate(height),
+            top: format::coordinate(frame.top),
+            height: format::coordinate(height),
             is_empty: most <= 0.0,
         };
         let mut tick = highest;
         while tick > -step / 2.0 {
-            let y = format_coordinate(frame.bottom - height * tick / highest);
+            let y = format::coordinate(frame.bottom - height * tick / highest);
             let _ = write!(chart.grid, "M{left} {y}H{right}");
             // Steps that were taken away leave a little more or less than nothing.
             chart.ticks.push((y, format::amount(if tick < step / 2.0 { 0.0 } else { tick })));
@@ -98,9 +98,9 @@ impl StackedBarChart {
             let total = format::amount(bar.parts.iter().sum());
             let mut drawn = DrawnBar {
                 cells: Vec::new(),
-                x: format_coordinate(x),
-                middle: format_coordinate(x + slot * 0.44),
-                width: format_coordinate(slot * 0.88),
+                x: format::coordinate(x),
+                middle: format::coordinate(x + slot * 0.44),
+                width: format::coordinate(slot * 0.88),
                 title: format!("{}: {total} {unit}", bar.label),
                 total,
                 bar,
@@ -110,8 +110,8 @@ impl StackedBarChart {
                 let words = format::amount(*used);
                 if *used > 0.0 {
                     let (x, width) = (&drawn.x, &drawn.width);
-                    let y = format_coordinate(floor);
-                    let up = format_coordinate((used / highest * height).min(floor - frame.top));
+                    let y = format::coordinate(floor);
+                    let up = format::coordinate((used / highest * height).min(floor - frame.top));
                     let _ = write!(one.path, "M{x} {y}v-{up}h{width}v{up}z");
                     let _ = write!(drawn.title, "\n{}: {words}", one.name);
                     floor -= used / highest * height;
@@ -150,11 +150,6 @@ fn axis_scale(most: f64) -> (f64, f64) {
     let step = steps.iter().map(|one| one * size).find(|one| *one * 4.0 >= most);
     let step = step.unwrap_or(size * 10.0);
     ((most / step).ceil() * step, step)
-}
-
-/// A number of the drawing.
-pub fn format_coordinate(number: f64) -> String {
-    format!("{number:.1}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bars")]

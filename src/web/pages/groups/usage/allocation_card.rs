@@ -6,7 +6,6 @@ use crate::store::allocations::Allocation;
 use crate::usage::{
     AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation,
 };
-use crate::web::pages::groups::stacked_bar_chart::format_coordinate;
 use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH};
 
 /// From here on a bar warns.
@@ -183,7 +182,7 @@ fn draw_allocation_chart(
     let x = |day: Day| days_to_f64((day.0 - begins.0 + 1).max(0)) / length * WIDTH;
     let y = |hours: f64| HEIGHT - (hours / top * HEIGHT);
     let point = |day: Day, hours: f64| {
-        format!("{},{}", format_coordinate(x(day)), format_coordinate(y(hours)))
+        format!("{},{}", format::coordinate(x(day)), format::coordinate(y(hours)))
     };
     let mut line = vec![point(begins.plus(-1), 0.0)];
     let apart = found.cumulative.len().div_ceil(MAX_POINTS).max(1);
@@ -203,8 +202,8 @@ fn draw_allocation_chart(
         ),
         line: line.join(" "),
         range: range.unwrap_or_default(),
-        granted: format_coordinate(y(found.granted)),
-        today: if today <= ends { format_coordinate(x(today)) } else { String::new() },
+        granted: format::coordinate(y(found.granted)),
+        today: if today <= ends { format::coordinate(x(today)) } else { String::new() },
         ticks: [words(top), "0".to_owned()],
         marks: [begins.words(), ends.words()],
     }
