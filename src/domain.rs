@@ -99,7 +99,7 @@ pub enum ConnectionRole {
 }
 
 impl ConnectionRole {
-    /// As stored and as sent by forms.
+    /// As stored (as `robot` since 0.1.0) and as sent by forms.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",

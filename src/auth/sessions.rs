@@ -89,7 +89,7 @@ impl AuthService {
             person: session.person,
             memberships,
             viewer,
-            sealed_chain_key: session.chain,
+            sealed_chain_key: session.keychain,
         })))
     }
 
@@ -123,7 +123,7 @@ impl AuthService {
             expires_at: now.plus(i64::from(self.session_settings.absolute_days) * SECONDS_PER_DAY),
             address: &visitor.address.to_string(),
             user_agent: &visitor.user_agent,
-            chain: sealed.as_deref(),
+            keychain: sealed.as_deref(),
         };
         store::sessions::add(db, &session, now).await?;
         Ok(token)

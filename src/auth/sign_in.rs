@@ -133,7 +133,7 @@ impl AuthService {
                 self.rate_limiter.refund(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
                 let chain = pending
-                    .chain
+                    .keychain
                     .as_deref()
                     .and_then(|sealed| self.open_keychain_with_token(waiting, sealed));
                 let browser = self.complete_sign_in(&mut tx, &found, chain, how, visitor).await?;

@@ -60,7 +60,8 @@ impl ConnectionPool {
         if let Some((key, (line, cluster))) = known
             && let Some(master) = ControlMaster::find(&folder).await
         {
-            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let learnt: DiscoveredFacts =
+                serde_json::from_str(&line.discovered).unwrap_or_default();
             let dialect = if key.role == ConnectionRole::Automation {
                 CommandDialect::Automation
             } else {
@@ -167,7 +168,7 @@ impl ConnectionPool {
             }
             return Ok(());
         }
-        if line.asks || !known.is_open() || !self.can_retry(key) {
+        if line.has_prompts || !known.is_open() || !self.can_retry(key) {
             return Ok(());
         }
         if let Err(error) = self.connect(key, portal_actor(), LoginAttendance::Unattended).await {

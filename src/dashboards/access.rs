@@ -173,10 +173,10 @@ impl Dashboards {
         let now = self.0.core.clock.now();
         guest_links::count_opening(tx, id, now).await?;
         let share = guest_links::get(tx, id).await?;
-        if let Some(share) = share.filter(|share| share.board_id == board) {
+        if let Some(share) = share.filter(|share| share.dashboard_id == board) {
             let about = ActivityDetails {
                 person: Some(share.person_id),
-                subject: &share.board_title,
+                subject: &share.dashboard_title,
                 detail: &share.terms.label,
             };
             let guest = Actor::anonymous("guest", visitor);
@@ -235,7 +235,7 @@ impl Dashboards {
         let pass = DashboardPass {
             dashboard: board.clone(),
             viewer: who,
-            word: access.word.clone(),
+            word: access.access_key.clone(),
             until: access.expires_at,
         };
         if access.is_locked { Err(DashboardAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
@@ -244,7 +244,9 @@ impl Dashboards {
     async fn load_access(&self, word: &str) -> Result<Option<DashboardAccessLookup>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
-        let Some(board) = dashboards::get(&mut db, access.board_id).await? else { return Ok(None) };
+        let Some(board) = dashboards::get(&mut db, access.dashboard_id).await? else {
+            return Ok(None);
+        };
         let share = match access.grant() {
             Some(DashboardAccessGrant::GuestLink(id)) => guest_links::get(&mut db, id).await?,
             _ => None,

@@ -346,7 +346,7 @@ async fn base_folder(
         return Ok(None);
     }
     let known = ClusterProfile::load(db, row).await?;
-    let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+    let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
     let scratch = learnt.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
     // Where jobs must not write into the home folder, they may not start from there either.
     let place = match known.site.jobs.submit_from {

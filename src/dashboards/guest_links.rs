@@ -79,7 +79,7 @@ impl Dashboards {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
         let share = guest_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
-        let board = load_existing(&mut tx, share.board_id).await?;
+        let board = load_existing(&mut tx, share.dashboard_id).await?;
         let mut allowed = Permission::ManageDashboard(owner_of(&board));
         if actor.id != Some(board.person_id) {
             let theirs = store::groups::list_for_person(&mut tx, board.person_id).await?;
@@ -133,7 +133,7 @@ impl Dashboards {
         let is_locked = share.terms.asks_passphrase();
         let entered = self
             .grant_access(
-                share.board_id,
+                share.dashboard_id,
                 DashboardAccessGrant::GuestLink(share.id),
                 is_locked,
                 share.terms.expires_at,

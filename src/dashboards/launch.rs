@@ -49,7 +49,7 @@ impl Dashboards {
             return Ok(Err("There is no way to this cluster any more.".to_owned()));
         };
         let known = ClusterProfile::load(&mut db, row).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
         Ok(build_submit_request(board, run, &known.site, &learnt))
     }
 }

@@ -82,7 +82,7 @@ impl Dashboards {
         let open = runs::list_open(&mut db).await?;
         let mut due = Vec::new();
         for run in open {
-            if let Some(board) = dashboards::get(&mut db, run.board_id).await? {
+            if let Some(board) = dashboards::get(&mut db, run.dashboard_id).await? {
                 due.push((board, run));
             }
         }
@@ -372,7 +372,7 @@ impl Dashboards {
         let mut tx = self.0.core.store.write().await?;
         runs::set_state(&mut tx, run.id, state, message).await?;
         store::commit(tx).await?;
-        self.notify_changed(run.board_id);
+        self.notify_changed(run.dashboard_id);
         Ok(())
     }
 

@@ -51,7 +51,7 @@ impl NotificationKind {
             Self::Ended => "ended",
             Self::Started => "started",
             Self::WebhookOff => "webhook-off",
-            Self::DashboardIdle => "board-idle",
+            Self::DashboardIdle => "dashboard-idle",
             Self::Group => "group",
         }
     }
@@ -242,7 +242,7 @@ impl<'a> DigestBuilder<'a> {
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
             (NotificationKind::DashboardIdle, _) => first
-                .board_id
+                .dashboard_id
                 .map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}")),
             (NotificationKind::Group, _) => first
                 .group_id

@@ -101,7 +101,7 @@ impl QueueMonitor {
         };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
         let known = ClusterProfile::load(&mut db, row).await?;
-        let learnt = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt = serde_json::from_str(&line.discovered).unwrap_or_default();
         let every = Duration::from_secs(known.site.limits.queue_every_s.into());
         let every = self.0.core.config.queue_pace.clamp_interval(every);
         if let Some(spot) = self.watched().get_mut(&key) {

@@ -117,7 +117,7 @@ impl SubmissionWorker {
             .ok_or(SubmitError::NotConnected)?;
         let title = cluster.title.clone();
         let known = ClusterProfile::load(&mut tx, cluster).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
         let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
         let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
         let token = new_token()?;

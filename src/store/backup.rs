@@ -44,17 +44,31 @@ pub async fn inspect(path: &Path) -> Result<BackupInspection> {
     let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut db).await?;
     let inspection = BackupInspection {
         is_intact: verdict == "ok",
-        key_check: super::settings::get(&mut db, "key-check").await?,
+        key_check: key_check(&mut db).await?,
         people: super::people::count(&mut db).await?,
     };
     db.close().await?;
     Ok(inspection)
 }
 
+/// The check value, also in a backup of 0.1.0, which is brought up to date only once it is in place.
+async fn key_check(db: &mut DbConnection) -> Result<Option<Vec<u8>>> {
+    let is_old: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'facts')")
+            .fetch_one(&mut *db)
+            .await?;
+    if !is_old {
+        return super::settings::get(db, "key-check").await;
+    }
+    Ok(sqlx::query_scalar("SELECT value FROM facts WHERE name = 'key-check'")
+        .fetch_optional(db)
+        .await?)
+}
+
 /// After a restore: what was signed in or invited when the copy was taken is not any more.
 pub async fn delete_sign_ins(db: &mut DbConnection) -> Result<()> {
     sqlx::query("DELETE FROM sessions").execute(&mut *db).await?;
     sqlx::query("DELETE FROM pending_sign_ins").execute(&mut *db).await?;
-    sqlx::query("DELETE FROM links WHERE used_at IS NULL").execute(&mut *db).await?;
+    sqlx::query("DELETE FROM one_time_links WHERE used_at IS NULL").execute(&mut *db).await?;
     Ok(())
 }

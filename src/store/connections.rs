@@ -1,10 +1,10 @@
-//! Tables `lines` and `connects`: the ways between people and clusters, and every try to take them.
+//! Tables `connections` and `connection_attempts`: the ways between people and clusters, and every try to take them.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, ConnectionRole, PersonId, RemoteUser, SshKeyId};
 
-/// Which line: whose, to which cluster, to which of its hosts.
+/// Which connection: whose, to which cluster, to which of its hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionKey {
     pub person: PersonId,
@@ -23,15 +23,15 @@ pub struct ConnectionRow {
     role: String,
     pub remote_user: String,
     /// Whether it is to be kept up.
-    pub wanted: bool,
+    pub is_wanted: bool,
     /// Whether the server asked something at the last sign-in.
-    pub asks: bool,
+    pub has_prompts: bool,
     connected_at: Option<i64>,
     /// Why it is not up, in words.
     pub problem: String,
-    /// What was learnt of the place, as JSON.
-    pub learnt: String,
-    learnt_at: Option<i64>,
+    /// What was discovered there, as JSON.
+    pub discovered: String,
+    discovered_at: Option<i64>,
 }
 
 impl ConnectionRow {
@@ -46,8 +46,8 @@ impl ConnectionRow {
     }
 
     /// When the place was last looked at.
-    pub fn learnt_at(&self) -> Option<UnixTime> {
-        self.learnt_at.map(UnixTime)
+    pub fn discovered_at(&self) -> Option<UnixTime> {
+        self.discovered_at.map(UnixTime)
     }
 }
 
@@ -64,11 +64,12 @@ pub struct SshKeyUse {
 
 macro_rules! columns {
     () => {
-        "SELECT person_id, cluster_id, role, remote_user, wanted, asks, connected_at, problem, learnt, learnt_at FROM lines "
+        "SELECT person_id, cluster_id, role, remote_user, is_wanted, has_prompts, connected_at, problem, discovered,
+                discovered_at FROM connections "
     };
 }
 
-/// Notes a person's name on a cluster; what was learnt under another name is forgotten.
+/// Notes a person's name on a cluster; what was discovered under another name is forgotten.
 pub async fn save_user(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -76,9 +77,9 @@ pub async fn save_user(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO lines (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO connections (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, role) DO UPDATE
-         SET remote_user = $4, wanted = 0, asks = 0, problem = '', learnt = '', learnt_at = NULL
+         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', discovered = '', discovered_at = NULL
          WHERE remote_user <> $4",
     )
     .bind(key.person.0)
@@ -113,11 +114,11 @@ pub async fn list_for_person(
         .await?)
 }
 
-/// All lines that are to be kept up, of people whose account is on, to clusters that may be connected to.
+/// All connections that are to be kept up, of people whose account is on, to clusters that may be connected to.
 pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
     Ok(sqlx::query_as(concat!(
         columns!(),
-        "WHERE wanted = 1
+        "WHERE is_wanted = 1
            AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
            AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
     ))
@@ -125,23 +126,23 @@ pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
     .await?)
 }
 
-/// Notes that a line stands under this user name, and whether its server asked something. False if the person has
+/// Notes that a connection stands under this user name, and whether its server asked something. False if the person has
 /// another name there by now.
 pub async fn mark_connected(
     db: &mut DbConnection,
     key: ConnectionKey,
     user: &str,
-    asks: bool,
+    has_prompts: bool,
     now: UnixTime,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE lines SET wanted = 1, asks = $4, connected_at = $5, problem = ''
+        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
     )
     .bind(key.person.0)
     .bind(key.cluster.0)
     .bind(key.role.as_str())
-    .bind(asks)
+    .bind(has_prompts)
     .bind(now.0)
     .bind(user)
     .execute(db)
@@ -149,21 +150,21 @@ pub async fn mark_connected(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes why a line is not up.
+/// Notes why a connection is not up.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,
     problem: &str,
-    wanted: bool,
+    is_wanted: bool,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE lines SET problem = $4, wanted = wanted AND $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
     .bind(key.person.0)
     .bind(key.cluster.0)
     .bind(key.role.as_str())
     .bind(problem)
-    .bind(wanted)
+    .bind(is_wanted)
     .execute(db)
     .await?;
     Ok(())
@@ -171,7 +172,7 @@ pub async fn set_problem(
 
 /// Notes that a server asks for a person.
 pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> {
-    sqlx::query("UPDATE lines SET asks = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
+    sqlx::query("UPDATE connections SET has_prompts = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
         .bind(key.person.0)
         .bind(key.cluster.0)
         .bind(key.role.as_str())
@@ -180,29 +181,29 @@ pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> 
     Ok(())
 }
 
-/// Notes what was learnt of the place.
+/// Notes what was discovered there.
 pub async fn save_discovered(
     db: &mut DbConnection,
     key: ConnectionKey,
-    learnt: &str,
+    discovered: &str,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE lines SET learnt = $4, learnt_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        "UPDATE connections SET discovered = $4, discovered_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
     .bind(key.person.0)
     .bind(key.cluster.0)
     .bind(key.role.as_str())
-    .bind(learnt)
+    .bind(discovered)
     .bind(now.0)
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// None of a person's lines is to be kept up any more; whoever holds them closes them.
+/// None of a person's connections is to be kept up any more; whoever holds them closes them.
 pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
-    sqlx::query("UPDATE lines SET wanted = 0 WHERE person_id = $1")
+    sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1")
         .bind(person.0)
         .execute(db)
         .await?;
@@ -216,7 +217,7 @@ pub async fn begin_attempt(
     now: UnixTime,
 ) -> Result<i64> {
     Ok(sqlx::query_scalar(
-        "INSERT INTO connects (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
+        "INSERT INTO connection_attempts (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
     )
     .bind(now.0)
     .bind(key.person.0)
@@ -233,7 +234,7 @@ pub async fn finish_attempt(
     outcome: &str,
     used: Option<SshKeyId>,
 ) -> Result<()> {
-    sqlx::query("UPDATE connects SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1")
+    sqlx::query("UPDATE connection_attempts SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1")
         .bind(id)
         .bind(outcome)
         .bind(used.map(|key| key.0))
@@ -249,7 +250,7 @@ pub async fn count_attempts(
     since: UnixTime,
 ) -> Result<(i64, i64)> {
     Ok(sqlx::query_as(
-        "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connects WHERE cluster_id = $2 AND at > $3",
+        "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connection_attempts WHERE cluster_id = $2 AND at > $3",
     )
     .bind(key.person.0)
     .bind(key.cluster.0)
@@ -261,7 +262,7 @@ pub async fn count_attempts(
 /// Where a key was used.
 pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<SshKeyUse>> {
     Ok(sqlx::query_as(
-        "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connects u
+        "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connection_attempts u
          JOIN clusters c ON c.id = u.cluster_id
          WHERE u.key_id = $1 AND u.outcome IN ('up', 'tested') GROUP BY c.id ORDER BY last_at DESC",
     )
@@ -273,7 +274,7 @@ pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<S
 /// Whether a key has opened a connection.
 pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool> {
     Ok(sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM connects WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
+        "SELECT EXISTS (SELECT 1 FROM connection_attempts WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
     )
     .bind(key.0)
     .fetch_one(db)
@@ -282,6 +283,9 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
 
 /// Deletes tries older than a moment.
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM connects WHERE at < $1").bind(until.0).execute(db).await?;
+    let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1")
+        .bind(until.0)
+        .execute(db)
+        .await?;
     Ok(done.rows_affected())
 }

@@ -1,4 +1,4 @@
-//! Tables `boards` and `board_runs` (in `runs`): dashboards, and the jobs that show them.
+//! Tables `dashboards` and `dashboard_runs` (in `runs`): dashboards, and the jobs that show them.
 
 pub mod accesses;
 pub mod guest_links;
@@ -101,7 +101,7 @@ macro_rules! select {
             "SELECT b.id, b.person_id, p.display_name AS owner_name, p.disabled_at IS NOT NULL AS is_owner_off,
                     b.cluster_id, c.slug, c.title AS cluster, b.kind, b.title, b.places, b.minutes, b.account,
                     b.group_id, g.name AS group_name, b.wakes_per_day, b.wake_minutes, b.created_at, b.removed_at
-             FROM boards b
+             FROM dashboards b
              JOIN people p ON p.id = b.person_id
              JOIN clusters c ON c.id = b.cluster_id
              LEFT JOIN groups g ON g.id = b.group_id ",
@@ -117,7 +117,7 @@ pub async fn add(
 ) -> Result<DashboardId> {
     let places = serde_json::to_string(new.places).unwrap_or_default();
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
+        "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
     )
     .bind(new.person.0)
@@ -141,7 +141,7 @@ pub async fn find_by_form(
     form: &str,
 ) -> Result<Option<DashboardId>> {
     let id: Option<i64> =
-        sqlx::query_scalar("SELECT id FROM boards WHERE person_id = $1 AND form = $2")
+        sqlx::query_scalar("SELECT id FROM dashboards WHERE person_id = $1 AND form = $2")
             .bind(person.0)
             .bind(form)
             .fetch_optional(db)
@@ -169,14 +169,14 @@ pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboa
 /// How many a person has.
 pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM boards WHERE person_id = $1 AND removed_at IS NULL",
+        "SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL",
     )
     .bind(person.0)
     .fetch_one(db)
     .await?)
 }
 
-/// The folders that a person's boards on a cluster showed, the latest first.
+/// The folders that a person's dashboards on a cluster showed, the latest first.
 pub async fn list_recent_places(
     db: &mut DbConnection,
     person: PersonId,
@@ -184,7 +184,7 @@ pub async fn list_recent_places(
     kind: &str,
 ) -> Result<Vec<Vec<String>>> {
     let rows: Vec<String> = sqlx::query_scalar(
-        "SELECT places FROM boards WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
+        "SELECT places FROM dashboards WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
          GROUP BY places ORDER BY max(id) DESC LIMIT 10",
     )
     .bind(person.0)
@@ -202,7 +202,7 @@ pub async fn update_settings(
     settings: DashboardSettings<'_>,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE boards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
+        "UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
     )
     .bind(id.0)
     .bind(settings.title)
@@ -214,13 +214,13 @@ pub async fn update_settings(
     Ok(())
 }
 
-/// Takes a person's boards back from a group that they have left.
+/// Takes a person's dashboards back from a group that they have left.
 pub async fn hide_from_group(
     db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
 ) -> Result<()> {
-    sqlx::query("UPDATE boards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
+    sqlx::query("UPDATE dashboards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
         .bind(person.0)
         .bind(group.0)
         .execute(db)
@@ -230,13 +230,16 @@ pub async fn hide_from_group(
 
 /// Marks one as deleted; its links and the browsers that look at it go at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM board_links WHERE board_id = $1").bind(id.0).execute(&mut *db).await?;
-    sqlx::query("DELETE FROM board_accesses WHERE board_id = $1")
+    sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1")
+        .bind(id.0)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("DELETE FROM dashboard_accesses WHERE dashboard_id = $1")
         .bind(id.0)
         .execute(&mut *db)
         .await?;
     let done =
-        sqlx::query("UPDATE boards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
+        sqlx::query("UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
             .bind(id.0)
             .bind(now.0)
             .execute(db)
@@ -244,11 +247,11 @@ pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Re
     Ok(done.rows_affected() == 1)
 }
 
-/// Forgets boards that were deleted before then and of which nothing runs.
+/// Forgets dashboards that were deleted before then and of which nothing runs.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query(
-        "DELETE FROM boards WHERE removed_at < $1
-           AND NOT EXISTS (SELECT 1 FROM board_runs r WHERE r.board_id = boards.id AND r.over_at IS NULL)",
+        "DELETE FROM dashboards WHERE removed_at < $1
+           AND NOT EXISTS (SELECT 1 FROM dashboard_runs r WHERE r.dashboard_id = dashboards.id AND r.over_at IS NULL)",
     )
     .bind(before.0)
     .execute(db)

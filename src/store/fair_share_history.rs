@@ -1,4 +1,4 @@
-//! Table `share_points`: fair share over time, as one person's connection told it.
+//! Table `fair_share_history`: fair share over time, as one person's connection told it.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
@@ -26,9 +26,9 @@ pub async fn add(
     point: FairSharePoint,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "INSERT INTO share_points (person_id, cluster_id, account, at, share, used)
+        "INSERT INTO fair_share_history (person_id, cluster_id, account, at, share, used)
          SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (
-             SELECT 1 FROM share_points
+             SELECT 1 FROM fair_share_history
              WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at > $7)",
     )
     .bind(person.0)
@@ -52,7 +52,7 @@ pub async fn list_since(
     from: UnixTime,
 ) -> Result<Vec<FairSharePoint>> {
     Ok(sqlx::query_as(
-        "SELECT at, share, used FROM share_points
+        "SELECT at, share, used FROM fair_share_history
          WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at >= $4 ORDER BY at",
     )
     .bind(person.0)
@@ -65,8 +65,10 @@ pub async fn list_since(
 
 /// Deletes points older than a moment. Gives how many.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM share_points WHERE at < $1").bind(until.0).execute(db).await?;
+    let done = sqlx::query("DELETE FROM fair_share_history WHERE at < $1")
+        .bind(until.0)
+        .execute(db)
+        .await?;
     Ok(done.rows_affected())
 }
 

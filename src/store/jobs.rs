@@ -1,4 +1,4 @@
-//! Tables `jobs` and `job_moments`: jobs as the cluster last told of them, and what was seen to change.
+//! Tables `jobs` and `job_events`: jobs as the cluster last told of them, and what was seen to change.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
@@ -283,7 +283,7 @@ fn like_pattern(text: &str) -> String {
 }
 
 pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
-    sqlx::query("INSERT INTO job_moments (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
+    sqlx::query("INSERT INTO job_events (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
         .bind(id.0)
         .bind(moment.at.0)
         .bind(&moment.state)
@@ -296,7 +296,7 @@ pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -
 /// The changes that were seen, in their order.
 pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobEvent>> {
     Ok(sqlx::query_as(
-        "SELECT at, state, detail FROM job_moments WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
+        "SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
     )
     .bind(id.0)
     .fetch_all(db)

@@ -8,7 +8,7 @@ use crate::domain::{ConnectionRole, PersonId, SshKeyId};
 pub struct KeychainRow {
     /// Salt of the password.
     pub salt: Vec<u8>,
-    /// The chain's key, sealed.
+    /// The keychain's key, sealed.
     pub by_password: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Op
 pub async fn save_keychain(
     db: &mut DbConnection,
     person: PersonId,
-    chain: &KeychainRow,
+    keychain: &KeychainRow,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
@@ -100,8 +100,8 @@ pub async fn save_keychain(
          ON CONFLICT (person_id) DO UPDATE SET salt = $2, by_password = $3",
     )
     .bind(person.0)
-    .bind(&chain.salt)
-    .bind(&chain.by_password)
+    .bind(&keychain.salt)
+    .bind(&keychain.by_password)
     .bind(now.0)
     .execute(db)
     .await?;
@@ -114,7 +114,7 @@ pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> 
         .bind(person.0)
         .execute(&mut *db)
         .await?;
-    sqlx::query("UPDATE sessions SET chain = NULL WHERE person_id = $1")
+    sqlx::query("UPDATE sessions SET keychain = NULL WHERE person_id = $1")
         .bind(person.0)
         .execute(&mut *db)
         .await?;

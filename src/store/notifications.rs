@@ -1,4 +1,4 @@
-//! Table `notices`: what people are told about their jobs.
+//! Table `notifications`: what people are told about their jobs.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
@@ -9,7 +9,7 @@ use crate::domain::{DashboardId, GroupId, JobRowId, NotificationId, PersonId};
 pub struct Notification {
     #[sqlx(try_from = "i64")]
     pub id: NotificationId,
-    /// `started`, `ended`, `never`; `webhook-off`, `board-idle` and `group` are about no job.
+    /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle` and `group` are about no job.
     pub kind: String,
     #[sqlx(try_from = "i64")]
     pub at: UnixTime,
@@ -26,7 +26,7 @@ pub struct Notification {
     pub slug: String,
     pub cluster: String,
     /// The dashboard it is about.
-    pub board_id: Option<i64>,
+    pub dashboard_id: Option<i64>,
     /// The group it is about.
     pub group_id: Option<i64>,
     /// About a group: the sentence.
@@ -38,8 +38,8 @@ macro_rules! select {
         concat!(
             "SELECT n.id, n.kind, n.at, n.read_at IS NOT NULL AS is_read, n.state, coalesce(j.number, 0) AS number,
                     coalesce(j.task, -1) AS task, coalesce(j.name, b.title, '') AS name, coalesce(c.slug, '') AS slug,
-                    coalesce(c.title, '') AS cluster, n.board_id, n.group_id, n.text
-             FROM notices n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN boards b ON b.id = n.board_id
+                    coalesce(c.title, '') AS cluster, n.dashboard_id, n.group_id, n.text
+             FROM notifications n LEFT JOIN jobs j ON j.id = n.job_id LEFT JOIN dashboards b ON b.id = n.dashboard_id
                   LEFT JOIN clusters c ON c.id = coalesce(j.cluster_id, b.cluster_id) ",
             $rest
         )
@@ -65,7 +65,7 @@ pub struct NewJobNotification<'a> {
 /// the person has an address for that.
 pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
-        "INSERT INTO notices (person_id, job_id, kind, state, restarts, at, read_at, sent_at)
+        "INSERT INTO notifications (person_id, job_id, kind, state, restarts, at, read_at, sent_at)
          VALUES ($1, $2, $3, $4, $5, $6, iif($7, $6, NULL),
                  iif($7 OR NOT EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), $6, NULL))
          ON CONFLICT (job_id, kind, restarts) DO UPDATE SET state = $4",
@@ -85,7 +85,7 @@ pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixT
 /// Tells a person that nothing is sent to their address any more.
 pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(
-        "INSERT INTO notices (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
+        "INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
     )
     .bind(person.0)
     .bind(now.0)
@@ -98,14 +98,14 @@ pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixT
 pub async fn add_dashboard_idle(
     db: &mut DbConnection,
     person: PersonId,
-    board: DashboardId,
+    dashboard: DashboardId,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO notices (person_id, board_id, kind, at, sent_at) VALUES ($1, $2, 'board-idle', $3, $3)",
+        "INSERT INTO notifications (person_id, dashboard_id, kind, at, sent_at) VALUES ($1, $2, 'dashboard-idle', $3, $3)",
     )
     .bind(person.0)
-    .bind(board.0)
+    .bind(dashboard.0)
     .bind(now.0)
     .execute(db)
     .await?;
@@ -121,7 +121,7 @@ pub async fn add_group(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO notices (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
+        "INSERT INTO notifications (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
     )
     .bind(person.0)
     .bind(group.0)
@@ -166,8 +166,8 @@ pub async fn count_unread(
     person: PersonId,
 ) -> Result<(i64, NotificationId)> {
     let (count, last): (i64, i64) = sqlx::query_as(
-        "SELECT (SELECT count(*) FROM notices WHERE person_id = $1 AND read_at IS NULL),
-                (SELECT coalesce(max(id), 0) FROM notices WHERE person_id = $1)",
+        "SELECT (SELECT count(*) FROM notifications WHERE person_id = $1 AND read_at IS NULL),
+                (SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1)",
     )
     .bind(person.0)
     .fetch_one(db)
@@ -183,7 +183,7 @@ pub async fn mark_read(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE notices SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL",
+        "UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL",
     )
     .bind(person.0)
     .bind(up_to.0)
@@ -216,7 +216,7 @@ pub async fn mark_sent(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE notices SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL",
+        "UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL",
     )
     .bind(person.0)
     .bind(up_to.0)
@@ -227,6 +227,7 @@ pub async fn mark_sent(
 }
 
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM notices WHERE at < $1").bind(before.0).execute(db).await?;
+    let done =
+        sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before.0).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -1,4 +1,4 @@
-//! Table `links`: links that work once. Only a hash of the secret part is kept.
+//! Table `one_time_links`: links that work once. Only a hash of the secret part is kept.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
@@ -89,7 +89,7 @@ macro_rules! select_link {
             "SELECT l.id, l.label, l.group_id, g.name AS group_name, l.role, l.person_id,
                     maker.display_name AS created_by_name, l.created_at, l.expires_at, l.used_at,
                     user.display_name AS used_by_name, l.revoked_at
-             FROM links l LEFT JOIN groups g ON g.id = l.group_id
+             FROM one_time_links l LEFT JOIN groups g ON g.id = l.group_id
                   LEFT JOIN people maker ON maker.id = l.created_by
                   LEFT JOIN people user ON user.id = l.used_by ",
             $tail
@@ -103,7 +103,7 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<OneTimeLinkId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
+        "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
     )
     .bind(link.purpose.as_str())
@@ -156,7 +156,7 @@ pub async fn use_up(
     now: UnixTime,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE links SET used_at = $2, used_by = $3
+        "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
     )
     .bind(id.0)
@@ -170,7 +170,7 @@ pub async fn use_up(
 /// Takes a link back. False if it was used or taken back before.
 pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+        "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
     )
     .bind(id.0)
     .bind(now.0)
@@ -181,7 +181,7 @@ pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> 
 
 /// Takes back every open set-up link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
+    sqlx::query("UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
         .bind(now.0)
         .execute(db)
         .await?;
@@ -191,7 +191,7 @@ pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
 /// Takes back every open reset link of a person.
 pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(
-        "UPDATE links SET revoked_at = $2
+        "UPDATE one_time_links SET revoked_at = $2
          WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
     )
     .bind(person.0)
@@ -209,7 +209,7 @@ pub async fn revoke_invitations_by(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE links SET revoked_at = $3
+        "UPDATE one_time_links SET revoked_at = $3
          WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
     )
     .bind(group.0)
@@ -227,7 +227,7 @@ pub async fn revoke_for_person(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE links SET revoked_at = $2
+        "UPDATE one_time_links SET revoked_at = $2
          WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",
     )
     .bind(person.0)

@@ -1,4 +1,4 @@
-//! Tables `queues`, `job_papers` and `preferences`: how far a person's queue is known, what was read for a job's page,
+//! Tables `queues`, `job_details` and `preferences`: how far a person's queue is known, what was read for a job's page,
 //! and what a person chose.
 
 use super::{DbConnection, Result};
@@ -102,25 +102,25 @@ pub async fn load_job_details(
     job: JobRowId,
 ) -> Result<Option<(String, UnixTime)>> {
     let row: Option<(String, i64)> =
-        sqlx::query_as("SELECT paper, read_at FROM job_papers WHERE job_id = $1")
+        sqlx::query_as("SELECT details, read_at FROM job_details WHERE job_id = $1")
             .bind(job.0)
             .fetch_optional(db)
             .await?;
-    Ok(row.map(|(paper, at)| (paper, UnixTime(at))))
+    Ok(row.map(|(details, at)| (details, UnixTime(at))))
 }
 
 pub async fn save_job_details(
     db: &mut DbConnection,
     job: JobRowId,
-    paper: &str,
+    details: &str,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO job_papers (job_id, paper, read_at) VALUES ($1, $2, $3)
-         ON CONFLICT (job_id) DO UPDATE SET paper = $2, read_at = $3",
+        "INSERT INTO job_details (job_id, details, read_at) VALUES ($1, $2, $3)
+         ON CONFLICT (job_id) DO UPDATE SET details = $2, read_at = $3",
     )
     .bind(job.0)
-    .bind(paper)
+    .bind(details)
     .bind(now.0)
     .execute(db)
     .await?;

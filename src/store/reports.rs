@@ -30,7 +30,7 @@ macro_rules! select {
         concat!(
             "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, ",
             $body,
-            " AS body, r.created_at, (SELECT count(*) FROM report_links l WHERE l.report_id = r.id
+            " AS body, r.created_at, (SELECT count(*) FROM report_guest_links l WHERE l.report_id = r.id
                                    AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
             guest_links::is_led!(),
             ") AS links
@@ -114,7 +114,7 @@ pub async fn remove(
 ) -> Result<bool> {
     sqlx::query(
         "DELETE FROM report_accesses WHERE link_id IN (
-            SELECT l.id FROM report_links l JOIN reports r ON r.id = l.report_id
+            SELECT l.id FROM report_guest_links l JOIN reports r ON r.id = l.report_id
             WHERE r.id = $1 AND r.group_id = $2)",
     )
     .bind(id.0)

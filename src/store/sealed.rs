@@ -62,10 +62,10 @@ pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<Sea
             "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, by_password AS value FROM keychains"
         }
         SealedColumn::KeychainBySession => {
-            "SELECT id AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM sessions WHERE chain IS NOT NULL"
+            "SELECT id AS row, person_id AS person, 0 AS key, token_hash, keychain AS value FROM sessions WHERE keychain IS NOT NULL"
         }
         SealedColumn::KeychainByPendingSignIn => {
-            "SELECT rowid AS row, person_id AS person, 0 AS key, token_hash, chain AS value FROM pending_sign_ins WHERE chain IS NOT NULL"
+            "SELECT rowid AS row, person_id AS person, 0 AS key, token_hash, keychain AS value FROM pending_sign_ins WHERE keychain IS NOT NULL"
         }
         SealedColumn::UnattendedKey => {
             "SELECT id AS row, person_id AS person, id AS key, x'' AS token_hash, unattended AS value FROM ssh_keys WHERE unattended IS NOT NULL"
@@ -92,9 +92,9 @@ pub async fn put(
         SealedColumn::KeychainByPassword => {
             "UPDATE keychains SET by_password = $2 WHERE person_id = $1"
         }
-        SealedColumn::KeychainBySession => "UPDATE sessions SET chain = $2 WHERE id = $1",
+        SealedColumn::KeychainBySession => "UPDATE sessions SET keychain = $2 WHERE id = $1",
         SealedColumn::KeychainByPendingSignIn => {
-            "UPDATE pending_sign_ins SET chain = $2 WHERE rowid = $1"
+            "UPDATE pending_sign_ins SET keychain = $2 WHERE rowid = $1"
         }
         SealedColumn::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
         SealedColumn::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",

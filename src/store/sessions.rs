@@ -16,7 +16,7 @@ pub struct Session {
     #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
     /// The key of the person's keychain, sealed for this browser's cookie.
-    pub chain: Option<Vec<u8>>,
+    pub keychain: Option<Vec<u8>>,
     #[sqlx(flatten)]
     pub person: people::Person,
 }
@@ -48,7 +48,7 @@ pub struct NewSession<'a> {
     /// What the browser calls itself.
     pub user_agent: &'a str,
     /// The key of the person's keychain, sealed for the cookie.
-    pub chain: Option<&'a [u8]>,
+    pub keychain: Option<&'a [u8]>,
 }
 
 /// A sign-in that waits for its one-time code.
@@ -59,7 +59,7 @@ pub struct PendingSignIn {
     /// Wrong codes so far.
     pub tries: i64,
     /// The key of the person's keychain, sealed for the waiting cookie.
-    pub chain: Option<Vec<u8>>,
+    pub keychain: Option<Vec<u8>>,
 }
 
 /// Whether a session is there.
@@ -76,7 +76,7 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<SessionId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, chain)
+        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
          VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
     )
     .bind(&session.token_hash[..])
@@ -85,7 +85,7 @@ pub async fn add(
     .bind(session.expires_at.0)
     .bind(session.address)
     .bind(session.user_agent)
-    .bind(session.chain)
+    .bind(session.keychain)
     .fetch_one(db)
     .await?;
     Ok(SessionId(id))
@@ -94,7 +94,7 @@ pub async fn add(
 /// The session behind a cookie, with its person.
 pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
     Ok(sqlx::query_as(concat!(
-        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.chain, ",
+        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.keychain, ",
         people::columns!(),
         " FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.token_hash = $1"
     ))
@@ -194,15 +194,15 @@ pub async fn add_pending(
     db: &mut DbConnection,
     token_hash: &[u8; 32],
     person: PersonId,
-    chain: Option<&[u8]>,
+    keychain: Option<&[u8]>,
     expires_at: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO pending_sign_ins (token_hash, person_id, chain, expires_at) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)",
     )
     .bind(&token_hash[..])
     .bind(person.0)
-    .bind(chain)
+    .bind(keychain)
     .bind(expires_at.0)
     .execute(&mut *db)
     .await?;
@@ -224,7 +224,7 @@ pub async fn find_pending(
     now: UnixTime,
 ) -> Result<Option<PendingSignIn>> {
     Ok(sqlx::query_as(
-        "SELECT person_id, tries, chain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
+        "SELECT person_id, tries, keychain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
     )
     .bind(&token_hash[..])
     .bind(now.0)

@@ -1,10 +1,10 @@
-//! Table `facts`: small named values of this installation.
+//! Table `settings`: small named values of this installation.
 
 use super::{DbConnection, Result};
 
-/// The value of a fact, if it is known.
+/// The value of a setting, if there is one.
 pub async fn get(db: &mut DbConnection, name: &str) -> Result<Option<Vec<u8>>> {
-    Ok(sqlx::query_scalar("SELECT value FROM facts WHERE name = $1")
+    Ok(sqlx::query_scalar("SELECT value FROM settings WHERE name = $1")
         .bind(name)
         .fetch_optional(db)
         .await?)
@@ -12,7 +12,7 @@ pub async fn get(db: &mut DbConnection, name: &str) -> Result<Option<Vec<u8>>> {
 
 pub async fn set(db: &mut DbConnection, name: &str, value: &[u8]) -> Result<()> {
     sqlx::query(
-        "INSERT INTO facts (name, value) VALUES ($1, $2)
+        "INSERT INTO settings (name, value) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     )
     .bind(name)

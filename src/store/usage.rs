@@ -1,4 +1,4 @@
-//! Tables `usage_books`, `usage_days`, `usage_names`: what people have read of accounts, and how far.
+//! Tables `usage_sources`, `usage_days`, `usage_names`: what people have read of accounts, and how far.
 
 pub mod daily;
 pub mod jobs;
@@ -24,7 +24,7 @@ pub struct UsageSource {
     pub has_names: bool,
     /// When someone last wanted to see it.
     #[sqlx(try_from = "i64")]
-    pub looked_at: UnixTime,
+    pub viewed_at: UnixTime,
     /// Why the last try to read gave nothing; empty if it did not fail.
     pub problem: String,
 }
@@ -43,13 +43,13 @@ pub struct UsageDayRow {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person_id, cluster_id, account, has_names, looked_at, problem FROM usage_books ",
+            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem FROM usage_sources ",
             $rest
         )
     };
 }
 
-/// The books of a person on a cluster.
+/// The sources of a person on a cluster.
 pub async fn list_sources(
     db: &mut DbConnection,
     person: PersonId,
@@ -62,14 +62,14 @@ pub async fn list_sources(
         .await?)
 }
 
-/// The books that are to be read on: those that someone wanted to see since a moment, and those of leaders who want to
+/// The sources that are to be read on: those that someone wanted to see since a moment, and those of leaders who want to
 /// be told about their group.
 pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!(
-        "WHERE looked_at >= $1 OR (has_names AND EXISTS (
+        "WHERE viewed_at >= $1 OR (has_names AND EXISTS (
             SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
             JOIN memberships m ON m.group_id = u.group_id AND m.person_id = u.person_id AND m.role = 'pi'
-            WHERE u.person_id = usage_books.person_id AND a.cluster_id = usage_books.cluster_id))
+            WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
          ORDER BY person_id, cluster_id, account"
     ))
         .bind(since.0)
@@ -77,7 +77,7 @@ pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<U
         .await?)
 }
 
-/// Opens a book, or notes that it is wanted again. One with other names than wanted begins anew.
+/// Opens a source, or notes that it is wanted again. One with other names than wanted begins anew.
 pub async fn open_source(
     db: &mut DbConnection,
     person: PersonId,
@@ -87,7 +87,7 @@ pub async fn open_source(
     now: UnixTime,
 ) -> Result<UsageSourceId> {
     sqlx::query(
-        "DELETE FROM usage_books WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
+        "DELETE FROM usage_sources WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
     )
     .bind(person.0)
     .bind(cluster.0)
@@ -96,8 +96,8 @@ pub async fn open_source(
     .execute(&mut *db)
     .await?;
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO usage_books (person_id, cluster_id, account, has_names, looked_at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET looked_at = $5 RETURNING id",
+        "INSERT INTO usage_sources (person_id, cluster_id, account, has_names, viewed_at) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET viewed_at = $5 RETURNING id",
     )
     .bind(person.0)
     .bind(cluster.0)
@@ -109,16 +109,16 @@ pub async fn open_source(
     Ok(UsageSourceId(id))
 }
 
-/// Forgets books that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
+/// Forgets sources that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
 /// with names whose reader leads none of these groups. What Slurm has behind an account begins with its name.
 pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query(
-        "DELETE FROM usage_books WHERE looked_at < $1 OR NOT EXISTS (
+        "DELETE FROM usage_sources WHERE viewed_at < $1 OR NOT EXISTS (
            SELECT 1 FROM group_accounts a JOIN memberships m ON m.group_id = a.group_id
-           WHERE m.person_id = usage_books.person_id AND a.cluster_id = usage_books.cluster_id
-             AND (m.role = 'pi' OR NOT usage_books.has_names)
-             AND (a.account = usage_books.account
-                  OR substr(usage_books.account, 1, length(a.account) + 1) = a.account || '_'))",
+           WHERE m.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id
+             AND (m.role = 'pi' OR NOT usage_sources.has_names)
+             AND (a.account = usage_sources.account
+                  OR substr(usage_sources.account, 1, length(a.account) + 1) = a.account || '_'))",
     )
     .bind(before.0)
     .execute(db)
@@ -127,25 +127,29 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
 }
 
 /// Notes why reading gave nothing; empty: it went well.
-pub async fn set_problem(db: &mut DbConnection, book: UsageSourceId, problem: &str) -> Result<()> {
-    sqlx::query("UPDATE usage_books SET problem = $2 WHERE id = $1 AND problem <> $2")
-        .bind(book.0)
+pub async fn set_problem(
+    db: &mut DbConnection,
+    source: UsageSourceId,
+    problem: &str,
+) -> Result<()> {
+    sqlx::query("UPDATE usage_sources SET problem = $2 WHERE id = $1 AND problem <> $2")
+        .bind(source.0)
         .bind(problem)
         .execute(db)
         .await?;
     Ok(())
 }
 
-/// The days of a book that were read, from one on, in their order.
+/// The days of a source that were read, from one on, in their order.
 pub async fn list_days(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
     from: Day,
 ) -> Result<Vec<UsageDayRow>> {
     let rows: Vec<(i64, i64, bool, bool)> = sqlx::query_as(
-        "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE book_id = $1 AND day >= $2 ORDER BY day",
+        "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE source_id = $1 AND day >= $2 ORDER BY day",
     )
-    .bind(book.0)
+    .bind(source.0)
     .bind(from.0)
     .fetch_all(db)
     .await?;
@@ -161,20 +165,20 @@ pub async fn list_days(
 /// Notes that a day was read; what was known of it before is dropped. The new rows follow in the same transaction.
 pub async fn replace_day(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
     read: UsageDayRow,
 ) -> Result<()> {
     for sql in [
-        "DELETE FROM usage_rolls WHERE book_id = $1 AND day = $2",
-        "DELETE FROM usage_jobs WHERE book_id = $1 AND day = $2",
+        "DELETE FROM usage_daily WHERE source_id = $1 AND day = $2",
+        "DELETE FROM usage_jobs WHERE source_id = $1 AND day = $2",
     ] {
-        sqlx::query(sql).bind(book.0).bind(read.day.0).execute(&mut *db).await?;
+        sqlx::query(sql).bind(source.0).bind(read.day.0).execute(&mut *db).await?;
     }
     sqlx::query(
-        "INSERT INTO usage_days (book_id, day, read_at, is_final, is_cut) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (book_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5",
+        "INSERT INTO usage_days (source_id, day, read_at, is_final, is_cut) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (source_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5",
     )
-    .bind(book.0)
+    .bind(source.0)
     .bind(read.day.0)
     .bind(read.read_at.0)
     .bind(read.is_final)
@@ -188,7 +192,7 @@ pub async fn replace_day(
 pub async fn sweep(db: &mut DbConnection, before: Day) -> Result<u64> {
     let mut gone = 0;
     for sql in [
-        "DELETE FROM usage_rolls WHERE day < $1",
+        "DELETE FROM usage_daily WHERE day < $1",
         "DELETE FROM usage_jobs WHERE day < $1",
         "DELETE FROM usage_days WHERE day < $1",
     ] {
@@ -221,22 +225,22 @@ pub async fn intern_names<'a>(
 /// Names by their numbers.
 pub async fn list_names(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
 ) -> Result<HashMap<i64, String>> {
     let rows: Vec<(i64, String)> = sqlx::query_as(
-        "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_rolls WHERE book_id = $1
-         UNION SELECT kind_id FROM usage_rolls WHERE book_id = $1)",
+        "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_daily WHERE source_id = $1
+         UNION SELECT kind_id FROM usage_daily WHERE source_id = $1)",
     )
-    .bind(book.0)
+    .bind(source.0)
     .fetch_all(db)
     .await?;
     Ok(rows.into_iter().collect())
 }
 
-/// Whether a book is still there.
-pub async fn exists(db: &mut DbConnection, book: UsageSourceId) -> Result<bool> {
-    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_books WHERE id = $1)")
-        .bind(book.0)
+/// Whether a source is still there.
+pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_sources WHERE id = $1)")
+        .bind(source.0)
         .fetch_one(db)
         .await?)
 }

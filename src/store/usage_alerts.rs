@@ -1,4 +1,4 @@
-//! Tables `usage_alerts` and `usage_told`: what groups' leaders want to be told, and what they were told already.
+//! Tables `usage_alerts` and `usage_alerts_sent`: what groups' leaders want to be told, and what they were told already.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
@@ -64,14 +64,14 @@ pub async fn was_notified(
     db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
-    about: &str,
+    dedup_key: &str,
 ) -> Result<bool> {
     Ok(sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM usage_told WHERE person_id = $1 AND group_id = $2 AND about = $3)",
+        "SELECT EXISTS (SELECT 1 FROM usage_alerts_sent WHERE person_id = $1 AND group_id = $2 AND dedup_key = $3)",
     )
     .bind(person.0)
     .bind(group.0)
-    .bind(about)
+    .bind(dedup_key)
     .fetch_one(db)
     .await?)
 }
@@ -81,15 +81,15 @@ pub async fn mark_notified(
     db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
-    about: &str,
+    dedup_key: &str,
     now: UnixTime,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "INSERT INTO usage_told (person_id, group_id, about, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+        "INSERT INTO usage_alerts_sent (person_id, group_id, dedup_key, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
     )
     .bind(person.0)
     .bind(group.0)
-    .bind(about)
+    .bind(dedup_key)
     .bind(now.0)
     .execute(db)
     .await?;
@@ -97,10 +97,10 @@ pub async fn mark_notified(
 }
 
 /// Forgets that anyone was told something about a group, so that it is told again.
-pub async fn clear_notified(db: &mut DbConnection, group: GroupId, about: &str) -> Result<()> {
-    sqlx::query("DELETE FROM usage_told WHERE group_id = $1 AND about = $2")
+pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &str) -> Result<()> {
+    sqlx::query("DELETE FROM usage_alerts_sent WHERE group_id = $1 AND dedup_key = $2")
         .bind(group.0)
-        .bind(about)
+        .bind(dedup_key)
         .execute(db)
         .await?;
     Ok(())
@@ -108,7 +108,9 @@ pub async fn clear_notified(db: &mut DbConnection, group: GroupId, about: &str) 
 
 /// Forgets what was told before a moment.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM usage_told WHERE at < $1").bind(before.0).execute(db).await?;
+    let done = sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1")
+        .bind(before.0)
+        .execute(db)
+        .await?;
     Ok(done.rows_affected())
 }

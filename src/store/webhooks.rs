@@ -61,7 +61,7 @@ pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webho
 pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
     Ok(sqlx::query_as(select!(
         "WHERE next_at <= $1 AND stopped_at IS NULL
-           AND EXISTS (SELECT 1 FROM notices n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
+           AND EXISTS (SELECT 1 FROM notifications n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
            AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
          ORDER BY next_at LIMIT $2"
     ))

@@ -291,7 +291,7 @@ async fn read_context(
         let line = store::connections::get(db, key).await?;
         let learnt: DiscoveredFacts = line
             .as_ref()
-            .and_then(|line| serde_json::from_str(&line.learnt).ok())
+            .and_then(|line| serde_json::from_str(&line.discovered).ok())
             .unwrap_or_default();
         let slurm_names = slurm_names(&learnt, &one.account);
         let books = store::usage::list_sources(db, viewer, cluster).await?;
@@ -334,7 +334,8 @@ async fn list_people(
             if !clusters.contains_key(&line.cluster_id) {
                 continue;
             }
-            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let learnt: DiscoveredFacts =
+                serde_json::from_str(&line.discovered).unwrap_or_default();
             if learnt.user.is_none() {
                 continue;
             }

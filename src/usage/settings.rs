@@ -304,7 +304,7 @@ async fn read_account_options(
         if line.key().role != ConnectionRole::Login {
             continue;
         }
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
         let names = learnt.accounts.into_iter().map(|account| account.name);
         let names = names.filter(|name| is_name(name)).map(|name| (name, false));
         found.entry(line.cluster_id).or_default().extend(names);

@@ -129,7 +129,7 @@ impl UsageService {
         let Some(ground) = self.load_read_context(reader).await? else { return Ok(None) };
         let now = core.clock.now();
         let today = self.today(reader.cluster, now);
-        let looks = |book: &UsageSource| now.since(book.looked_at) < ACTIVE_VIEWER_SECONDS;
+        let looks = |book: &UsageSource| now.since(book.viewed_at) < ACTIVE_VIEWER_SECONDS;
         let next = |(book, ledger): &(UsageSource, Arc<AccountUsage>)| {
             schedule::next_day(ledger, core.config.usage_pace.history_days, today, now, looks(book))
         };

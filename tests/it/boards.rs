@@ -71,7 +71,7 @@ impl TestApp {
         let places = serde_json::to_string(places).unwrap();
         let mut tx = self.app.store.write().await.unwrap();
         let id = sqlx::query_scalar(
-            "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
+            "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
              VALUES ($1, $2, 'tensorboard', $3, $4, 60, hex(randomblob(8)), $5) RETURNING id",
         )
         .bind(person)
@@ -101,7 +101,7 @@ impl TestApp {
             "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier,
                                       number, created_at, ready_at, settled_at)
              SELECT person_id, cluster_id, hex(randomblob(8)), hex(randomblob(8)), 'accepted', '', 'board', '[]',
-                    'comment', $2, $3, $3, $3 FROM boards WHERE id = $1 RETURNING id",
+                    'comment', $2, $3, $3, $3 FROM dashboards WHERE id = $1 RETURNING id",
         )
         .bind(board)
         .bind(run.number.unwrap_or(4711))
@@ -109,14 +109,14 @@ impl TestApp {
         .fetch_one(&mut *tx)
         .await
         .unwrap();
-        sqlx::query("DELETE FROM board_runs WHERE board_id = $1")
+        sqlx::query("DELETE FROM dashboard_runs WHERE dashboard_id = $1")
             .bind(board)
             .execute(&mut *tx)
             .await
             .unwrap();
         let over_at = Some(now).filter(|_| run.state == "over");
         sqlx::query(
-            "INSERT INTO board_runs (board_id, name, folder, submission_id, woken_by, state, stop, end, message,
+            "INSERT INTO dashboard_runs (dashboard_id, name, folder, submission_id, woken_by, state, stop, end, message,
                                      minutes, begin_at, asked_at, started_at, ready_at, over_at)
              VALUES ($1, hex(randomblob(8)), $13, $2, $3, $4, $5, $6, $7, 60, $8, $9, $10, $11, $12)",
         )
@@ -144,18 +144,18 @@ impl TestApp {
         type Board = (i64, String, Option<i64>, i64, Option<i64>);
         let mut db = self.app.store.read().await.unwrap();
         let boards: Vec<Board> = sqlx::query_as(
-            "SELECT id, title, group_id, wakes_per_day, removed_at FROM boards ORDER BY id",
+            "SELECT id, title, group_id, wakes_per_day, removed_at FROM dashboards ORDER BY id",
         )
         .fetch_all(&mut *db)
         .await
         .unwrap();
         let runs: Vec<(i64, i64, String)> =
-            sqlx::query_as("SELECT id, board_id, stop FROM board_runs ORDER BY id")
+            sqlx::query_as("SELECT id, dashboard_id, stop FROM dashboard_runs ORDER BY id")
                 .fetch_all(&mut *db)
                 .await
                 .unwrap();
         let links: Vec<(i64, String, Option<i64>)> =
-            sqlx::query_as("SELECT id, label, revoked_at FROM board_links ORDER BY id")
+            sqlx::query_as("SELECT id, label, revoked_at FROM dashboard_guest_links ORDER BY id")
                 .fetch_all(&mut *db)
                 .await
                 .unwrap();

@@ -199,7 +199,7 @@ async fn giving_up_while_the_portal_looks_around_is_heard() {
         let left = alice.post_and_follow(way, &[("purpose", "connect")]).await;
         assert!(left.text().contains(">Connect<"), "{way}: {}", left.text());
         wait_until("the process has ended", async || !is_alive(ssh)).await;
-        assert!(!portal.stored_line("alice", "own").await.wanted, "{way}");
+        assert!(!portal.stored_line("alice", "own").await.is_wanted, "{way}");
     }
 }
 

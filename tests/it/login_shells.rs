@@ -17,7 +17,7 @@ async fn every_login_shell_is_connected_to_and_looked_around_in() {
         alice.connect(user).await;
         let shell = Cluster::get().person(user)["shell"].as_str().unwrap().to_owned();
         let learnt: serde_json::Value =
-            serde_json::from_str(&portal.stored_line("alice", user).await.learnt).unwrap();
+            serde_json::from_str(&portal.stored_line("alice", user).await.discovered).unwrap();
         assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
         assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
         let page = alice.get(&format!("/clusters/{user}")).await;

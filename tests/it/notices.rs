@@ -241,7 +241,7 @@ async fn old_notices_and_jobs_are_forgotten() {
     };
     portal.clock.advance(91 * 86_400);
     portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
-    assert_eq!(count("SELECT count(*) FROM notices").await, 0);
+    assert_eq!(count("SELECT count(*) FROM notifications").await, 0);
     assert_eq!(count("SELECT count(*) FROM jobs").await, 1, "the history is longer");
     assert_eq!(
         portal.app.notifications.cached_unread(PersonId(portal.person_id("bob").await)).count,

@@ -61,7 +61,7 @@ async fn an_answer_after_the_servers_own_patience() {
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_asked("own", "its time for answers was over").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
-    assert!(!portal.stored_line("alice", "own").await.wanted);
+    assert!(!portal.stored_line("alice", "own").await.is_wanted);
 }
 
 async fn a_server_that_hangs() {

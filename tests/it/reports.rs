@@ -329,7 +329,7 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
     let token = portolan::auth::token::SecretToken::generate().unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     let board: i64 = sqlx::query_scalar(
-        "INSERT INTO boards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
+        "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, form, created_at)
          VALUES ($1, $2, 'tensorboard', 'Curves', '[]', 60, 'x', $3) RETURNING id",
     )
     .bind(world.reader.person.0)
@@ -419,9 +419,9 @@ async fn no_link_that_works_is_hidden_behind_those_that_ended() {
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
-         INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at, revoked_at, person_id)
+         INSERT INTO report_guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, revoked_at, person_id)
          SELECT report_id, randomblob(32), label, passphrase, created_at, expires_at, created_at, person_id
-         FROM report_links, n",
+         FROM report_guest_links, n",
     )
     .execute(&mut *tx)
     .await

@@ -103,7 +103,7 @@ async fn a_start_ends_the_connections_of_people_lines_and_clusters_that_are_gone
 
     let database = portolan::store::Store::open(portal.app.store.path()).await.unwrap();
     let mut tx = database.write().await.unwrap();
-    sqlx::query("DELETE FROM lines WHERE person_id = $1 AND cluster_id = $2")
+    sqlx::query("DELETE FROM connections WHERE person_id = $1 AND cluster_id = $2")
         .bind(line.person.0)
         .bind(line.cluster.0)
         .execute(&mut *tx)

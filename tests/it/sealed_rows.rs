@@ -99,7 +99,7 @@ async fn a_changed_row_opens_nothing() {
     }
     allow_unattended(&alice, key).await;
     let cells =
-        [("sessions", "chain", session_of(&portal, id).await), ("ssh_keys", "unattended", key)];
+        [("sessions", "keychain", session_of(&portal, id).await), ("ssh_keys", "unattended", key)];
     for cell in cells {
         let whole = read(&portal, cell).await;
         let mut changed = whole.clone();
@@ -176,7 +176,7 @@ async fn a_row_in_anothers_place_opens_nothing() {
     swap(&portal, unattended(current), unattended(next)).await;
     swap(&portal, unattended(current), unattended(theirs)).await;
     let [mine, yours] = [session_of(&portal, a).await, session_of(&portal, b).await];
-    swap(&portal, ("sessions", "chain", mine), ("sessions", "chain", yours)).await;
+    swap(&portal, ("sessions", "keychain", mine), ("sessions", "keychain", yours)).await;
     portal.restart().await;
     alice.get("/").await;
     bob.get("/").await;

@@ -92,12 +92,12 @@ async fn a_stolen_disk_with_the_master_key_opens_nothing_without_the_password() 
     let [alice, mallory] = [stolen.person_id("alice").await, stolen.person_id("mallory").await];
     assert!(!opens(&stolen, "alice").await);
 
-    // A session takes no more than a row. It comes without her chain, or with the one of a session of hers.
-    for chain in ["NULL", "(SELECT chain FROM sessions WHERE person_id = $2)"] {
+    // A session takes no more than a row. It comes without her keychain, or with the one of a session of hers.
+    for keychain in ["NULL", "(SELECT keychain FROM sessions WHERE person_id = $2)"] {
         let token = SecretToken::generate().unwrap();
         let sql = format!(
-            "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, chain)
-             VALUES ($1, $2, $3, $3, $3 + 9999, '', '', {chain})"
+            "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
+             VALUES ($1, $2, $3, $3, $3 + 9999, '', '', {keychain})"
         );
         let mut tx = stolen.app.store.write().await.unwrap();
         let insert = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&token.hash_token()[..]);

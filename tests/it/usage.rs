@@ -162,9 +162,9 @@ async fn a_member_sees_themselves_and_the_rest_as_one() {
     let mut db = portal.app.store.read().await.unwrap();
     let id = portal.person_id("bob").await;
     let names: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT n.name FROM usage_rolls r JOIN usage_books b ON b.id = r.book_id
+        "SELECT DISTINCT n.name FROM usage_daily r JOIN usage_sources b ON b.id = r.source_id
          JOIN usage_names n ON n.id = r.user_id WHERE b.person_id = $1
-         UNION SELECT DISTINCT n.name FROM usage_jobs j JOIN usage_books b ON b.id = j.book_id
+         UNION SELECT DISTINCT n.name FROM usage_jobs j JOIN usage_sources b ON b.id = j.source_id
          JOIN usage_names n ON n.id = j.user_id WHERE b.person_id = $1",
     )
     .bind(id)
@@ -191,7 +191,7 @@ async fn a_member_sees_themselves_and_the_rest_as_one() {
 /// The days that are settled, and when each was read.
 async fn settled_days(portal: &TestApp) -> Vec<(i64, i64, i64)> {
     let mut db = portal.app.store.read().await.unwrap();
-    let sql = "SELECT book_id, day, read_at FROM usage_days WHERE is_final = 1";
+    let sql = "SELECT source_id, day, read_at FROM usage_days WHERE is_final = 1";
     sqlx::query_as(sql).fetch_all(&mut *db).await.unwrap()
 }
 

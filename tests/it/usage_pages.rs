@@ -535,7 +535,8 @@ async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
     world.fill().await;
     let books = async || {
         let mut db = world.portal.app.store.read().await.unwrap();
-        let sql = "SELECT p.name FROM usage_books b JOIN people p ON p.id = b.person_id ORDER BY 1";
+        let sql =
+            "SELECT p.name FROM usage_sources b JOIN people p ON p.id = b.person_id ORDER BY 1";
         sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
     };
     portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;

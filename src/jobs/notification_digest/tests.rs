@@ -13,7 +13,7 @@ fn notice(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) 
         state: state.to_owned(),
         slug: "fir".to_owned(),
         cluster: "Fir".to_owned(),
-        board_id: None,
+        dashboard_id: None,
         group_id: None,
         text: String::new(),
     }

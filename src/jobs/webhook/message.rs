@@ -149,7 +149,7 @@ mod tests {
             state: "COMPLETED".into(),
             slug: "fir".into(),
             cluster: "Fir".into(),
-            board_id: None,
+            dashboard_id: None,
             group_id: None,
             text: String::new(),
         }

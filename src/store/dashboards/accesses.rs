@@ -1,4 +1,4 @@
-//! Table `board_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
+//! Table `dashboard_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId, SessionId};
@@ -13,15 +13,15 @@ pub enum DashboardAccessGrant {
     GuestLink(DashboardLinkId),
 }
 
-/// A browser that may look at a board.
+/// A browser that may look at a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardAccess {
     /// The word in its address.
-    pub word: String,
+    pub access_key: String,
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
     #[sqlx(try_from = "i64")]
-    pub board_id: DashboardId,
+    pub dashboard_id: DashboardId,
     session_id: Option<i64>,
     link_id: Option<i64>,
     person_id: Option<i64>,
@@ -76,7 +76,7 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
         DashboardAccessGrant::GuestLink(id) => (None, Some(id.0)),
     };
     sqlx::query(
-        "INSERT INTO board_accesses (word, cookie_hash, board_id, session_id, link_id, is_locked, created_at, expires_at)
+        "INSERT INTO dashboard_accesses (access_key, cookie_hash, dashboard_id, session_id, link_id, is_locked, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(new.access_key)
@@ -90,8 +90,8 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
     .execute(&mut *db)
     .await?;
     sqlx::query(
-        "DELETE FROM board_accesses WHERE word IN (
-            SELECT word FROM board_accesses WHERE session_id IS $1 AND link_id IS $2 AND is_locked = $4
+        "DELETE FROM dashboard_accesses WHERE access_key IN (
+            SELECT access_key FROM dashboard_accesses WHERE session_id IS $1 AND link_id IS $2 AND is_locked = $4
             ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $3)",
     )
     .bind(session)
@@ -103,22 +103,22 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
     Ok(())
 }
 
-/// The one with this word.
-pub async fn find(db: &mut DbConnection, word: &str) -> Result<Option<DashboardAccess>> {
+/// The one with this key in its address.
+pub async fn find(db: &mut DbConnection, access_key: &str) -> Result<Option<DashboardAccess>> {
     Ok(sqlx::query_as(
-        "SELECT a.word, a.cookie_hash, a.board_id, a.session_id, a.link_id, s.person_id,
+        "SELECT a.access_key, a.cookie_hash, a.dashboard_id, a.session_id, a.link_id, s.person_id,
                 s.last_seen_at AS session_seen_at, s.expires_at AS session_expires_at, a.is_locked, a.expires_at
-         FROM board_accesses a LEFT JOIN sessions s ON s.id = a.session_id WHERE a.word = $1",
+         FROM dashboard_accesses a LEFT JOIN sessions s ON s.id = a.session_id WHERE a.access_key = $1",
     )
-    .bind(word)
+    .bind(access_key)
     .fetch_optional(db)
     .await?)
 }
 
 /// The passphrase was right.
-pub async fn unlock(db: &mut DbConnection, word: &str) -> Result<()> {
-    sqlx::query("UPDATE board_accesses SET is_locked = 0 WHERE word = $1")
-        .bind(word)
+pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
+    sqlx::query("UPDATE dashboard_accesses SET is_locked = 0 WHERE access_key = $1")
+        .bind(access_key)
         .execute(db)
         .await?;
     Ok(())
@@ -126,7 +126,7 @@ pub async fn unlock(db: &mut DbConnection, word: &str) -> Result<()> {
 
 /// Deletes those that have ended.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM board_accesses WHERE expires_at <= $1")
+    let done = sqlx::query("DELETE FROM dashboard_accesses WHERE expires_at <= $1")
         .bind(now.0)
         .execute(db)
         .await?;

@@ -1,4 +1,4 @@
-//! Table `board_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
+//! Table `dashboard_guest_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId};
@@ -10,10 +10,10 @@ pub struct DashboardGuestLink {
     #[sqlx(try_from = "i64")]
     pub id: DashboardLinkId,
     #[sqlx(try_from = "i64")]
-    pub board_id: DashboardId,
+    pub dashboard_id: DashboardId,
     /// What that is called.
-    pub board_title: String,
-    /// Whose board it is.
+    pub dashboard_title: String,
+    /// Whose dashboard it is.
     #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     /// The same, as others read it.
@@ -24,12 +24,12 @@ pub struct DashboardGuestLink {
 }
 
 impl DashboardGuestLink {
-    /// Who made it, where that needs to be said: nobody but a board's owner makes links to it.
+    /// Who made it, where that needs to be said: nobody but a dashboard's owner makes links to it.
     pub const fn maker(&self) -> &'static str {
         ""
     }
 
-    /// Whether it ended with what its maker may do: a board's owner may always share it.
+    /// Whether it ended with what its maker may do: a dashboard's owner may always share it.
     pub const fn is_orphan(&self) -> bool {
         false
     }
@@ -52,9 +52,9 @@ pub struct NewDashboardGuestLink<'a> {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT l.id, l.board_id, b.title AS board_title, b.person_id, p.display_name AS owner_name, l.label,
+            "SELECT l.id, l.dashboard_id, b.title AS dashboard_title, b.person_id, p.display_name AS owner_name, l.label,
                     l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
-             FROM board_links l JOIN boards b ON b.id = l.board_id JOIN people p ON p.id = b.person_id ",
+             FROM dashboard_guest_links l JOIN dashboards b ON b.id = l.dashboard_id JOIN people p ON p.id = b.person_id ",
             $rest
         )
     };
@@ -66,7 +66,7 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<DashboardLinkId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO board_links (board_id, token_hash, label, passphrase, created_at, expires_at)
+        "INSERT INTO dashboard_guest_links (dashboard_id, token_hash, label, passphrase, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
     )
     .bind(new.dashboard.0)
@@ -95,23 +95,23 @@ pub async fn get(db: &mut DbConnection, id: DashboardLinkId) -> Result<Option<Da
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
-/// The links of a board, those that work before those that no longer do: however many ended, none that works is
+/// The links of a dashboard, those that work before those that no longer do: however many ended, none that works is
 /// left out. The newest first.
 pub async fn list_for_dashboard(
     db: &mut DbConnection,
-    board: DashboardId,
+    dashboard: DashboardId,
     now: UnixTime,
 ) -> Result<Vec<DashboardGuestLink>> {
     Ok(sqlx::query_as(select!(
-        "WHERE l.board_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
+        "WHERE l.dashboard_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
     ))
-    .bind(board.0)
+    .bind(dashboard.0)
     .bind(now.0)
     .fetch_all(db)
     .await?)
 }
 
-/// Those that work, of boards whose owners belong to a group that `pi` leads; of everyone for an administrator.
+/// Those that work, of dashboards whose owners belong to a group that `pi` leads; of everyone for an administrator.
 pub async fn list_overseen(
     db: &mut DbConnection,
     pi: PersonId,
@@ -131,12 +131,16 @@ pub async fn list_overseen(
     .await?)
 }
 
-/// How many links of a board work.
-pub async fn count_open(db: &mut DbConnection, board: DashboardId, now: UnixTime) -> Result<i64> {
+/// How many links of a dashboard work.
+pub async fn count_open(
+    db: &mut DbConnection,
+    dashboard: DashboardId,
+    now: UnixTime,
+) -> Result<i64> {
     Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM board_links WHERE board_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+        "SELECT count(*) FROM dashboard_guest_links WHERE dashboard_id = $1 AND revoked_at IS NULL AND expires_at > $2",
     )
-    .bind(board.0)
+    .bind(dashboard.0)
     .bind(now.0)
     .fetch_one(db)
     .await?)
@@ -144,16 +148,17 @@ pub async fn count_open(db: &mut DbConnection, board: DashboardId, now: UnixTime
 
 /// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
 pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM board_accesses WHERE link_id = $1")
+    sqlx::query("DELETE FROM dashboard_accesses WHERE link_id = $1")
         .bind(id.0)
         .execute(&mut *db)
         .await?;
-    let done =
-        sqlx::query("UPDATE board_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
-            .bind(id.0)
-            .bind(now.0)
-            .execute(db)
-            .await?;
+    let done = sqlx::query(
+        "UPDATE dashboard_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -163,10 +168,12 @@ pub async fn count_opening(
     id: DashboardLinkId,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query("UPDATE board_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(now.0)
-        .execute(db)
-        .await?;
+    sqlx::query(
+        "UPDATE dashboard_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
     Ok(())
 }

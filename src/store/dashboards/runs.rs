@@ -1,4 +1,4 @@
-//! Table `board_runs`: the jobs that show a dashboard.
+//! Table `dashboard_runs`: the jobs that show a dashboard.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardRunId, PersonId, SubmissionId};
@@ -36,7 +36,7 @@ impl TryFrom<String> for DashboardRunState {
     fn try_from(word: String) -> Result<Self> {
         let all = [Self::Asked, Self::Waiting, Self::Starting, Self::Ready, Self::Over];
         let known = all.into_iter().find(|state| state.as_str() == word);
-        known.ok_or(StoreError::Malformed("board_runs.state"))
+        known.ok_or(StoreError::Malformed("dashboard_runs.state"))
     }
 }
 
@@ -45,7 +45,7 @@ pub struct DashboardRun {
     #[sqlx(try_from = "i64")]
     pub id: DashboardRunId,
     #[sqlx(try_from = "i64")]
-    pub board_id: DashboardId,
+    pub dashboard_id: DashboardId,
     /// The name of its folder on the cluster.
     pub name: String,
     pub folder: String,
@@ -133,10 +133,10 @@ pub struct NewDashboardRun<'a> {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT r.id, r.board_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
+            "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
                     w.display_name AS woken_by_name, r.state, r.stop, r.end, r.message, r.minutes, r.begin_at,
                     r.asked_at, r.started_at, r.ready_at, r.used_at, r.over_at
-             FROM board_runs r
+             FROM dashboard_runs r
              LEFT JOIN submissions s ON s.id = r.submission_id
              LEFT JOIN people w ON w.id = r.woken_by ",
             $rest
@@ -150,7 +150,7 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<DashboardRunId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO board_runs (board_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
+        "INSERT INTO dashboard_runs (dashboard_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
          VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
     )
     .bind(new.dashboard.0)
@@ -165,19 +165,19 @@ pub async fn add(
     Ok(DashboardRunId(id))
 }
 
-/// Those that are not over, of all boards.
+/// Those that are not over, of all dashboards.
 pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
     Ok(sqlx::query_as(select!("WHERE r.over_at IS NULL ORDER BY r.id")).fetch_all(db).await?)
 }
 
-/// The last runs of a board, the newest first.
+/// The last runs of a dashboard, the newest first.
 pub async fn list_for_dashboard(
     db: &mut DbConnection,
-    board: DashboardId,
+    dashboard: DashboardId,
     most: i64,
 ) -> Result<Vec<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.board_id = $1 ORDER BY r.id DESC LIMIT $2"))
-        .bind(board.0)
+    Ok(sqlx::query_as(select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"))
+        .bind(dashboard.0)
         .bind(most)
         .fetch_all(db)
         .await?)
@@ -187,16 +187,16 @@ pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<Das
     Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
 }
 
-/// How often others than its owner started a board since then.
+/// How often others than its owner started a dashboard since then.
 pub async fn count_wakes(
     db: &mut DbConnection,
-    board: DashboardId,
+    dashboard: DashboardId,
     since: UnixTime,
 ) -> Result<i64> {
     Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM board_runs WHERE board_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
+        "SELECT count(*) FROM dashboard_runs WHERE dashboard_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
     )
-    .bind(board.0)
+    .bind(dashboard.0)
     .bind(since.0)
     .fetch_one(db)
     .await?)
@@ -208,7 +208,7 @@ pub async fn set_submission(
     id: DashboardRunId,
     submission: SubmissionId,
 ) -> Result<()> {
-    sqlx::query("UPDATE board_runs SET submission_id = $2 WHERE id = $1")
+    sqlx::query("UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1")
         .bind(id.0)
         .bind(submission.0)
         .execute(db)
@@ -223,18 +223,20 @@ pub async fn set_state(
     state: DashboardRunState,
     message: &str,
 ) -> Result<()> {
-    sqlx::query("UPDATE board_runs SET state = $2, message = $3 WHERE id = $1 AND over_at IS NULL")
-        .bind(id.0)
-        .bind(state.as_str())
-        .bind(message)
-        .execute(db)
-        .await?;
+    sqlx::query(
+        "UPDATE dashboard_runs SET state = $2, message = $3 WHERE id = $1 AND over_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(state.as_str())
+    .bind(message)
+    .execute(db)
+    .await?;
     Ok(())
 }
 
 /// Notes when its job began.
 pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE board_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
+    sqlx::query("UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
         .bind(id.0)
         .bind(at.0)
         .execute(db)
@@ -245,7 +247,7 @@ pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime
 /// Notes that it answers; someone is about to look at it.
 pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime) -> Result<()> {
     sqlx::query(
-        "UPDATE board_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
+        "UPDATE dashboard_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
                 used_at = coalesce(used_at, $2)
          WHERE id = $1 AND over_at IS NULL",
     )
@@ -258,7 +260,7 @@ pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime
 
 /// Notes that someone looked at it.
 pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE board_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
+    sqlx::query("UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
         .bind(id.0)
         .bind(at.0)
         .execute(db)
@@ -269,7 +271,7 @@ pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) 
 /// Notes that it is to end, and why. False if it is over, or was told before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE board_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
+        "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
     )
     .bind(id.0)
     .bind(why)
@@ -287,7 +289,7 @@ pub async fn mark_over(
     at: UnixTime,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE board_runs SET state = 'over', end = $2, message = $3, over_at = $4
+        "UPDATE dashboard_runs SET state = 'over', end = $2, message = $3, over_at = $4
          WHERE id = $1 AND over_at IS NULL",
     )
     .bind(id.0)

@@ -1,4 +1,4 @@
-//! Tables `report_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
+//! Tables `report_guest_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
 //! them. Only hashes of secrets are kept.
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
@@ -67,7 +67,7 @@ macro_rules! select {
                     coalesce(p.display_name, '') AS owner_name, l.person_id, NOT ",
             is_led!(),
             " AS is_owner_off, l.label, l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
-             FROM report_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
+             FROM report_guest_links l JOIN reports r ON r.id = l.report_id AND r.removed_at IS NULL
                   JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = l.person_id ",
             $rest
         )
@@ -95,7 +95,7 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<ReportLinkId> {
     let id: i64 = sqlx::query_scalar(
-        "INSERT INTO report_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
+        "INSERT INTO report_guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
     )
     .bind(new.report.0)
@@ -141,7 +141,7 @@ pub async fn list_for_report(
 /// How many links of a report are open. One whose maker does not lead the group now counts: it may work again.
 pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) -> Result<i64> {
     Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM report_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
+        "SELECT count(*) FROM report_guest_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
     )
     .bind(report.0)
     .bind(now.0)
@@ -155,18 +155,19 @@ pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> R
         .bind(id.0)
         .execute(&mut *db)
         .await?;
-    let done =
-        sqlx::query("UPDATE report_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
-            .bind(id.0)
-            .bind(now.0)
-            .execute(db)
-            .await?;
+    let done = sqlx::query(
+        "UPDATE report_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+    )
+    .bind(id.0)
+    .bind(now.0)
+    .execute(db)
+    .await?;
     Ok(done.rows_affected() == 1)
 }
 
 /// Counts that it was opened.
 pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE report_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
+    sqlx::query("UPDATE report_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
         .bind(id.0)
         .bind(now.0)
         .execute(db)
@@ -196,15 +197,15 @@ const MAX_LOCKED: i64 = 100;
 /// Lets a browser in.
 pub async fn add_access(
     db: &mut DbConnection,
-    word: &str,
+    access_key: &str,
     access: &ReportAccess,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO report_accesses (word, cookie_hash, link_id, is_locked, created_at, expires_at)
+        "INSERT INTO report_accesses (access_key, cookie_hash, link_id, is_locked, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .bind(word)
+    .bind(access_key)
     .bind(&access.cookie_hash)
     .bind(access.link_id.0)
     .bind(access.is_locked)
@@ -213,8 +214,8 @@ pub async fn add_access(
     .execute(&mut *db)
     .await?;
     sqlx::query(
-        "DELETE FROM report_accesses WHERE word IN (
-            SELECT word FROM report_accesses WHERE link_id = $1 AND is_locked = $3
+        "DELETE FROM report_accesses WHERE access_key IN (
+            SELECT access_key FROM report_accesses WHERE link_id = $1 AND is_locked = $3
             ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $2)",
     )
     .bind(access.link_id.0)
@@ -225,20 +226,20 @@ pub async fn add_access(
     Ok(())
 }
 
-/// The browser with this word.
-pub async fn find_access(db: &mut DbConnection, word: &str) -> Result<Option<ReportAccess>> {
+/// The one with this key in its address.
+pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<ReportAccess>> {
     Ok(sqlx::query_as(
-        "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE word = $1",
+        "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE access_key = $1",
     )
-    .bind(word)
+    .bind(access_key)
     .fetch_optional(db)
     .await?)
 }
 
 /// The passphrase was right.
-pub async fn unlock(db: &mut DbConnection, word: &str) -> Result<()> {
-    sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE word = $1")
-        .bind(word)
+pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
+    sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE access_key = $1")
+        .bind(access_key)
         .execute(db)
         .await?;
     Ok(())
@@ -251,7 +252,7 @@ pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
         .execute(&mut *db)
         .await?;
     let ended = sqlx::query(
-        "DELETE FROM report_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
+        "DELETE FROM report_guest_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
     )
     .bind(now.plus(-KEEP_ENDED_SECONDS).0)
     .execute(db)

@@ -1,4 +1,4 @@
-//! Table `usage_rolls`: sums of a day by person and sort of job.
+//! Table `usage_daily`: sums of a day by person and sort of job.
 
 use crate::clock::Day;
 use crate::domain::UsageSourceId;
@@ -41,15 +41,15 @@ pub struct UsageDailyRow {
     pub waits: String,
 }
 
-pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageDailyRow) -> Result<()> {
+pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyRow) -> Result<()> {
     sqlx::query(
-        "INSERT INTO usage_rolls (book_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,
+        "INSERT INTO usage_daily (source_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,
                                   timed_out, memory_out, cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s,
                                   held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
                  $23, $24, $25)",
     )
-    .bind(book.0)
+    .bind(source.0)
     .bind(row.day)
     .bind(row.user_id)
     .bind(row.kind_id)
@@ -79,10 +79,10 @@ pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageDailyRow
     Ok(())
 }
 
-/// The rows of a book from one day to another, both included, in the order of days.
+/// The rows of a source from one day to another, both included, in the order of days.
 pub async fn list_between(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
     from: Day,
     until: Day,
 ) -> Result<Vec<UsageDailyRow>> {
@@ -90,9 +90,9 @@ pub async fn list_between(
         "SELECT day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out,
                 cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s,
                 lost_gpu_s, spare_core_s, spare_mb_s, waits
-         FROM usage_rolls WHERE book_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
+         FROM usage_daily WHERE source_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
     )
-    .bind(book.0)
+    .bind(source.0)
     .bind(from.0)
     .bind(until.0)
     .fetch_all(db)

@@ -52,13 +52,13 @@ pub struct UsageJobFilter {
     pub limit: i64,
 }
 
-pub async fn add(db: &mut DbConnection, book: UsageSourceId, row: &UsageJobRow) -> Result<()> {
+pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow) -> Result<()> {
     sqlx::query(
-        "INSERT INTO usage_jobs (book_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
+        "INSERT INTO usage_jobs (source_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
                                  wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
     )
-    .bind(book.0)
+    .bind(source.0)
     .bind(row.day)
     .bind(row.raw)
     .bind(row.start_at)
@@ -93,7 +93,7 @@ pub struct UsageJobTotal {
     pub run_core_s: i64,
 }
 
-// The jobs of a book, each once with its seconds in the whole time. The last day's row knows how it ended: with
+// The jobs of a source, each once with its seconds in the whole time. The last day's row knows how it ended: with
 // max(day), SQLite takes the other columns from that row.
 macro_rules! from_fitting {
     ($select:literal, $rest:literal) => {
@@ -102,7 +102,7 @@ macro_rules! from_fitting {
             $select,
             " FROM (SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state,
                 sum(seconds) AS seconds, elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
-             FROM usage_jobs WHERE book_id = $1 AND day BETWEEN $2 AND $3
+             FROM usage_jobs WHERE source_id = $1 AND day BETWEEN $2 AND $3
                AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
                AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
                AND (NOT $7 OR gpus <> '')
@@ -116,11 +116,11 @@ macro_rules! from_fitting {
 /// Those that held most, first.
 pub async fn find(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
     filter: &UsageJobFilter,
 ) -> Result<Vec<UsageJobRow>> {
     Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
-        .bind(book.0)
+        .bind(source.0)
         .bind(filter.from.0)
         .bind(filter.until.0)
         .bind(&filter.user)
@@ -135,7 +135,7 @@ pub async fn find(
 /// What all of them come to, however many.
 pub async fn sum_by_gpus(
     db: &mut DbConnection,
-    book: UsageSourceId,
+    source: UsageSourceId,
     filter: &UsageJobFilter,
 ) -> Result<Vec<UsageJobTotal>> {
     Ok(sqlx::query_as(from_fitting!(
@@ -143,7 +143,7 @@ pub async fn sum_by_gpus(
          sum(elapsed_s * cores) AS run_core_s",
         "GROUP BY gpus"
     ))
-    .bind(book.0)
+    .bind(source.0)
     .bind(filter.from.0)
     .bind(filter.until.0)
     .bind(&filter.user)

@@ -140,7 +140,7 @@ impl FolderBrowser {
         let line = store::connections::get(&mut db, key).await?;
         drop(db);
         let learnt: DiscoveredFacts =
-            line.and_then(|line| serde_json::from_str(&line.learnt).ok()).unwrap_or_default();
+            line.and_then(|line| serde_json::from_str(&line.discovered).ok()).unwrap_or_default();
         let names = PathVariables::from_facts(&learnt);
         Ok(Self {
             profile: known,

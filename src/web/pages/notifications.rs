@@ -20,7 +20,7 @@ const MAX_LIST_ROWS: usize = 100;
 /// New notices that a page is told of at once; they become one toast for each kind.
 const MAX_NEW: i64 = 2000;
 /// What a person wants to see as toasts: the name of that choice.
-pub const TOASTS_PREFERENCE: &str = "notices.toasts";
+pub const TOASTS_PREFERENCE: &str = "notifications.toasts";
 
 #[derive(Template)]
 #[template(path = "notifications/list.html")]

@@ -114,7 +114,10 @@ async fn a_group_wakes_it_within_its_owners_limits() {
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("as often as its owner allows"));
     portal
-        .on_board(*board, "UPDATE board_runs SET asked_at = asked_at - 90000 WHERE board_id = $1")
+        .on_board(
+            *board,
+            "UPDATE dashboard_runs SET asked_at = asked_at - 90000 WHERE dashboard_id = $1",
+        )
         .await;
     assert!(!mia.get(&path).await.text().contains("that was used"), "a new day");
     portal

@@ -106,7 +106,7 @@ async fn starting_prolonging_and_stopping() {
     assert_eq!(follow("stop").await, "");
     let mut db = portal.app.store.read().await.unwrap();
     let stops: Vec<String> =
-        sqlx::query_scalar("SELECT stop FROM board_runs").fetch_all(&mut *db).await.unwrap();
+        sqlx::query_scalar("SELECT stop FROM dashboard_runs").fetch_all(&mut *db).await.unwrap();
     assert_eq!(stops, ["person", "person"]);
     drop(db);
     assert!(follow("remove").await.contains("The dashboard is deleted"));

@@ -108,8 +108,9 @@ pub async fn get(
     let keys = store::keys::list_for_person(&mut db, me.0.person.id).await?;
     drop(db);
     let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
-    let seen =
-        login.as_ref().and_then(|line| serde_json::from_str::<DiscoveredFacts>(&line.learnt).ok());
+    let seen = login
+        .as_ref()
+        .and_then(|line| serde_json::from_str::<DiscoveredFacts>(&line.discovered).ok());
     let address = wishes.address.unwrap_or_else(|| {
         seen.as_ref()
             .and_then(|learnt| learnt.our_address)
@@ -142,7 +143,7 @@ pub async fn get(
         (ConnectionStatus::Connecting(_), _) => AutomationTest::Running,
         (ConnectionStatus::Up(_), Some(line)) => {
             let mut learnt: Box<DiscoveredFacts> =
-                serde_json::from_str(&line.learnt).unwrap_or_default();
+                serde_json::from_str(&line.discovered).unwrap_or_default();
             learnt.missing = dedup_keep_last(&learnt.missing);
             AutomationTest::Works(learnt)
         }

@@ -122,8 +122,9 @@ async fn build_page(
         None => Vec::new(),
     };
     let line = way.connection.as_ref();
-    let learnt =
-        line.and_then(|line| Some((serde_json::from_str(&line.learnt).ok()?, line.learnt_at()?)));
+    let learnt = line.and_then(|line| {
+        Some((serde_json::from_str(&line.discovered).ok()?, line.discovered_at()?))
+    });
     Ok(ClusterPage {
         page: PageFrame::for_person(context, &me.0, &known.row.title, NavSection::Clusters),
         panel: ConnectPanel::new(&known, &way),

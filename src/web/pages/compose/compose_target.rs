@@ -80,7 +80,7 @@ async fn load_profiles(
             continue;
         }
         let known = ClusterProfile::load(&mut db, row.clone()).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
         found.push(ComposeTargetProfile {
             cluster: Arc::new(row),
             has_discovered: learnt.home.is_some() || !learnt.partitions.is_empty(),

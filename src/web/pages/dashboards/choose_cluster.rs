@@ -70,7 +70,7 @@ impl DashboardClusterContext {
             ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id }.connection_key();
         let line = store::connections::get(&mut *context.app.store.read().await?, key).await?;
         let learnt: DiscoveredFacts =
-            line.and_then(|line| serde_json::from_str(&line.learnt).ok()).unwrap_or_default();
+            line.and_then(|line| serde_json::from_str(&line.discovered).ok()).unwrap_or_default();
         Ok(Self { key, folder_names: PathVariables::from_facts(&learnt), discovered: learnt })
     }
 }

@@ -164,7 +164,7 @@ impl EndedJobs<'_> {
             state: job.state.slurm_name().to_owned(),
             slug: self.place.cluster.slug.clone(),
             cluster: self.place.cluster.title.clone(),
-            board_id: None,
+            dashboard_id: None,
             group_id: None,
             text: String::new(),
         };

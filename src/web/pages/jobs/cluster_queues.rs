@@ -129,7 +129,8 @@ pub async fn list_cluster_queues(
                 continue;
             }
             let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
-            let learnt: DiscoveredFacts = serde_json::from_str(&line.learnt).unwrap_or_default();
+            let learnt: DiscoveredFacts =
+                serde_json::from_str(&line.discovered).unwrap_or_default();
             let site = crate::cluster::ClusterProfile::load(&mut db, row.clone()).await?.site;
             found.push(ClusterQueueProfile {
                 cluster: Arc::new(row),
