@@ -46,7 +46,7 @@ impl ConnectionPool {
         let mut tx = self.0.core.store.write().await?;
         let keep = failure.is_transient() || *failure == LoginError::NeedsPerson;
         if !is_test {
-            store::connections::set_problem(&mut tx, errand.key, &words, keep).await?;
+            store::connections::set_problem(&mut tx, errand.key, (reason, &words), keep).await?;
         }
         if *failure == LoginError::NeedsPerson {
             store::connections::mark_asks(&mut tx, errand.key).await?;
@@ -156,7 +156,7 @@ impl ConnectionPool {
         keep: bool,
     ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, words, keep).await?;
+        store::connections::set_problem(&mut tx, key, ("", words), keep).await?;
         store::commit(tx).await
     }
 }

@@ -24,6 +24,7 @@ pub mod hops {
     pub const LOGIN: &str = "login";
     /// The host before it.
     pub const JUMP: &str = "jump";
+    /// Stored as `robot` since 0.1.0.
     pub const AUTOMATION: &str = "robot";
 }
 

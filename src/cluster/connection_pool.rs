@@ -177,7 +177,7 @@ impl ConnectionPool {
         cluster: &str,
     ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, "", false).await?;
+        store::connections::set_problem(&mut tx, key, ("", ""), false).await?;
         let about = ActivityDetails {
             person: Some(key.person),
             subject: cluster,

@@ -35,6 +35,19 @@ pub enum DashboardStage {
     Ended,
 }
 
+impl DashboardStage {
+    /// As the job writes it, and as it is stored.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Starting => "starting",
+            Self::Ready(_) => "ready",
+            Self::Failed => "failed",
+            Self::Ended => "ended",
+        }
+    }
+}
+
 /// How a board that is ready is reached, on its node.
 #[derive(Debug, Clone)]
 pub struct DashboardEndpoint {

@@ -145,7 +145,7 @@ impl Dashboards {
     ) -> Result<(), StoreError> {
         match sent.state {
             Sent::Accepted => {
-                self.save_run_state(run, DashboardRunState::Waiting, "").await?;
+                self.save_run_state(run, DashboardRunState::Waiting, ("", "")).await?;
                 self.0.queues.refresh_after_action(queue_key(board));
                 Ok(())
             }
@@ -157,7 +157,7 @@ impl Dashboards {
                     // One that may have arrived cannot be given up: it is cancelled once it is found.
                     self.0.submissions.give_up(board.person_id, sent.id).await?;
                 } else if run.message != sent.problem {
-                    self.save_run_state(run, DashboardRunState::Asked, &sent.problem).await?;
+                    self.save_run_state(run, DashboardRunState::Asked, ("", &sent.problem)).await?;
                 }
                 Ok(())
             }
@@ -203,7 +203,7 @@ impl Dashboards {
             let mut tx = core.store.write().await?;
             runs::set_started(&mut tx, run.id, start).await?;
             if run.state == DashboardRunState::Waiting {
-                runs::set_state(&mut tx, run.id, DashboardRunState::Starting, "").await?;
+                runs::set_state(&mut tx, run.id, DashboardRunState::Starting, ("", "")).await?;
             }
             store::commit(tx).await?;
             self.notify_watchers(board.id);
@@ -251,19 +251,21 @@ impl Dashboards {
                     // The job has begun, and the queue does not know it yet.
                     self.0.queues.refresh_soon(queue_key(board)).await?;
                 }
-                let message = match report.stage {
-                    DashboardStage::Ready(_) => String::new(),
-                    _ => report.message,
+                let (stage, message) = match report.stage {
+                    DashboardStage::Ready(_) => ("", String::new()),
+                    stage => (stage.code(), report.message),
                 };
-                if run.state != DashboardRunState::Ready && message != run.message {
-                    self.save_run_state(run, DashboardRunState::Starting, &message).await?;
+                let told = (stage, message.as_str());
+                let is_new = told != (run.stage.as_str(), run.message.as_str());
+                if run.state != DashboardRunState::Ready && is_new {
+                    self.save_run_state(run, DashboardRunState::Starting, told).await?;
                 }
                 Ok(())
             }
             ReachOutcome::RetryLater(problem) | ReachOutcome::Unreachable(problem) => {
                 self.set_unreachable(board, run).await;
                 if problem != run.message && run.state != DashboardRunState::Waiting {
-                    self.save_run_state(run, run.state, &problem).await?;
+                    self.save_run_state(run, run.state, ("", &problem)).await?;
                 }
                 Ok(())
             }
@@ -367,10 +369,10 @@ impl Dashboards {
         &self,
         run: &DashboardRun,
         state: DashboardRunState,
-        message: &str,
+        told: (&str, &str),
     ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        runs::set_state(&mut tx, run.id, state, message).await?;
+        runs::set_state(&mut tx, run.id, state, told).await?;
         store::commit(tx).await?;
         self.notify_changed(run.dashboard_id);
         Ok(())

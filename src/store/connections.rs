@@ -29,6 +29,8 @@ pub struct ConnectionRow {
     connected_at: Option<i64>,
     /// Why it is not up, in words.
     pub problem: String,
+    /// The same as a code of `ssh::LoginError`; empty if it has none.
+    pub problem_code: String,
     /// What was discovered there, as JSON.
     pub discovered: String,
     discovered_at: Option<i64>,
@@ -64,8 +66,8 @@ pub struct SshKeyUse {
 
 macro_rules! columns {
     () => {
-        "SELECT person_id, cluster_id, role, remote_user, is_wanted, has_prompts, connected_at, problem, discovered,
-                discovered_at FROM connections "
+        "SELECT person_id, cluster_id, role, remote_user, is_wanted, has_prompts, connected_at, problem, problem_code,
+                discovered, discovered_at FROM connections "
     };
 }
 
@@ -79,7 +81,8 @@ pub async fn save_user(
     sqlx::query(
         "INSERT INTO connections (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, role) DO UPDATE
-         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', discovered = '', discovered_at = NULL
+         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', problem_code = '', discovered = '',
+             discovered_at = NULL
          WHERE remote_user <> $4",
     )
     .bind(key.person.0)
@@ -136,7 +139,7 @@ pub async fn mark_connected(
     now: UnixTime,
 ) -> Result<bool> {
     let done = sqlx::query(
-        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = ''
+        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
     )
     .bind(key.person.0)
@@ -150,21 +153,23 @@ pub async fn mark_connected(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes why a connection is not up.
+/// Notes why a connection is not up: a code of `ssh::LoginError`, if it has one, and words.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,
-    problem: &str,
+    (code, words): (&str, &str),
     is_wanted: bool,
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6
+         WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
     .bind(key.person.0)
     .bind(key.cluster.0)
     .bind(key.role.as_str())
-    .bind(problem)
+    .bind(words)
     .bind(is_wanted)
+    .bind(code)
     .execute(db)
     .await?;
     Ok(())

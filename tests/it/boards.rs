@@ -26,6 +26,7 @@ struct Run<'a> {
     state: &'a str,
     stop: &'a str,
     end: &'a str,
+    stage: &'a str,
     message: &'a str,
     folder: &'a str,
     number: Option<i64>,
@@ -117,8 +118,8 @@ impl TestApp {
         let over_at = Some(now).filter(|_| run.state == "over");
         sqlx::query(
             "INSERT INTO dashboard_runs (dashboard_id, name, folder, submission_id, woken_by, state, stop, end, message,
-                                     minutes, begin_at, asked_at, started_at, ready_at, over_at)
-             VALUES ($1, hex(randomblob(8)), $13, $2, $3, $4, $5, $6, $7, 60, $8, $9, $10, $11, $12)",
+                                     minutes, begin_at, asked_at, started_at, ready_at, over_at, stage)
+             VALUES ($1, hex(randomblob(8)), $13, $2, $3, $4, $5, $6, $7, 60, $8, $9, $10, $11, $12, $14)",
         )
         .bind(board)
         .bind(submission)
@@ -133,6 +134,7 @@ impl TestApp {
         .bind(run.ready_at)
         .bind(over_at)
         .bind(run.folder)
+        .bind(run.stage)
         .execute(&mut *tx)
         .await
         .unwrap();

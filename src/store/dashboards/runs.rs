@@ -58,6 +58,8 @@ pub struct DashboardRun {
     /// How far it has come.
     #[sqlx(try_from = "String")]
     pub state: DashboardRunState,
+    /// How far its job is, as it told: a code of `dashboards::job_report::DashboardStage`.
+    pub stage: String,
     /// Why it is to end; empty if it is not.
     pub stop: String,
     pub end: String,
@@ -134,7 +136,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
-                    w.display_name AS woken_by_name, r.state, r.stop, r.end, r.message, r.minutes, r.begin_at,
+                    w.display_name AS woken_by_name, r.state, r.stage, r.stop, r.end, r.message, r.minutes, r.begin_at,
                     r.asked_at, r.started_at, r.ready_at, r.used_at, r.over_at
              FROM dashboard_runs r
              LEFT JOIN submissions s ON s.id = r.submission_id
@@ -221,14 +223,15 @@ pub async fn set_state(
     db: &mut DbConnection,
     id: DashboardRunId,
     state: DashboardRunState,
-    message: &str,
+    (stage, message): (&str, &str),
 ) -> Result<()> {
     sqlx::query(
-        "UPDATE dashboard_runs SET state = $2, message = $3 WHERE id = $1 AND over_at IS NULL",
+        "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
     )
     .bind(id.0)
     .bind(state.as_str())
     .bind(message)
+    .bind(stage)
     .execute(db)
     .await?;
     Ok(())

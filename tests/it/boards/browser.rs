@@ -25,10 +25,11 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
     let run = |state| Run { state, started_at: Some(START.0), ..Run::default() };
     let waiting = Run { state: "waiting", ..Run::default() };
     let preparing = Run {
+        stage: "preparing",
         message: "Making the environment: installing tensorboard 2.21.0 with pip.",
         ..run("starting")
     };
-    let starting = Run { message: "Starting the board.", ..run("starting") };
+    let starting = Run { stage: "starting", message: "Starting the board.", ..run("starting") };
     let reaching = Run {
         message: "The sign-in host could not reach the dashboard on the node n1.",
         ..run("ready")

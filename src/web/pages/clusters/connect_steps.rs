@@ -114,7 +114,7 @@ impl ClusterSetupState {
             return NextConnectStep::Key;
         }
         // Nobody but the cluster knows whether the key is registered there; the first try shows it.
-        let is_refused = line.problem.starts_with(&LoginError::KeyRefused.to_string());
+        let is_refused = line.problem_code == LoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !line.problem.is_empty();
         if known.site.keys.opens && (is_refused || !is_tried) {
             NextConnectStep::Key

@@ -1,6 +1,7 @@
 //! How far a dashboard is, and how it ended, in words. Pure.
 
 use crate::dashboards::DashboardStatus;
+use crate::dashboards::job_report::DashboardStage;
 use crate::explain::sbatch;
 use crate::format;
 use crate::store::dashboards::runs::{DashboardRun, DashboardRunState};
@@ -82,7 +83,7 @@ pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
         DashboardRunState::Asked => DashboardPhase::Requested,
         DashboardRunState::Waiting => DashboardPhase::Waiting,
         // The job tells this last before it is ready.
-        DashboardRunState::Starting if run.message.starts_with("Starting") => {
+        DashboardRunState::Starting if run.stage == DashboardStage::Starting.code() => {
             DashboardPhase::Starting
         }
         DashboardRunState::Starting => DashboardPhase::Preparing,
