@@ -30,6 +30,7 @@ pub mod reports;
 pub mod sealed;
 pub mod sessions;
 pub mod settings;
+mod sql_types;
 pub mod submissions;
 pub mod usage;
 pub mod usage_alerts;

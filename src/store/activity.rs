@@ -26,7 +26,6 @@ pub struct NewActivityEntry<'a> {
 pub struct ActivityEntry {
     /// Its number; grows with time.
     pub id: i64,
-    #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     pub actor_name: String,
     /// Whether nobody was signed in: the name is what someone typed, or the command line.
@@ -58,11 +57,11 @@ pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixT
         "INSERT INTO activity (at, actor_id, actor_name, action, person_id, subject, detail, address)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
-    .bind(now.0)
-    .bind(entry.actor.map(|id| id.0))
+    .bind(now)
+    .bind(entry.actor)
     .bind(entry.actor_name)
     .bind(entry.action)
-    .bind(entry.person.map(|id| id.0))
+    .bind(entry.person)
     .bind(entry.subject)
     .bind(entry.detail)
     .bind(entry.address)
@@ -81,7 +80,7 @@ pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<
            AND ($4 IS NULL OR id < $4)
          ORDER BY id DESC LIMIT $5",
     )
-    .bind(filter.about.map(|id| id.0))
+    .bind(filter.about)
     .bind(filter.action.as_deref())
     .bind(filter.text.as_deref())
     .bind(filter.before)
@@ -102,25 +101,24 @@ pub async fn was_recorded(
         "SELECT EXISTS (SELECT 1 FROM activity
          WHERE actor_id = $1 AND action = $2 AND subject = $3 AND detail = $4 AND at >= $5)",
     )
-    .bind(actor.0)
+    .bind(actor)
     .bind(action)
     .bind(subject)
     .bind(detail)
-    .bind(since.0)
+    .bind(since)
     .fetch_one(db)
     .await?)
 }
 
 /// When the newest entry was written: a clock that stands before it is wrong.
 pub async fn newest_at(db: &mut DbConnection) -> Result<Option<UnixTime>> {
-    let at: Option<i64> = sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?;
-    Ok(at.map(UnixTime))
+    Ok(sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?)
 }
 
 /// Deletes entries older than `until`.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     Ok(sqlx::query("DELETE FROM activity WHERE at < $1")
-        .bind(until.0)
+        .bind(until)
         .execute(db)
         .await?
         .rows_affected())

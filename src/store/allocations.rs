@@ -7,9 +7,7 @@ use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 /// An account of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub struct GroupAccount {
-    #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// The name that people submit with.
     pub account: String,
@@ -17,30 +15,27 @@ pub struct GroupAccount {
 
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 pub struct Allocation {
-    #[sqlx(try_from = "i64")]
     pub id: AllocationId,
-    #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     pub account: String,
     /// In what: a word of `usage::Unit`.
     pub unit: String,
     /// How much, in the whole period.
     pub amount: f64,
-    begins_on: i64,
-    ends_on: i64,
+    begins_on: Day,
+    ends_on: Day,
 }
 
 impl Allocation {
     /// The first day of the period.
     pub const fn begins(&self) -> Day {
-        Day(self.begins_on)
+        self.begins_on
     }
 
     /// The last day of the period.
     pub const fn ends(&self) -> Day {
-        Day(self.ends_on)
+        self.ends_on
     }
 }
 
@@ -76,7 +71,7 @@ pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<
     Ok(sqlx::query_as(
         "SELECT group_id, cluster_id, account FROM group_accounts WHERE group_id = $1 ORDER BY cluster_id, account",
     )
-    .bind(group.0)
+    .bind(group)
     .fetch_all(db)
     .await?)
 }
@@ -86,16 +81,15 @@ pub async fn list_accounts_for_person(
     db: &mut DbConnection,
     person: PersonId,
 ) -> Result<Vec<(GroupAccount, bool)>> {
-    let rows: Vec<(i64, i64, String, bool)> = sqlx::query_as(
+    let rows: Vec<(GroupId, ClusterId, String, bool)> = sqlx::query_as(
         "SELECT a.group_id, a.cluster_id, a.account, m.role = 'pi' FROM group_accounts a
          JOIN memberships m ON m.group_id = a.group_id WHERE m.person_id = $1 ORDER BY a.cluster_id, a.account",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_all(db)
     .await?;
-    let account = |(group, cluster, account, leads)| {
-        let cluster_id = ClusterId(cluster);
-        (GroupAccount { group_id: GroupId(group), cluster_id, account }, leads)
+    let account = |(group_id, cluster_id, account, leads)| {
+        (GroupAccount { group_id, cluster_id, account }, leads)
     };
     Ok(rows.into_iter().map(account).collect())
 }
@@ -108,16 +102,16 @@ pub async fn set_accounts(
     accounts: &[String],
 ) -> Result<()> {
     sqlx::query("DELETE FROM group_accounts WHERE group_id = $1 AND cluster_id = $2")
-        .bind(group.0)
-        .bind(cluster.0)
+        .bind(group)
+        .bind(cluster)
         .execute(&mut *db)
         .await?;
     for account in accounts {
         sqlx::query(
             "INSERT INTO group_accounts (group_id, cluster_id, account) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         )
-        .bind(group.0)
-        .bind(cluster.0)
+        .bind(group)
+        .bind(cluster)
         .bind(account)
         .execute(&mut *db)
         .await?;
@@ -131,7 +125,7 @@ pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec
         "SELECT id, group_id, cluster_id, account, unit, amount, begins_on, ends_on FROM allocations
          WHERE group_id = $1 ORDER BY begins_on DESC, id",
     )
-    .bind(group.0)
+    .bind(group)
     .fetch_all(db)
     .await?)
 }
@@ -141,21 +135,20 @@ pub async fn add(
     new: &NewAllocation,
     now: UnixTime,
 ) -> Result<AllocationId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO allocations (group_id, cluster_id, account, unit, amount, begins_on, ends_on, set_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
     )
-    .bind(new.group.0)
-    .bind(new.cluster.0)
+    .bind(new.group)
+    .bind(new.cluster)
     .bind(&new.account)
     .bind(new.unit)
     .bind(new.amount)
-    .bind(new.begins.0)
-    .bind(new.ends.0)
-    .bind(now.0)
+    .bind(new.begins)
+    .bind(new.ends)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(AllocationId(id))
+    .await?)
 }
 
 /// Replaces what one of a group's is.
@@ -169,15 +162,15 @@ pub async fn update(
         "UPDATE allocations SET cluster_id = $3, account = $4, unit = $5, amount = $6, begins_on = $7, ends_on = $8,
                                 set_at = $9 WHERE id = $1 AND group_id = $2",
     )
-    .bind(id.0)
-    .bind(new.group.0)
-    .bind(new.cluster.0)
+    .bind(id)
+    .bind(new.group)
+    .bind(new.cluster)
     .bind(&new.account)
     .bind(new.unit)
     .bind(new.amount)
-    .bind(new.begins.0)
-    .bind(new.ends.0)
-    .bind(now.0)
+    .bind(new.begins)
+    .bind(new.ends)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -186,8 +179,8 @@ pub async fn update(
 /// Takes one away. False if the group has none of this number.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")
-        .bind(id.0)
-        .bind(group.0)
+        .bind(id)
+        .bind(group)
         .execute(db)
         .await?;
     Ok(done.rows_affected() == 1)

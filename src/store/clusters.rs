@@ -7,18 +7,16 @@ use crate::domain::{ClusterId, DisplayName, HostName, Slug};
 /// A cluster this portal knows.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Cluster {
-    #[sqlx(try_from = "i64")]
     pub id: ClusterId,
     pub slug: String,
     pub title: String,
     pub host: String,
     /// Port of its SSH server.
-    #[sqlx(try_from = "i64")]
     pub port: u16,
     /// What it is like, as JSON; empty if nothing more is known.
     pub site: String,
-    retired_at: Option<i64>,
-    alarm_at: Option<i64>,
+    retired_at: Option<UnixTime>,
+    alarm_at: Option<UnixTime>,
     /// What its host showed instead of the pinned keys.
     pub alarm: String,
 }
@@ -26,12 +24,12 @@ pub struct Cluster {
 impl Cluster {
     /// Since when it is out of use.
     pub fn retired_at(&self) -> Option<UnixTime> {
-        self.retired_at.map(UnixTime)
+        self.retired_at
     }
 
     /// Since when its host key is in doubt.
     pub fn alarm_at(&self) -> Option<UnixTime> {
-        self.alarm_at.map(UnixTime)
+        self.alarm_at
     }
 }
 
@@ -59,18 +57,17 @@ pub async fn add(
     what: &ClusterDescription<'_>,
     now: UnixTime,
 ) -> Result<ClusterId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO clusters (slug, title, host, port, site, created_at) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
     )
     .bind(slug.as_str())
     .bind(what.title.as_str())
     .bind(what.host.as_str())
-    .bind(i64::from(what.port))
+    .bind(what.port)
     .bind(what.site)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(ClusterId(id))
+    .await?)
 }
 
 /// Changes what is known of a cluster.
@@ -80,10 +77,10 @@ pub async fn update(
     what: &ClusterDescription<'_>,
 ) -> Result<()> {
     sqlx::query("UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(what.title.as_str())
         .bind(what.host.as_str())
-        .bind(i64::from(what.port))
+        .bind(what.port)
         .bind(what.site)
         .execute(db)
         .await?;
@@ -97,15 +94,15 @@ pub async fn replace_host_keys(
     pins: &[PinnedHostKey],
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query("DELETE FROM host_keys WHERE cluster_id = $1").bind(id.0).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM host_keys WHERE cluster_id = $1").bind(id).execute(&mut *db).await?;
     for (hop, line) in pins {
         sqlx::query(
             "INSERT INTO host_keys (cluster_id, hop, line, pinned_at) VALUES ($1, $2, $3, $4)",
         )
-        .bind(id.0)
+        .bind(id)
         .bind(hop)
         .bind(line)
-        .bind(now.0)
+        .bind(now)
         .execute(&mut *db)
         .await?;
     }
@@ -115,7 +112,7 @@ pub async fn replace_host_keys(
 /// The pinned host keys of a cluster.
 pub async fn list_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<PinnedHostKey>> {
     Ok(sqlx::query_as("SELECT hop, line FROM host_keys WHERE cluster_id = $1 ORDER BY hop, line")
-        .bind(id.0)
+        .bind(id)
         .fetch_all(db)
         .await?)
 }
@@ -139,14 +136,14 @@ pub async fn find_by_slug(db: &mut DbConnection, slug: &str) -> Result<Option<Cl
 }
 
 pub async fn get(db: &mut DbConnection, id: ClusterId) -> Result<Option<Cluster>> {
-    Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// Takes a cluster out of use, or back into it.
 pub async fn set_retired(db: &mut DbConnection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(at.map(|at| at.0))
+        .bind(id)
+        .bind(at)
         .execute(db)
         .await?;
     Ok(())
@@ -159,8 +156,8 @@ pub async fn set_alarm(
     alarm: Option<(UnixTime, &str)>,
 ) -> Result<()> {
     sqlx::query("UPDATE clusters SET alarm_at = $2, alarm = $3 WHERE id = $1")
-        .bind(id.0)
-        .bind(alarm.map(|(at, _)| at.0))
+        .bind(id)
+        .bind(alarm.map(|(at, _)| at))
         .bind(alarm.map_or("", |(_, text)| text))
         .execute(db)
         .await?;

@@ -16,9 +16,7 @@ pub struct ConnectionKey {
 /// A person's way to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ConnectionRow {
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     role: String,
     pub remote_user: String,
@@ -26,14 +24,14 @@ pub struct ConnectionRow {
     pub is_wanted: bool,
     /// Whether the server asked something at the last sign-in.
     pub has_prompts: bool,
-    connected_at: Option<i64>,
+    connected_at: Option<UnixTime>,
     /// Why it is not up, in words.
     pub problem: String,
     /// The same as a code of `ssh::LoginError`; empty if it has none.
     pub problem_code: String,
     /// What was discovered there, as JSON.
     pub discovered: String,
-    discovered_at: Option<i64>,
+    discovered_at: Option<UnixTime>,
 }
 
 impl ConnectionRow {
@@ -44,12 +42,12 @@ impl ConnectionRow {
 
     /// When it was last opened.
     pub fn connected_at(&self) -> Option<UnixTime> {
-        self.connected_at.map(UnixTime)
+        self.connected_at
     }
 
     /// When the place was last looked at.
     pub fn discovered_at(&self) -> Option<UnixTime> {
-        self.discovered_at.map(UnixTime)
+        self.discovered_at
     }
 }
 
@@ -60,7 +58,6 @@ pub struct SshKeyUse {
     pub cluster: String,
     /// Times it opened a connection there.
     pub times: i64,
-    #[sqlx(try_from = "i64")]
     pub last_at: UnixTime,
 }
 
@@ -85,11 +82,11 @@ pub async fn save_user(
              discovered_at = NULL
          WHERE remote_user <> $4",
     )
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .bind(user.as_str())
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -100,8 +97,8 @@ pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<Con
         columns!(),
         "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"
     ))
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .fetch_optional(db)
     .await?)
@@ -112,7 +109,7 @@ pub async fn list_for_person(
     person: PersonId,
 ) -> Result<Vec<ConnectionRow>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"))
-        .bind(person.0)
+        .bind(person)
         .fetch_all(db)
         .await?)
 }
@@ -142,11 +139,11 @@ pub async fn mark_connected(
         "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
     )
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .bind(has_prompts)
-    .bind(now.0)
+    .bind(now)
     .bind(user)
     .execute(db)
     .await?;
@@ -164,8 +161,8 @@ pub async fn set_problem(
         "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .bind(words)
     .bind(is_wanted)
@@ -178,8 +175,8 @@ pub async fn set_problem(
 /// Notes that a server asks for a person.
 pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> {
     sqlx::query("UPDATE connections SET has_prompts = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
-        .bind(key.person.0)
-        .bind(key.cluster.0)
+        .bind(key.person)
+        .bind(key.cluster)
         .bind(key.role.as_str())
         .execute(db)
         .await?;
@@ -196,11 +193,11 @@ pub async fn save_discovered(
     sqlx::query(
         "UPDATE connections SET discovered = $4, discovered_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .bind(discovered)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -209,7 +206,7 @@ pub async fn save_discovered(
 /// None of a person's connections is to be kept up any more; whoever holds them closes them.
 pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
     sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .execute(db)
         .await?;
     Ok(())
@@ -224,9 +221,9 @@ pub async fn begin_attempt(
     Ok(sqlx::query_scalar(
         "INSERT INTO connection_attempts (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
     )
-    .bind(now.0)
-    .bind(key.person.0)
-    .bind(key.cluster.0)
+    .bind(now)
+    .bind(key.person)
+    .bind(key.cluster)
     .bind(key.role.as_str())
     .fetch_one(db)
     .await?)
@@ -242,7 +239,7 @@ pub async fn finish_attempt(
     sqlx::query("UPDATE connection_attempts SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1")
         .bind(id)
         .bind(outcome)
-        .bind(used.map(|key| key.0))
+        .bind(used)
         .execute(db)
         .await?;
     Ok(())
@@ -257,9 +254,9 @@ pub async fn count_attempts(
     Ok(sqlx::query_as(
         "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connection_attempts WHERE cluster_id = $2 AND at > $3",
     )
-    .bind(key.person.0)
-    .bind(key.cluster.0)
-    .bind(since.0)
+    .bind(key.person)
+    .bind(key.cluster)
+    .bind(since)
     .fetch_one(db)
     .await?)
 }
@@ -271,7 +268,7 @@ pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<S
          JOIN clusters c ON c.id = u.cluster_id
          WHERE u.key_id = $1 AND u.outcome IN ('up', 'tested') GROUP BY c.id ORDER BY last_at DESC",
     )
-    .bind(key.0)
+    .bind(key)
     .fetch_all(db)
     .await?)
 }
@@ -281,7 +278,7 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM connection_attempts WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
     )
-    .bind(key.0)
+    .bind(key)
     .fetch_one(db)
     .await?)
 }
@@ -289,7 +286,7 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
 /// Deletes tries older than a moment.
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1")
-        .bind(until.0)
+        .bind(until)
         .execute(db)
         .await?;
     Ok(done.rows_affected())

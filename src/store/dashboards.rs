@@ -10,16 +10,13 @@ use crate::domain::{ClusterId, DashboardId, GroupId, PersonId};
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Dashboard {
-    #[sqlx(try_from = "i64")]
     pub id: DashboardId,
     /// Whose: it runs as this person.
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     /// The same, as others read it.
     pub owner_name: String,
     /// Whether their account is switched off.
     pub is_owner_off: bool,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// The cluster's short name.
     pub slug: String,
@@ -33,7 +30,7 @@ pub struct Dashboard {
     pub minutes: i64,
     /// Which project pays; empty: the person's usual one.
     pub account: String,
-    group_id: Option<i64>,
+    group_id: Option<GroupId>,
     /// The group whose members see it.
     pub group_name: Option<String>,
     /// How often those may start it in a day.
@@ -41,9 +38,8 @@ pub struct Dashboard {
     /// And for how long.
     pub wake_minutes: i64,
     /// When it was made.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
-    removed_at: Option<i64>,
+    removed_at: Option<UnixTime>,
 }
 
 impl Dashboard {
@@ -54,10 +50,7 @@ impl Dashboard {
 
     /// The group whose members see it.
     pub const fn group(&self) -> Option<GroupId> {
-        match self.group_id {
-            Some(id) => Some(GroupId(id)),
-            None => None,
-        }
+        self.group_id
     }
 
     /// Whether it was deleted.
@@ -116,22 +109,21 @@ pub async fn add(
     now: UnixTime,
 ) -> Result<DashboardId> {
     let places = serde_json::to_string(new.places).unwrap_or_default();
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
     )
-    .bind(new.person.0)
-    .bind(new.cluster.0)
+    .bind(new.person)
+    .bind(new.cluster)
     .bind(new.kind)
     .bind(new.title)
     .bind(places)
     .bind(new.minutes)
     .bind(new.account)
     .bind(new.form)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(DashboardId(id))
+    .await?)
 }
 
 /// The one that a form made.
@@ -140,18 +132,16 @@ pub async fn find_by_form(
     person: PersonId,
     form: &str,
 ) -> Result<Option<DashboardId>> {
-    let id: Option<i64> =
-        sqlx::query_scalar("SELECT id FROM dashboards WHERE person_id = $1 AND form = $2")
-            .bind(person.0)
-            .bind(form)
-            .fetch_optional(db)
-            .await?;
-    Ok(id.map(DashboardId))
+    Ok(sqlx::query_scalar("SELECT id FROM dashboards WHERE person_id = $1 AND form = $2")
+        .bind(person)
+        .bind(form)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// One of them, deleted or not.
 pub async fn get(db: &mut DbConnection, id: DashboardId) -> Result<Option<Dashboard>> {
-    Ok(sqlx::query_as(select!("WHERE b.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE b.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// A person's own, and those that their groups see; the newest first.
@@ -161,7 +151,7 @@ pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboa
             OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
          ORDER BY b.id DESC LIMIT 500"
     ))
-    .bind(person.0)
+    .bind(person)
     .fetch_all(db)
     .await?)
 }
@@ -171,7 +161,7 @@ pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_one(db)
     .await?)
 }
@@ -187,8 +177,8 @@ pub async fn list_recent_places(
         "SELECT places FROM dashboards WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
          GROUP BY places ORDER BY max(id) DESC LIMIT 10",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(kind)
     .fetch_all(db)
     .await?;
@@ -204,9 +194,9 @@ pub async fn update_settings(
     sqlx::query(
         "UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(settings.title)
-    .bind(settings.group.map(|group| group.0))
+    .bind(settings.group)
     .bind(settings.wakes_per_day)
     .bind(settings.wake_minutes)
     .execute(db)
@@ -221,8 +211,8 @@ pub async fn hide_from_group(
     group: GroupId,
 ) -> Result<()> {
     sqlx::query("UPDATE dashboards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
-        .bind(person.0)
-        .bind(group.0)
+        .bind(person)
+        .bind(group)
         .execute(db)
         .await?;
     Ok(())
@@ -231,17 +221,17 @@ pub async fn hide_from_group(
 /// Marks one as deleted; its links and the browsers that look at it go at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1")
-        .bind(id.0)
+        .bind(id)
         .execute(&mut *db)
         .await?;
     sqlx::query("DELETE FROM dashboard_accesses WHERE dashboard_id = $1")
-        .bind(id.0)
+        .bind(id)
         .execute(&mut *db)
         .await?;
     let done =
         sqlx::query("UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
-            .bind(id.0)
-            .bind(now.0)
+            .bind(id)
+            .bind(now)
             .execute(db)
             .await?;
     Ok(done.rows_affected() == 1)
@@ -253,7 +243,7 @@ pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u
         "DELETE FROM dashboards WHERE removed_at < $1
            AND NOT EXISTS (SELECT 1 FROM dashboard_runs r WHERE r.dashboard_id = dashboards.id AND r.over_at IS NULL)",
     )
-    .bind(before.0)
+    .bind(before)
     .execute(db)
     .await?;
     Ok(done.rows_affected())

@@ -10,7 +10,6 @@ pub const MIN_INTERVAL_SECONDS: i64 = 6 * 3600;
 /// What an account was meant to have and had used at a moment, each as a part of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
 pub struct FairSharePoint {
-    #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// What was meant for it.
     pub share: f64,
@@ -31,13 +30,13 @@ pub async fn add(
              SELECT 1 FROM fair_share_history
              WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at > $7)",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(account)
-    .bind(point.at.0)
+    .bind(point.at)
     .bind(point.share)
     .bind(point.used)
-    .bind(point.at.0 - MIN_INTERVAL_SECONDS)
+    .bind(point.at.plus(-MIN_INTERVAL_SECONDS))
     .execute(db)
     .await?;
     Ok(done.rows_affected() > 0)
@@ -55,20 +54,18 @@ pub async fn list_since(
         "SELECT at, share, used FROM fair_share_history
          WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at >= $4 ORDER BY at",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(account)
-    .bind(from.0)
+    .bind(from)
     .fetch_all(db)
     .await?)
 }
 
 /// Deletes points older than a moment. Gives how many.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM fair_share_history WHERE at < $1")
-        .bind(until.0)
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM fair_share_history WHERE at < $1").bind(until).execute(db).await?;
     Ok(done.rows_affected())
 }
 

@@ -6,7 +6,6 @@ use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Group {
-    #[sqlx(try_from = "i64")]
     pub id: GroupId,
     pub name: String,
     /// How many active people belong to it.
@@ -16,7 +15,6 @@ pub struct Group {
 /// A person's place in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Membership {
-    #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
     pub group_name: String,
     role: String,
@@ -25,14 +23,12 @@ pub struct Membership {
 /// Someone in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct GroupMember {
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     pub name: String,
     pub display_name: String,
     /// Whether the account is switched off.
     pub is_disabled: bool,
     /// Since when they belong to it.
-    #[sqlx(try_from = "i64")]
     pub since: UnixTime,
     role: String,
 }
@@ -53,13 +49,11 @@ impl GroupMember {
 }
 
 pub async fn add(db: &mut DbConnection, name: &DisplayName, now: UnixTime) -> Result<GroupId> {
-    let id: i64 =
-        sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
-            .bind(name.as_str())
-            .bind(now.0)
-            .fetch_one(db)
-            .await?;
-    Ok(GroupId(id))
+    Ok(sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
+        .bind(name.as_str())
+        .bind(now)
+        .fetch_one(db)
+        .await?)
 }
 
 macro_rules! select_group {
@@ -80,22 +74,21 @@ pub async fn list(db: &mut DbConnection) -> Result<Vec<Group>> {
 }
 
 pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
-    Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// The group of this name.
 pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<Option<GroupId>> {
-    let id: Option<i64> = sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
+    Ok(sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
         .bind(name.as_str())
         .fetch_optional(db)
-        .await?;
-    Ok(id.map(GroupId))
+        .await?)
 }
 
 /// Gives a group another name.
 pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE groups SET name = $2 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(name.as_str())
         .execute(db)
         .await?;
@@ -114,10 +107,10 @@ pub async fn set_member(
         "INSERT INTO memberships (group_id, person_id, role, since) VALUES ($1, $2, $3, $4)
          ON CONFLICT (group_id, person_id) DO UPDATE SET role = excluded.role",
     )
-    .bind(group.0)
-    .bind(person.0)
+    .bind(group)
+    .bind(person)
     .bind(role.as_str())
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -130,8 +123,8 @@ pub async fn remove_member(
     person: PersonId,
 ) -> Result<bool> {
     let done = sqlx::query("DELETE FROM memberships WHERE group_id = $1 AND person_id = $2")
-        .bind(group.0)
-        .bind(person.0)
+        .bind(group)
+        .bind(person)
         .execute(db)
         .await?;
     Ok(done.rows_affected() == 1)
@@ -143,7 +136,7 @@ pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<
         "SELECT m.group_id, g.name AS group_name, m.role FROM memberships m JOIN groups g ON g.id = m.group_id
          WHERE m.person_id = $1 ORDER BY g.name",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_all(db)
     .await?)
 }
@@ -155,7 +148,7 @@ pub async fn list_members(db: &mut DbConnection, group: GroupId) -> Result<Vec<G
          FROM memberships m JOIN people p ON p.id = m.person_id
          WHERE m.group_id = $1 ORDER BY m.role DESC, p.display_name",
     )
-    .bind(group.0)
+    .bind(group)
     .fetch_all(db)
     .await?)
 }

@@ -10,26 +10,24 @@ pub struct GuestLinkRow {
     /// The hash of the passphrase; empty if none is asked.
     pub passphrase: String,
     /// When it was made.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// When it stops working.
-    #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
-    revoked_at: Option<i64>,
+    revoked_at: Option<UnixTime>,
     /// How often it was opened.
     pub opened: i64,
-    opened_at: Option<i64>,
+    opened_at: Option<UnixTime>,
 }
 
 impl GuestLinkRow {
     /// When it was taken back.
     pub fn revoked_at(&self) -> Option<UnixTime> {
-        self.revoked_at.map(UnixTime)
+        self.revoked_at
     }
 
     /// When it was last opened.
     pub fn opened_at(&self) -> Option<UnixTime> {
-        self.opened_at.map(UnixTime)
+        self.opened_at
     }
 
     /// Whether it still works.

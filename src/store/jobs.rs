@@ -72,7 +72,6 @@ pub struct JobRow {
 /// One change that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct JobEvent {
-    #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// Slurm's word for what it then did.
     pub state: String,
@@ -93,7 +92,7 @@ macro_rules! select {
 
 /// Writes a job, new or changed, and gives its number.
 pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
                            partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
                            memory_mb, gpus, node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir,
@@ -144,13 +143,12 @@ pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
     .bind(row.first_seen_at)
     .bind(row.seen_at)
     .fetch_one(db)
-    .await?;
-    Ok(JobRowId(id))
+    .await?)
 }
 
 /// Removes a job's row: the waiting rest of an array whose tasks have all begun.
 pub async fn remove(db: &mut DbConnection, id: JobRowId) -> Result<()> {
-    sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id.0).execute(db).await?;
+    sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
 }
 
@@ -166,9 +164,9 @@ pub async fn list_current(
         "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
          ORDER BY is_over, end_at DESC LIMIT $4"
     ))
-    .bind(person.0)
-    .bind(cluster.0)
-    .bind(ended_since.0)
+    .bind(person)
+    .bind(cluster)
+    .bind(ended_since)
     .bind(most)
     .fetch_all(db)
     .await?)
@@ -185,8 +183,8 @@ pub async fn find(
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"
     ))
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(number)
     .bind(task)
     .fetch_optional(db)
@@ -197,8 +195,8 @@ pub async fn find(
 pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<bool> {
     let found: Option<i64> =
         sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
-            .bind(person.0)
-            .bind(cluster.0)
+            .bind(person)
+            .bind(cluster)
             .fetch_optional(db)
             .await?;
     Ok(found.is_some())
@@ -214,8 +212,8 @@ pub async fn list_array_tasks(
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"
     ))
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(number)
     .fetch_all(db)
     .await?)
@@ -249,7 +247,7 @@ pub async fn search_history(
            AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
          ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
     ))
-    .bind(person.0)
+    .bind(person)
     .bind(search.cluster)
     .bind(&search.state)
     .bind(&search.account)
@@ -263,7 +261,7 @@ pub async fn search_history(
            AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
            AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(search.cluster)
     .bind(&search.state)
     .bind(&search.account)
@@ -284,8 +282,8 @@ fn like_pattern(text: &str) -> String {
 
 pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
     sqlx::query("INSERT INTO job_events (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
-        .bind(id.0)
-        .bind(moment.at.0)
+        .bind(id)
+        .bind(moment.at)
         .bind(&moment.state)
         .bind(&moment.detail)
         .execute(db)
@@ -298,7 +296,7 @@ pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobE
     Ok(sqlx::query_as(
         "SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
     )
-    .bind(id.0)
+    .bind(id)
     .fetch_all(db)
     .await?)
 }
@@ -306,7 +304,7 @@ pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobE
 /// Forgets jobs that ended long ago.
 pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1")
-        .bind(ended_before.0)
+        .bind(ended_before)
         .execute(db)
         .await?;
     Ok(done.rows_affected())

@@ -15,9 +15,7 @@ pub struct KeychainRow {
 /// A key, as pages show it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SshKey {
-    #[sqlx(try_from = "i64")]
     pub id: SshKeyId,
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     role: String,
     state: String,
@@ -32,7 +30,6 @@ pub struct SshKey {
     /// Whether it may be used while its owner is not signed in.
     pub is_unattended: bool,
     /// When it was made or imported.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
 }
 
@@ -83,7 +80,7 @@ macro_rules! columns {
 
 pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Option<KeychainRow>> {
     Ok(sqlx::query_as("SELECT salt, by_password FROM keychains WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .fetch_optional(db)
         .await?)
 }
@@ -99,10 +96,10 @@ pub async fn save_keychain(
         "INSERT INTO keychains (person_id, salt, by_password, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (person_id) DO UPDATE SET salt = $2, by_password = $3",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(&keychain.salt)
     .bind(&keychain.by_password)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -111,35 +108,34 @@ pub async fn save_keychain(
 /// Throws a person's keychain and keys away. How many keys there were.
 pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> {
     sqlx::query("DELETE FROM keychains WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .execute(&mut *db)
         .await?;
     sqlx::query("UPDATE sessions SET keychain = NULL WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .execute(&mut *db)
         .await?;
     let done =
-        sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person.0).execute(db).await?;
+        sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person).execute(db).await?;
     Ok(done.rows_affected())
 }
 
 /// Stores a new key and gives it its number; [`seal`] must follow in the same transaction.
 pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> Result<SshKeyId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id",
     )
-    .bind(key.person.0)
+    .bind(key.person)
     .bind(key.role.as_str())
     .bind(key.state)
     .bind(key.origin)
     .bind(key.kind)
     .bind(key.public_line)
     .bind(key.fingerprint)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(SshKeyId(id))
+    .await?)
 }
 
 /// Stores the sealed parts of a key.
@@ -150,7 +146,7 @@ pub async fn save_sealed(
     own_key: &[u8],
 ) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(body)
         .bind(own_key)
         .execute(db)
@@ -161,7 +157,7 @@ pub async fn save_sealed(
 /// The keys of a person, those in use first.
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"))
-        .bind(person.0)
+        .bind(person)
         .fetch_all(db)
         .await?)
 }
@@ -169,8 +165,8 @@ pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<
 /// One key of a person.
 pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Result<Option<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND id = $2"))
-        .bind(person.0)
-        .bind(id.0)
+        .bind(person)
+        .bind(id)
         .fetch_optional(db)
         .await?)
 }
@@ -178,7 +174,7 @@ pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Resul
 /// The sealed parts of a key.
 pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<SealedSshKey>> {
     Ok(sqlx::query_as("SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .fetch_optional(db)
         .await?)
 }
@@ -190,7 +186,7 @@ pub async fn set_unattended(
     sealed: Option<&[u8]>,
 ) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(sealed)
         .execute(db)
         .await?;
@@ -199,15 +195,12 @@ pub async fn set_unattended(
 
 /// Puts a proven key into use.
 pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
-    sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1")
-        .bind(id.0)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
 }
 
 pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
-    sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id.0).execute(db).await?;
+    sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
 }
 /// Whether a person has allowed one of their keys to be used while they are away.
@@ -215,7 +208,7 @@ pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<b
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_one(db)
     .await?)
 }

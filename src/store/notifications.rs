@@ -7,11 +7,9 @@ use crate::domain::{DashboardId, GroupId, JobRowId, NotificationId, PersonId};
 /// Something a person is told.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Notification {
-    #[sqlx(try_from = "i64")]
     pub id: NotificationId,
     /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle` and `group` are about no job.
     pub kind: String,
-    #[sqlx(try_from = "i64")]
     pub at: UnixTime,
     /// Whether it was seen in the portal.
     pub is_read: bool,
@@ -26,9 +24,9 @@ pub struct Notification {
     pub slug: String,
     pub cluster: String,
     /// The dashboard it is about.
-    pub dashboard_id: Option<i64>,
+    pub dashboard_id: Option<DashboardId>,
     /// The group it is about.
-    pub group_id: Option<i64>,
+    pub group_id: Option<GroupId>,
     /// About a group: the sentence.
     pub text: String,
 }
@@ -70,12 +68,12 @@ pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixT
                  iif($7 OR NOT EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), $6, NULL))
          ON CONFLICT (job_id, kind, restarts) DO UPDATE SET state = $4",
     )
-    .bind(new.person.0)
-    .bind(new.job.0)
+    .bind(new.person)
+    .bind(new.job)
     .bind(new.kind)
     .bind(new.state)
     .bind(new.restarts)
-    .bind(now.0)
+    .bind(now)
     .bind(new.is_quiet)
     .execute(db)
     .await?;
@@ -87,8 +85,8 @@ pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixT
     sqlx::query(
         "INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
     )
-    .bind(person.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -104,9 +102,9 @@ pub async fn add_dashboard_idle(
     sqlx::query(
         "INSERT INTO notifications (person_id, dashboard_id, kind, at, sent_at) VALUES ($1, $2, 'dashboard-idle', $3, $3)",
     )
-    .bind(person.0)
-    .bind(dashboard.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(dashboard)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -123,10 +121,10 @@ pub async fn add_group(
     sqlx::query(
         "INSERT INTO notifications (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
     )
-    .bind(person.0)
-    .bind(group.0)
+    .bind(person)
+    .bind(group)
     .bind(text)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -139,7 +137,7 @@ pub async fn list_latest(
     most: i64,
 ) -> Result<Vec<Notification>> {
     Ok(sqlx::query_as(select!("WHERE n.person_id = $1 ORDER BY n.id DESC LIMIT $2"))
-        .bind(person.0)
+        .bind(person)
         .bind(most)
         .fetch_all(db)
         .await?)
@@ -153,8 +151,8 @@ pub async fn list_after(
     most: i64,
 ) -> Result<Vec<Notification>> {
     Ok(sqlx::query_as(select!("WHERE n.person_id = $1 AND n.id > $2 ORDER BY n.id LIMIT $3"))
-        .bind(person.0)
-        .bind(last.0)
+        .bind(person)
+        .bind(last)
         .bind(most)
         .fetch_all(db)
         .await?)
@@ -165,14 +163,13 @@ pub async fn count_unread(
     db: &mut DbConnection,
     person: PersonId,
 ) -> Result<(i64, NotificationId)> {
-    let (count, last): (i64, i64) = sqlx::query_as(
+    Ok(sqlx::query_as(
         "SELECT (SELECT count(*) FROM notifications WHERE person_id = $1 AND read_at IS NULL),
                 (SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1)",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_one(db)
-    .await?;
-    Ok((count, NotificationId(last)))
+    .await?)
 }
 
 /// Notes that a person has seen all up to one.
@@ -185,9 +182,9 @@ pub async fn mark_read(
     sqlx::query(
         "UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL",
     )
-    .bind(person.0)
-    .bind(up_to.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(up_to)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -202,7 +199,7 @@ pub async fn list_unsent(
     Ok(sqlx::query_as(select!(
         "WHERE n.person_id = $1 AND n.sent_at IS NULL ORDER BY n.id LIMIT $2"
     ))
-    .bind(person.0)
+    .bind(person)
     .bind(most)
     .fetch_all(db)
     .await?)
@@ -218,9 +215,9 @@ pub async fn mark_sent(
     sqlx::query(
         "UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL",
     )
-    .bind(person.0)
-    .bind(up_to.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(up_to)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -228,6 +225,6 @@ pub async fn mark_sent(
 
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
-        sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before.0).execute(db).await?;
+        sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

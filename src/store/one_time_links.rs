@@ -45,36 +45,33 @@ pub struct NewOneTimeLink<'a> {
 
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct OneTimeLink {
-    #[sqlx(try_from = "i64")]
     pub id: OneTimeLinkId,
     /// Who it is meant for.
     pub label: String,
-    group_id: Option<i64>,
+    group_id: Option<GroupId>,
     /// Name of the group it invites into.
     pub group_name: Option<String>,
     role: Option<String>,
-    person_id: Option<i64>,
+    person_id: Option<PersonId>,
     pub created_by_name: Option<String>,
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// When it stops working.
-    #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
     /// When it was used.
-    pub used_at: Option<i64>,
+    pub used_at: Option<UnixTime>,
     pub used_by_name: Option<String>,
     /// When it was taken back.
-    pub revoked_at: Option<i64>,
+    pub revoked_at: Option<UnixTime>,
 }
 
 impl OneTimeLink {
     /// Invitation: into which group, as what.
     pub fn group_role(&self) -> Option<(GroupId, GroupRole)> {
-        Some((GroupId(self.group_id?), self.role.as_deref()?.parse().ok()?))
+        Some((self.group_id?, self.role.as_deref()?.parse().ok()?))
     }
 
     pub fn person(&self) -> Option<PersonId> {
-        self.person_id.map(PersonId)
+        self.person_id
     }
 
     /// Whether it still works.
@@ -102,22 +99,21 @@ pub async fn add(
     link: &NewOneTimeLink<'_>,
     now: UnixTime,
 ) -> Result<OneTimeLinkId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
     )
     .bind(link.purpose.as_str())
     .bind(&link.token_hash[..])
     .bind(link.label)
-    .bind(link.group_role.map(|(group, _)| group.0))
+    .bind(link.group_role.map(|(group, _)| group))
     .bind(link.group_role.map(|(_, role)| role.as_str()))
-    .bind(link.person.map(|person| person.0))
-    .bind(link.created_by.map(|person| person.0))
-    .bind(now.0)
-    .bind(link.expires_at.0)
+    .bind(link.person)
+    .bind(link.created_by)
+    .bind(now)
+    .bind(link.expires_at)
     .fetch_one(db)
-    .await?;
-    Ok(OneTimeLinkId(id))
+    .await?)
 }
 
 /// The link with this secret, whether or not it still works.
@@ -135,7 +131,7 @@ pub async fn find(
 
 /// One link by its id.
 pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// The newest invitations into a group.
@@ -143,7 +139,7 @@ pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<V
     Ok(sqlx::query_as(select_link!(
         "WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"
     ))
-    .bind(group.0)
+    .bind(group)
     .fetch_all(db)
     .await?)
 }
@@ -159,9 +155,9 @@ pub async fn use_up(
         "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
     )
-    .bind(id.0)
-    .bind(now.0)
-    .bind(by.0)
+    .bind(id)
+    .bind(now)
+    .bind(by)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -172,8 +168,8 @@ pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> 
     let done = sqlx::query(
         "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -182,7 +178,7 @@ pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> 
 /// Takes back every open set-up link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
-        .bind(now.0)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -194,8 +190,8 @@ pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTim
         "UPDATE one_time_links SET revoked_at = $2
          WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
     )
-    .bind(person.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -212,9 +208,9 @@ pub async fn revoke_invitations_by(
         "UPDATE one_time_links SET revoked_at = $3
          WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
     )
-    .bind(group.0)
-    .bind(person.0)
-    .bind(now.0)
+    .bind(group)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -230,8 +226,8 @@ pub async fn revoke_for_person(
         "UPDATE one_time_links SET revoked_at = $2
          WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",
     )
-    .bind(person.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())

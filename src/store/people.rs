@@ -7,7 +7,6 @@ use crate::domain::{DisplayName, PersonId, SignInName};
 /// A person as the rest of the program sees them.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Person {
-    #[sqlx(try_from = "i64")]
     pub id: PersonId,
     /// What they sign in with.
     pub name: String,
@@ -19,7 +18,6 @@ pub struct Person {
     /// Whether the account is switched off.
     pub is_disabled: bool,
     /// When the account was made.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
 }
 
@@ -42,13 +40,13 @@ pub struct PersonListItem {
     pub person: Person,
     /// Groups and roles, e.g. `Smith Lab (pi), Jones Lab (member)`.
     pub groups: String,
-    last_seen_at: Option<i64>,
+    last_seen_at: Option<UnixTime>,
 }
 
 impl PersonListItem {
     /// Last request of any of their browsers.
     pub fn last_seen_at(&self) -> Option<UnixTime> {
-        self.last_seen_at.map(UnixTime)
+        self.last_seen_at
     }
 }
 
@@ -68,23 +66,22 @@ pub async fn add(
     is_admin: bool,
     now: UnixTime,
 ) -> Result<PersonId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO people (name, display_name, is_admin, password_sealed, password_changed_at, created_at)
          VALUES ($1, $2, $3, x'', $4, $4) RETURNING id",
     )
     .bind(name.as_str())
     .bind(display_name.as_str())
     .bind(is_admin)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(PersonId(id))
+    .await?)
 }
 
 /// The person with this id.
 pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> {
     Ok(sqlx::query_as(concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"))
-        .bind(id.0)
+        .bind(id)
         .fetch_optional(db)
         .await?)
 }
@@ -114,7 +111,7 @@ pub async fn load_credentials(
         columns!(),
         ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.id = $1"
     ))
-    .bind(id.0)
+    .bind(id)
     .fetch_optional(db)
     .await?)
 }
@@ -152,9 +149,9 @@ pub async fn set_password(
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query("UPDATE people SET password_sealed = $2, password_changed_at = $3 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(sealed)
-        .bind(now.0)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -167,7 +164,7 @@ pub async fn set_display_name(
     name: &DisplayName,
 ) -> Result<()> {
     sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(name.as_str())
         .execute(db)
         .await?;
@@ -177,7 +174,7 @@ pub async fn set_display_name(
 /// Makes someone an administrator, or no longer one.
 pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> Result<()> {
     sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(is_admin)
         .execute(db)
         .await?;
@@ -187,8 +184,8 @@ pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> R
 /// Switches the account off (`Some`) or on (`None`).
 pub async fn set_disabled(db: &mut DbConnection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(at.map(|at| at.0))
+        .bind(id)
+        .bind(at)
         .execute(db)
         .await?;
     Ok(())
@@ -202,7 +199,7 @@ pub async fn set_totp(
     step: i64,
 ) -> Result<()> {
     sqlx::query("UPDATE people SET totp_sealed = $2, totp_last_step = $3 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(sealed)
         .bind(step)
         .execute(db)
@@ -214,7 +211,7 @@ pub async fn set_totp(
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
     let done =
         sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
-            .bind(id.0)
+            .bind(id)
             .bind(step)
             .execute(db)
             .await?;

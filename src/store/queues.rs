@@ -8,9 +8,9 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 /// How far a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct QueueRow {
-    seen_at: Option<i64>,
-    history_from: Option<i64>,
-    history_until: Option<i64>,
+    seen_at: Option<UnixTime>,
+    history_from: Option<UnixTime>,
+    history_until: Option<UnixTime>,
     /// Fair-share, storage and quota, as JSON.
     pub standing: String,
 }
@@ -18,12 +18,12 @@ pub struct QueueRow {
 impl QueueRow {
     /// The last picture of the queue.
     pub fn seen_at(&self) -> Option<UnixTime> {
-        self.seen_at.map(UnixTime)
+        self.seen_at
     }
 
     /// The stretch of time of which the accounting was read.
     pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
-        Some((UnixTime(self.history_from?), UnixTime(self.history_until?)))
+        self.history_from.zip(self.history_until)
     }
 }
 
@@ -31,8 +31,8 @@ pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) ->
     let row = sqlx::query_as(
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .fetch_optional(db)
     .await?;
     Ok(row.unwrap_or_default())
@@ -49,9 +49,9 @@ pub async fn mark_seen(
         "INSERT INTO queues (person_id, cluster_id, seen_at) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET seen_at = $3",
     )
-    .bind(person.0)
-    .bind(cluster.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(cluster)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -68,10 +68,10 @@ pub async fn set_history(
         "INSERT INTO queues (person_id, cluster_id, history_from, history_until) VALUES ($1, $2, $3, $4)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET history_from = $3, history_until = $4",
     )
-    .bind(person.0)
-    .bind(cluster.0)
-    .bind(from.0)
-    .bind(until.0)
+    .bind(person)
+    .bind(cluster)
+    .bind(from)
+    .bind(until)
     .execute(db)
     .await?;
     Ok(())
@@ -88,8 +88,8 @@ pub async fn set_standing(
         "INSERT INTO queues (person_id, cluster_id, standing) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET standing = $3",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(standing)
     .execute(db)
     .await?;
@@ -101,12 +101,10 @@ pub async fn load_job_details(
     db: &mut DbConnection,
     job: JobRowId,
 ) -> Result<Option<(String, UnixTime)>> {
-    let row: Option<(String, i64)> =
-        sqlx::query_as("SELECT details, read_at FROM job_details WHERE job_id = $1")
-            .bind(job.0)
-            .fetch_optional(db)
-            .await?;
-    Ok(row.map(|(details, at)| (details, UnixTime(at))))
+    Ok(sqlx::query_as("SELECT details, read_at FROM job_details WHERE job_id = $1")
+        .bind(job)
+        .fetch_optional(db)
+        .await?)
 }
 
 pub async fn save_job_details(
@@ -119,9 +117,9 @@ pub async fn save_job_details(
         "INSERT INTO job_details (job_id, details, read_at) VALUES ($1, $2, $3)
          ON CONFLICT (job_id) DO UPDATE SET details = $2, read_at = $3",
     )
-    .bind(job.0)
+    .bind(job)
     .bind(details)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -134,7 +132,7 @@ pub async fn load_preference(
     name: &str,
 ) -> Result<Option<String>> {
     Ok(sqlx::query_scalar("SELECT value FROM preferences WHERE person_id = $1 AND name = $2")
-        .bind(person.0)
+        .bind(person)
         .bind(name)
         .fetch_optional(db)
         .await?)
@@ -150,7 +148,7 @@ pub async fn set_preference(
         "INSERT INTO preferences (person_id, name, value) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, name) DO UPDATE SET value = $3",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(name)
     .bind(value)
     .execute(db)

@@ -7,31 +7,29 @@ use crate::domain::{DisplayName, GroupId, PersonId, RecipeId};
 /// A recipe, without what it says.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SavedRecipeRow {
-    #[sqlx(try_from = "i64")]
     pub id: RecipeId,
-    owner_id: Option<i64>,
+    owner_id: Option<PersonId>,
     /// Whose it is, as others read it; none if they are gone.
     pub owner_name: Option<String>,
-    group_id: Option<i64>,
+    group_id: Option<GroupId>,
     /// The group it is published to.
     pub group_name: Option<String>,
     /// What it does, in a few words.
     pub title: String,
-    archived_at: Option<i64>,
+    archived_at: Option<UnixTime>,
     pub version: i64,
     /// When that was written.
-    #[sqlx(try_from = "i64")]
     pub changed_at: UnixTime,
 }
 
 impl SavedRecipeRow {
     pub fn owner(&self) -> Option<PersonId> {
-        self.owner_id.map(PersonId)
+        self.owner_id
     }
 
     /// The group it is published to.
     pub fn group(&self) -> Option<GroupId> {
-        self.group_id.map(GroupId)
+        self.group_id
     }
 
     /// Whether it was deleted.
@@ -51,7 +49,6 @@ pub struct RecipeVersion {
     pub author_name: String,
     /// What is new in it.
     pub note: String,
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
 }
 
@@ -92,16 +89,15 @@ pub async fn add(
     title: &DisplayName,
     now: UnixTime,
 ) -> Result<RecipeId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO recipes (owner_id, group_id, title, created_at) VALUES ($1, $2, $3, $4) RETURNING id",
     )
-    .bind(owner.0)
-    .bind(group.map(|group| group.0))
+    .bind(owner)
+    .bind(group)
     .bind(title.as_str())
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(RecipeId(id))
+    .await?)
 }
 
 pub async fn add_version(
@@ -113,13 +109,13 @@ pub async fn add_version(
         "INSERT INTO recipe_versions (recipe_id, version, text, author_id, author_name, note, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(new.recipe.0)
+    .bind(new.recipe)
     .bind(new.version)
     .bind(new.text)
-    .bind(new.author.0)
+    .bind(new.author)
     .bind(new.author_name)
     .bind(new.note)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -127,7 +123,7 @@ pub async fn add_version(
 
 /// One, deleted or not.
 pub async fn get(db: &mut DbConnection, id: RecipeId) -> Result<Option<SavedRecipeRow>> {
-    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// A person's own and those of their groups; those of all groups if `of_all_groups`. By title.
@@ -141,7 +137,7 @@ pub async fn list(
            OR r.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
          ORDER BY r.title COLLATE NOCASE, r.id"
     );
-    Ok(sqlx::query_as(sql).bind(person.0).bind(of_all_groups).fetch_all(db).await?)
+    Ok(sqlx::query_as(sql).bind(person).bind(of_all_groups).fetch_all(db).await?)
 }
 
 /// How many a person has that are not deleted.
@@ -149,7 +145,7 @@ pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL",
     )
-    .bind(owner.0)
+    .bind(owner)
     .fetch_one(db)
     .await?)
 }
@@ -163,7 +159,7 @@ pub async fn find_version(
         "SELECT version, text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 AND version = $2",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(number)
     .fetch_optional(db)
     .await?)
@@ -175,7 +171,7 @@ pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<Re
         "SELECT version, '' AS text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 ORDER BY version DESC",
     )
-    .bind(id.0)
+    .bind(id)
     .fetch_all(db)
     .await?)
 }
@@ -183,7 +179,7 @@ pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<Re
 /// Notes the title of the newest version.
 pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1")
-        .bind(id.0)
+        .bind(id)
         .bind(title.as_str())
         .execute(db)
         .await?;
@@ -193,8 +189,8 @@ pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName)
 /// Publishes it to a group, or to none.
 pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
     sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(group.map(|group| group.0))
+        .bind(id)
+        .bind(group)
         .execute(db)
         .await?;
     Ok(())
@@ -203,8 +199,8 @@ pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupI
 /// Deletes it, as far as people see; jobs that were made with it still know it.
 pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(now.0)
+        .bind(id)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())

@@ -7,12 +7,12 @@ use crate::domain::PersonId;
 /// Replaces all codes of a person.
 pub async fn replace(db: &mut DbConnection, person: PersonId, hashes: &[[u8; 32]]) -> Result<()> {
     sqlx::query("DELETE FROM recovery_codes WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .execute(&mut *db)
         .await?;
     for hash in hashes {
         sqlx::query("INSERT INTO recovery_codes (person_id, code_hash) VALUES ($1, $2)")
-            .bind(person.0)
+            .bind(person)
             .bind(&hash[..])
             .execute(&mut *db)
             .await?;
@@ -30,9 +30,9 @@ pub async fn use_up(
     let done = sqlx::query(
         "UPDATE recovery_codes SET used_at = $3 WHERE person_id = $1 AND code_hash = $2 AND used_at IS NULL",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(&hash[..])
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -43,7 +43,7 @@ pub async fn count_left(db: &mut DbConnection, person: PersonId) -> Result<i64> 
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM recovery_codes WHERE person_id = $1 AND used_at IS NULL",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_one(db)
     .await?)
 }

@@ -8,9 +8,7 @@ use crate::domain::{GroupId, PersonId, ReportId};
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct FrozenReport {
-    #[sqlx(try_from = "i64")]
     pub id: ReportId,
-    #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
     /// What that is called now.
     pub group_name: String,
@@ -19,7 +17,6 @@ pub struct FrozenReport {
     pub title: String,
     /// `usage::report::Report` as JSON; empty in lists.
     pub body: String,
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// Links to it that work.
     pub links: i64,
@@ -48,17 +45,16 @@ pub async fn add(
     body: &str,
     now: UnixTime,
 ) -> Result<ReportId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO reports (group_id, person_id, title, body, created_at) VALUES ($1, $2, $3, $4, $5) RETURNING id",
     )
-    .bind(group.0)
-    .bind(by.0)
+    .bind(group)
+    .bind(by)
     .bind(title)
     .bind(body)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(ReportId(id))
+    .await?)
 }
 
 /// One of a group's.
@@ -72,9 +68,9 @@ pub async fn get(
         "r.body",
         "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"
     ))
-    .bind(id.0)
-    .bind(now.0)
-    .bind(group.0)
+    .bind(id)
+    .bind(now)
+    .bind(group)
     .fetch_optional(db)
     .await?)
 }
@@ -89,8 +85,8 @@ pub async fn list_for_group(
         "''",
         "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"
     ))
-    .bind(group.0)
-    .bind(now.0)
+    .bind(group)
+    .bind(now)
     .fetch_all(db)
     .await?)
 }
@@ -100,7 +96,7 @@ pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL",
     )
-    .bind(group.0)
+    .bind(group)
     .fetch_one(db)
     .await?)
 }
@@ -117,17 +113,17 @@ pub async fn remove(
             SELECT l.id FROM report_guest_links l JOIN reports r ON r.id = l.report_id
             WHERE r.id = $1 AND r.group_id = $2)",
     )
-    .bind(id.0)
-    .bind(group.0)
+    .bind(id)
+    .bind(group)
     .execute(&mut *db)
     .await?;
     // What was in it goes; that there was one stays for a while, so that its links say the right thing.
     let done = sqlx::query(
         "UPDATE reports SET removed_at = $3, body = '' WHERE id = $1 AND group_id = $2 AND removed_at IS NULL",
     )
-    .bind(id.0)
-    .bind(group.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(group)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -136,6 +132,6 @@ pub async fn remove(
 /// Forgets reports that were deleted before a moment.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
-        sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before.0).execute(db).await?;
+        sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -40,7 +40,6 @@ impl SealedColumn {
 #[derive(Debug, sqlx::FromRow)]
 pub struct SealedValue {
     pub row: i64,
-    #[sqlx(try_from = "i64")]
     pub person: PersonId,
     /// The number of an SSH key.
     pub key: i64,

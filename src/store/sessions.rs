@@ -7,13 +7,11 @@ use crate::domain::{PersonId, SessionId};
 /// A signed-in browser with its person.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Session {
-    #[sqlx(rename = "session_id", try_from = "i64")]
+    #[sqlx(rename = "session_id")]
     pub id: SessionId,
     /// Last request seen (kept to the minute).
-    #[sqlx(try_from = "i64")]
     pub last_seen_at: UnixTime,
     /// End in any case.
-    #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
     /// The key of the person's keychain, sealed for this browser's cookie.
     pub keychain: Option<Vec<u8>>,
@@ -24,12 +22,9 @@ pub struct Session {
 /// A signed-in browser as its owner sees it.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct SessionDevice {
-    #[sqlx(try_from = "i64")]
     pub id: SessionId,
     /// When it signed in.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
-    #[sqlx(try_from = "i64")]
     pub last_seen_at: UnixTime,
     /// Where it signed in from.
     pub address: String,
@@ -54,7 +49,6 @@ pub struct NewSession<'a> {
 /// A sign-in that waits for its one-time code.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct PendingSignIn {
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     /// Wrong codes so far.
     pub tries: i64,
@@ -65,7 +59,7 @@ pub struct PendingSignIn {
 /// Whether a session is there.
 pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)")
-        .bind(id.0)
+        .bind(id)
         .fetch_one(db)
         .await?)
 }
@@ -75,20 +69,19 @@ pub async fn add(
     session: &NewSession<'_>,
     now: UnixTime,
 ) -> Result<SessionId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
          VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
     )
     .bind(&session.token_hash[..])
-    .bind(session.person.0)
-    .bind(now.0)
-    .bind(session.expires_at.0)
+    .bind(session.person)
+    .bind(now)
+    .bind(session.expires_at)
     .bind(session.address)
     .bind(session.user_agent)
     .bind(session.keychain)
     .fetch_one(db)
-    .await?;
-    Ok(SessionId(id))
+    .await?)
 }
 
 /// The session behind a cookie, with its person.
@@ -106,8 +99,8 @@ pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option
 /// Notes that the browser was seen.
 pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(now.0)
+        .bind(id)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -122,7 +115,7 @@ pub async fn list_for_person(
         "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
          WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_all(db)
     .await?)
 }
@@ -137,9 +130,9 @@ pub async fn is_signed_in(
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM sessions WHERE person_id = $1 AND expires_at > $2 AND last_seen_at > $3)",
     )
-    .bind(person.0)
-    .bind(now.0)
-    .bind(idle_since.0)
+    .bind(person)
+    .bind(now)
+    .bind(idle_since)
     .fetch_one(db)
     .await?)
 }
@@ -147,8 +140,8 @@ pub async fn is_signed_in(
 /// Ends one session of a person. False if they have no such session.
 pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2")
-        .bind(id.0)
-        .bind(person.0)
+        .bind(id)
+        .bind(person)
         .execute(db)
         .await?;
     Ok(done.rows_affected() == 1)
@@ -161,12 +154,12 @@ pub async fn end_all(
     keep: Option<SessionId>,
 ) -> Result<u64> {
     sqlx::query("DELETE FROM pending_sign_ins WHERE person_id = $1")
-        .bind(person.0)
+        .bind(person)
         .execute(&mut *db)
         .await?;
     let done = sqlx::query("DELETE FROM sessions WHERE person_id = $1 AND id <> $2")
-        .bind(person.0)
-        .bind(keep.map_or(0, |id| id.0))
+        .bind(person)
+        .bind(keep.unwrap_or(SessionId(0)))
         .execute(db)
         .await?;
     Ok(done.rows_affected())
@@ -175,12 +168,12 @@ pub async fn end_all(
 /// Deletes what has run out.
 pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
     sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1")
-        .bind(now.0)
+        .bind(now)
         .execute(&mut *db)
         .await?;
     let done = sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
-        .bind(now.0)
-        .bind(idle_since.0)
+        .bind(now)
+        .bind(idle_since)
         .execute(db)
         .await?;
     Ok(done.rows_affected())
@@ -201,16 +194,16 @@ pub async fn add_pending(
         "INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)",
     )
     .bind(&token_hash[..])
-    .bind(person.0)
+    .bind(person)
     .bind(keychain)
-    .bind(expires_at.0)
+    .bind(expires_at)
     .execute(&mut *db)
     .await?;
     sqlx::query(
         "DELETE FROM pending_sign_ins WHERE person_id = $1 AND rowid NOT IN
            (SELECT rowid FROM pending_sign_ins WHERE person_id = $1 ORDER BY rowid DESC LIMIT $2)",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(MAX_PENDING)
     .execute(db)
     .await?;
@@ -227,7 +220,7 @@ pub async fn find_pending(
         "SELECT person_id, tries, keychain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
     )
     .bind(&token_hash[..])
-    .bind(now.0)
+    .bind(now)
     .fetch_optional(db)
     .await?)
 }

@@ -69,11 +69,8 @@ impl TryFrom<String> for SubmissionState {
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Submission {
-    #[sqlx(try_from = "i64")]
     pub id: SubmissionId,
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// What the job is found by.
     pub token: String,
@@ -104,14 +101,12 @@ pub struct Submission {
     /// Times that it was sent, or may have been.
     pub tries: i64,
     /// When it was handed over.
-    #[sqlx(try_from = "i64")]
     pub created_at: UnixTime,
     /// Since when it is to be sent.
-    #[sqlx(try_from = "i64")]
     pub ready_at: UnixTime,
-    sent_at: Option<i64>,
-    checked_at: Option<i64>,
-    settled_at: Option<i64>,
+    sent_at: Option<UnixTime>,
+    checked_at: Option<UnixTime>,
+    settled_at: Option<UnixTime>,
 }
 
 impl Submission {
@@ -122,17 +117,17 @@ impl Submission {
 
     /// When it was last sent.
     pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at.map(UnixTime)
+        self.sent_at
     }
 
     /// When the cluster last answered whether it is there.
     pub fn checked_at(&self) -> Option<UnixTime> {
-        self.checked_at.map(UnixTime)
+        self.checked_at
     }
 
     /// When its fate was known.
     pub fn settled_at(&self) -> Option<UnixTime> {
-        self.settled_at.map(UnixTime)
+        self.settled_at
     }
 }
 
@@ -179,14 +174,14 @@ pub async fn add(
     new: &NewSubmission<'_>,
     now: UnixTime,
 ) -> Result<SubmissionId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier, recipe,
                                   recipe_version, recipe_id, answers, sweep, created_at, ready_at)
          VALUES ($1, $2, $3, $4, 'ready', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
          RETURNING id",
     )
-    .bind(new.person.0)
-    .bind(new.cluster.0)
+    .bind(new.person)
+    .bind(new.cluster)
     .bind(new.token)
     .bind(new.form)
     .bind(new.script)
@@ -198,10 +193,9 @@ pub async fn add(
     .bind(new.recipe_id)
     .bind(new.answers)
     .bind(new.sweep)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(SubmissionId(id))
+    .await?)
 }
 
 /// What came from a form before.
@@ -210,17 +204,15 @@ pub async fn find_by_form(
     person: PersonId,
     form: &str,
 ) -> Result<Option<SubmissionId>> {
-    let id: Option<i64> =
-        sqlx::query_scalar("SELECT id FROM submissions WHERE person_id = $1 AND form = $2")
-            .bind(person.0)
-            .bind(form)
-            .fetch_optional(db)
-            .await?;
-    Ok(id.map(SubmissionId))
+    Ok(sqlx::query_scalar("SELECT id FROM submissions WHERE person_id = $1 AND form = $2")
+        .bind(person)
+        .bind(form)
+        .fetch_optional(db)
+        .await?)
 }
 
 pub async fn get(db: &mut DbConnection, id: SubmissionId) -> Result<Option<Submission>> {
-    Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// The one that became a job.
@@ -233,7 +225,7 @@ pub async fn find_by_job(
     let sql = select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY id DESC LIMIT 1"
     );
-    let query = sqlx::query_as(sql).bind(person.0).bind(cluster.0).bind(number);
+    let query = sqlx::query_as(sql).bind(person).bind(cluster).bind(number);
     Ok(query.fetch_optional(db).await?)
 }
 
@@ -248,7 +240,7 @@ pub async fn list_by_recipe(
     let sql = select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND recipe = $3 AND number IS NOT NULL ORDER BY id DESC LIMIT $4"
     );
-    let query = sqlx::query_as(sql).bind(person.0).bind(cluster.0).bind(recipe).bind(most);
+    let query = sqlx::query_as(sql).bind(person).bind(cluster).bind(recipe).bind(most);
     Ok(query.fetch_all(db).await?)
 }
 
@@ -260,7 +252,7 @@ pub async fn list_open(
 ) -> Result<Vec<Submission>> {
     let sql =
         select!("WHERE person_id = $1 AND cluster_id = $2 AND settled_at IS NULL ORDER BY id");
-    Ok(sqlx::query_as(sql).bind(person.0).bind(cluster.0).fetch_all(db).await?)
+    Ok(sqlx::query_as(sql).bind(person).bind(cluster).fetch_all(db).await?)
 }
 
 /// How many a person has for which something is still to be done.
@@ -268,19 +260,18 @@ pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> 
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL",
     )
-    .bind(person.0)
+    .bind(person)
     .fetch_one(db)
     .await?)
 }
 
 /// All people and clusters for which something is still to be done.
 pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, ClusterId)>> {
-    let rows: Vec<(i64, i64)> = sqlx::query_as(
+    Ok(sqlx::query_as(
         "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL",
     )
     .fetch_all(db)
-    .await?;
-    Ok(rows.into_iter().map(|(person, cluster)| (PersonId(person), ClusterId(cluster))).collect())
+    .await?)
 }
 
 /// When something of a person's was last sent to a cluster.
@@ -289,12 +280,11 @@ pub async fn last_sent_at(
     person: PersonId,
     cluster: ClusterId,
 ) -> Result<Option<UnixTime>> {
-    let at: Option<i64> = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .fetch_one(db)
-    .await?;
-    Ok(at.map(UnixTime))
+    .await?)
 }

@@ -12,25 +12,21 @@ use crate::domain::{ClusterId, PersonId, UsageSourceId};
 /// What one person has read of one account.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageSource {
-    #[sqlx(try_from = "i64")]
     pub id: UsageSourceId,
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
-    #[sqlx(try_from = "i64")]
     pub cluster_id: ClusterId,
     /// Of which account, as Slurm names it.
     pub account: String,
     /// Whether names of others are kept.
     pub has_names: bool,
     /// When someone last wanted to see it.
-    #[sqlx(try_from = "i64")]
     pub viewed_at: UnixTime,
     /// Why the last try to read gave nothing; empty if it did not fail.
     pub problem: String,
 }
 
 /// A day that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageDayRow {
     pub day: Day,
     pub read_at: UnixTime,
@@ -56,8 +52,8 @@ pub async fn list_sources(
     cluster: ClusterId,
 ) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"))
-        .bind(person.0)
-        .bind(cluster.0)
+        .bind(person)
+        .bind(cluster)
         .fetch_all(db)
         .await?)
 }
@@ -72,7 +68,7 @@ pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<U
             WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
          ORDER BY person_id, cluster_id, account"
     ))
-        .bind(since.0)
+        .bind(since)
         .fetch_all(db)
         .await?)
 }
@@ -89,24 +85,23 @@ pub async fn open_source(
     sqlx::query(
         "DELETE FROM usage_sources WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(account)
     .bind(has_names)
     .execute(&mut *db)
     .await?;
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO usage_sources (person_id, cluster_id, account, has_names, viewed_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET viewed_at = $5 RETURNING id",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .bind(account)
     .bind(has_names)
-    .bind(now.0)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(UsageSourceId(id))
+    .await?)
 }
 
 /// Forgets sources that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
@@ -120,7 +115,7 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
              AND (a.account = usage_sources.account
                   OR substr(usage_sources.account, 1, length(a.account) + 1) = a.account || '_'))",
     )
-    .bind(before.0)
+    .bind(before)
     .execute(db)
     .await?;
     Ok(done.rows_affected())
@@ -133,7 +128,7 @@ pub async fn set_problem(
     problem: &str,
 ) -> Result<()> {
     sqlx::query("UPDATE usage_sources SET problem = $2 WHERE id = $1 AND problem <> $2")
-        .bind(source.0)
+        .bind(source)
         .bind(problem)
         .execute(db)
         .await?;
@@ -146,20 +141,13 @@ pub async fn list_days(
     source: UsageSourceId,
     from: Day,
 ) -> Result<Vec<UsageDayRow>> {
-    let rows: Vec<(i64, i64, bool, bool)> = sqlx::query_as(
+    Ok(sqlx::query_as(
         "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE source_id = $1 AND day >= $2 ORDER BY day",
     )
-    .bind(source.0)
-    .bind(from.0)
+    .bind(source)
+    .bind(from)
     .fetch_all(db)
-    .await?;
-    let day = |(day, read_at, is_final, is_cut)| UsageDayRow {
-        day: Day(day),
-        read_at: UnixTime(read_at),
-        is_final,
-        is_cut,
-    };
-    Ok(rows.into_iter().map(day).collect())
+    .await?)
 }
 
 /// Notes that a day was read; what was known of it before is dropped. The new rows follow in the same transaction.
@@ -172,15 +160,15 @@ pub async fn replace_day(
         "DELETE FROM usage_daily WHERE source_id = $1 AND day = $2",
         "DELETE FROM usage_jobs WHERE source_id = $1 AND day = $2",
     ] {
-        sqlx::query(sql).bind(source.0).bind(read.day.0).execute(&mut *db).await?;
+        sqlx::query(sql).bind(source).bind(read.day).execute(&mut *db).await?;
     }
     sqlx::query(
         "INSERT INTO usage_days (source_id, day, read_at, is_final, is_cut) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (source_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5",
     )
-    .bind(source.0)
-    .bind(read.day.0)
-    .bind(read.read_at.0)
+    .bind(source)
+    .bind(read.day)
+    .bind(read.read_at)
     .bind(read.is_final)
     .bind(read.is_cut)
     .execute(db)
@@ -196,7 +184,7 @@ pub async fn sweep(db: &mut DbConnection, before: Day) -> Result<u64> {
         "DELETE FROM usage_jobs WHERE day < $1",
         "DELETE FROM usage_days WHERE day < $1",
     ] {
-        gone += sqlx::query(sql).bind(before.0).execute(&mut *db).await?.rows_affected();
+        gone += sqlx::query(sql).bind(before).execute(&mut *db).await?.rows_affected();
     }
     Ok(gone)
 }
@@ -231,7 +219,7 @@ pub async fn list_names(
         "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_daily WHERE source_id = $1
          UNION SELECT kind_id FROM usage_daily WHERE source_id = $1)",
     )
-    .bind(source.0)
+    .bind(source)
     .fetch_all(db)
     .await?;
     Ok(rows.into_iter().collect())
@@ -240,7 +228,7 @@ pub async fn list_names(
 /// Whether a source is still there.
 pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_sources WHERE id = $1)")
-        .bind(source.0)
+        .bind(source)
         .fetch_one(db)
         .await?)
 }

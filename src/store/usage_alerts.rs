@@ -13,8 +13,8 @@ pub async fn list_kinds(
     Ok(sqlx::query_scalar(
         "SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
     )
-    .bind(person.0)
-    .bind(group.0)
+    .bind(person)
+    .bind(group)
     .fetch_all(db)
     .await?)
 }
@@ -25,15 +25,14 @@ pub async fn list_for_cluster(
     person: PersonId,
     cluster: ClusterId,
 ) -> Result<Vec<(GroupId, String)>> {
-    let rows: Vec<(i64, String)> = sqlx::query_as(
+    Ok(sqlx::query_as(
         "SELECT group_id, kind FROM usage_alerts WHERE person_id = $1 AND group_id IN (
             SELECT group_id FROM group_accounts WHERE cluster_id = $2) ORDER BY group_id, kind",
     )
-    .bind(person.0)
-    .bind(cluster.0)
+    .bind(person)
+    .bind(cluster)
     .fetch_all(db)
-    .await?;
-    Ok(rows.into_iter().map(|(group, kind)| (GroupId(group), kind)).collect())
+    .await?)
 }
 
 /// Replaces what someone wants to be told about a group.
@@ -44,14 +43,14 @@ pub async fn replace_kinds(
     kinds: &[&'static str],
 ) -> Result<()> {
     sqlx::query("DELETE FROM usage_alerts WHERE person_id = $1 AND group_id = $2")
-        .bind(person.0)
-        .bind(group.0)
+        .bind(person)
+        .bind(group)
         .execute(&mut *db)
         .await?;
     for kind in kinds {
         sqlx::query("INSERT INTO usage_alerts (person_id, group_id, kind) VALUES ($1, $2, $3)")
-            .bind(person.0)
-            .bind(group.0)
+            .bind(person)
+            .bind(group)
             .bind(*kind)
             .execute(&mut *db)
             .await?;
@@ -69,8 +68,8 @@ pub async fn was_notified(
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM usage_alerts_sent WHERE person_id = $1 AND group_id = $2 AND dedup_key = $3)",
     )
-    .bind(person.0)
-    .bind(group.0)
+    .bind(person)
+    .bind(group)
     .bind(dedup_key)
     .fetch_one(db)
     .await?)
@@ -87,10 +86,10 @@ pub async fn mark_notified(
     let done = sqlx::query(
         "INSERT INTO usage_alerts_sent (person_id, group_id, dedup_key, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
     )
-    .bind(person.0)
-    .bind(group.0)
+    .bind(person)
+    .bind(group)
     .bind(dedup_key)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -99,7 +98,7 @@ pub async fn mark_notified(
 /// Forgets that anyone was told something about a group, so that it is told again.
 pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &str) -> Result<()> {
     sqlx::query("DELETE FROM usage_alerts_sent WHERE group_id = $1 AND dedup_key = $2")
-        .bind(group.0)
+        .bind(group)
         .bind(dedup_key)
         .execute(db)
         .await?;
@@ -108,9 +107,7 @@ pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &s
 
 /// Forgets what was told before a moment.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1")
-        .bind(before.0)
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -7,7 +7,6 @@ use crate::domain::PersonId;
 /// Where a person's notices are sent besides.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Webhook {
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     pub url: Vec<u8>,
     /// What messages are signed with, sealed.
@@ -16,29 +15,28 @@ pub struct Webhook {
     pub kinds: String,
     /// Failures since the last success.
     pub failures: i64,
-    failing_since: Option<i64>,
-    #[sqlx(try_from = "i64")]
+    failing_since: Option<UnixTime>,
     pub next_at: UnixTime,
     /// What went wrong last, in words.
     pub problem: String,
-    sent_at: Option<i64>,
-    stopped_at: Option<i64>,
+    sent_at: Option<UnixTime>,
+    stopped_at: Option<UnixTime>,
 }
 
 impl Webhook {
     /// When something was last delivered.
     pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at.map(UnixTime)
+        self.sent_at
     }
 
     /// Since when nothing arrives.
     pub fn failing_since(&self) -> Option<UnixTime> {
-        self.failing_since.map(UnixTime)
+        self.failing_since
     }
 
     /// When the portal gave up.
     pub fn stopped_at(&self) -> Option<UnixTime> {
-        self.stopped_at.map(UnixTime)
+        self.stopped_at
     }
 }
 
@@ -54,7 +52,7 @@ macro_rules! select {
 
 pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webhook>> {
     let query = sqlx::query_as(select!("WHERE person_id = $1"));
-    Ok(query.bind(person.0).fetch_optional(db).await?)
+    Ok(query.bind(person).fetch_optional(db).await?)
 }
 
 /// Webhooks of people whose account is on, that have something to send and may be tried now.
@@ -65,7 +63,7 @@ pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result
            AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
          ORDER BY next_at LIMIT $2"
     ))
-    .bind(now.0)
+    .bind(now)
     .bind(most)
     .fetch_all(db)
     .await?)
@@ -85,11 +83,11 @@ pub async fn save(
          SET url = $2, secret = $3, kinds = $4, failures = 0, failing_since = NULL, next_at = 0, problem = '',
              stopped_at = NULL",
     )
-    .bind(person.0)
+    .bind(person)
     .bind(url)
     .bind(secret)
     .bind(kinds)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -106,9 +104,9 @@ pub async fn mark_sent(
         "UPDATE webhooks SET failures = 0, failing_since = NULL, next_at = $2, problem = '', sent_at = $3
          WHERE person_id = $1",
     )
-    .bind(person.0)
-    .bind(next.0)
-    .bind(now.0)
+    .bind(person)
+    .bind(next)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -127,10 +125,10 @@ pub async fn record_failure(
                              problem = $3
          WHERE person_id = $1",
     )
-    .bind(person.0)
-    .bind(next.0)
+    .bind(person)
+    .bind(next)
     .bind(problem)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -139,8 +137,8 @@ pub async fn record_failure(
 /// Gives up on an address.
 pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1")
-        .bind(person.0)
-        .bind(now.0)
+        .bind(person)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -148,6 +146,6 @@ pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Res
 
 /// Removes a person's webhook.
 pub async fn remove(db: &mut DbConnection, person: PersonId) -> Result<()> {
-    sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person.0).execute(db).await?;
+    sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person).execute(db).await?;
     Ok(())
 }

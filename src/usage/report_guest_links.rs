@@ -13,7 +13,7 @@ use crate::auth::guest_links::{
 };
 use crate::auth::token::{self, SecretToken};
 use crate::auth::{AuthError, Permission, Visitor};
-use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
+use crate::domain::{GroupId, ReportId, ReportLinkId};
 pub use crate::store::reports::guest_links::ReportGuestLink;
 use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportAccess};
 use crate::store::{self, DbConnection, StoreError};
@@ -159,7 +159,7 @@ impl UsageService {
         let now = self.0.core.clock.now();
         guest_links::count_opening(tx, link.id, now).await?;
         let about = ActivityDetails {
-            person: link.person_id.map(PersonId),
+            person: link.person_id,
             subject: &link.report_title,
             detail: &link.terms.label,
         };

@@ -102,7 +102,7 @@ fn kinds_are_read_from_their_list() {
 #[test]
 fn sentences_about_groups_stay_apart() {
     let about = |id: i64, text: &str| Notification {
-        group_id: Some(4),
+        group_id: Some(crate::domain::GroupId(4)),
         text: text.to_owned(),
         slug: String::new(),
         cluster: String::new(),

@@ -20,34 +20,31 @@ pub struct DashboardAccess {
     pub access_key: String,
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
-    #[sqlx(try_from = "i64")]
     pub dashboard_id: DashboardId,
-    session_id: Option<i64>,
-    link_id: Option<i64>,
-    person_id: Option<i64>,
-    session_seen_at: Option<i64>,
-    session_expires_at: Option<i64>,
+    session_id: Option<SessionId>,
+    link_id: Option<DashboardLinkId>,
+    person_id: Option<PersonId>,
+    session_seen_at: Option<UnixTime>,
+    session_expires_at: Option<UnixTime>,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
-    #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
 }
 
 impl DashboardAccess {
     /// Who looks, if they are signed in.
     pub fn person(&self) -> Option<PersonId> {
-        self.person_id.map(PersonId)
+        self.person_id
     }
 
     /// When the session behind it was last used, and when it ends in any case.
     pub fn session_times(&self) -> Option<(UnixTime, UnixTime)> {
-        self.session_seen_at.map(UnixTime).zip(self.session_expires_at.map(UnixTime))
+        self.session_seen_at.zip(self.session_expires_at)
     }
 
     pub fn grant(&self) -> Option<DashboardAccessGrant> {
-        let session = self.session_id.map(|id| DashboardAccessGrant::Session(SessionId(id)));
-        session
-            .or_else(|| self.link_id.map(|id| DashboardAccessGrant::GuestLink(DashboardLinkId(id))))
+        let session = self.session_id.map(DashboardAccessGrant::Session);
+        session.or_else(|| self.link_id.map(DashboardAccessGrant::GuestLink))
     }
 }
 
@@ -72,8 +69,8 @@ const MAX_LOCKED: i64 = 100;
 
 pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixTime) -> Result<()> {
     let (session, link) = match new.grant {
-        DashboardAccessGrant::Session(id) => (Some(id.0), None),
-        DashboardAccessGrant::GuestLink(id) => (None, Some(id.0)),
+        DashboardAccessGrant::Session(id) => (Some(id), None),
+        DashboardAccessGrant::GuestLink(id) => (None, Some(id)),
     };
     sqlx::query(
         "INSERT INTO dashboard_accesses (access_key, cookie_hash, dashboard_id, session_id, link_id, is_locked, created_at, expires_at)
@@ -81,12 +78,12 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
     )
     .bind(new.access_key)
     .bind(&new.cookie_hash[..])
-    .bind(new.dashboard.0)
+    .bind(new.dashboard)
     .bind(session)
     .bind(link)
     .bind(new.is_locked)
-    .bind(now.0)
-    .bind(new.expires_at.0)
+    .bind(now)
+    .bind(new.expires_at)
     .execute(&mut *db)
     .await?;
     sqlx::query(
@@ -127,7 +124,7 @@ pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
 /// Deletes those that have ended.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM dashboard_accesses WHERE expires_at <= $1")
-        .bind(now.0)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(done.rows_affected())

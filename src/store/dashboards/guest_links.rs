@@ -7,14 +7,11 @@ use crate::store::{DbConnection, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardGuestLink {
-    #[sqlx(try_from = "i64")]
     pub id: DashboardLinkId,
-    #[sqlx(try_from = "i64")]
     pub dashboard_id: DashboardId,
     /// What that is called.
     pub dashboard_title: String,
     /// Whose dashboard it is.
-    #[sqlx(try_from = "i64")]
     pub person_id: PersonId,
     /// The same, as others read it.
     pub owner_name: String,
@@ -65,19 +62,18 @@ pub async fn add(
     new: &NewDashboardGuestLink<'_>,
     now: UnixTime,
 ) -> Result<DashboardLinkId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO dashboard_guest_links (dashboard_id, token_hash, label, passphrase, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
     )
-    .bind(new.dashboard.0)
+    .bind(new.dashboard)
     .bind(&new.token_hash[..])
     .bind(new.label)
     .bind(new.passphrase)
-    .bind(now.0)
-    .bind(new.expires_at.0)
+    .bind(now)
+    .bind(new.expires_at)
     .fetch_one(db)
-    .await?;
-    Ok(DashboardLinkId(id))
+    .await?)
 }
 
 /// The one with this secret, whether or not it still works.
@@ -92,7 +88,7 @@ pub async fn find(
 }
 
 pub async fn get(db: &mut DbConnection, id: DashboardLinkId) -> Result<Option<DashboardGuestLink>> {
-    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// The links of a dashboard, those that work before those that no longer do: however many ended, none that works is
@@ -105,8 +101,8 @@ pub async fn list_for_dashboard(
     Ok(sqlx::query_as(select!(
         "WHERE l.dashboard_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
     ))
-    .bind(dashboard.0)
-    .bind(now.0)
+    .bind(dashboard)
+    .bind(now)
     .fetch_all(db)
     .await?)
 }
@@ -124,9 +120,9 @@ pub async fn list_overseen(
             ON mine.group_id = theirs.group_id WHERE mine.person_id = $1 AND mine.role = 'pi'))
          ORDER BY p.display_name, l.id DESC LIMIT 1000"
     ))
-    .bind(pi.0)
+    .bind(pi)
     .bind(is_admin)
-    .bind(now.0)
+    .bind(now)
     .fetch_all(db)
     .await?)
 }
@@ -140,8 +136,8 @@ pub async fn count_open(
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboard_guest_links WHERE dashboard_id = $1 AND revoked_at IS NULL AND expires_at > $2",
     )
-    .bind(dashboard.0)
-    .bind(now.0)
+    .bind(dashboard)
+    .bind(now)
     .fetch_one(db)
     .await?)
 }
@@ -149,14 +145,14 @@ pub async fn count_open(
 /// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
 pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM dashboard_accesses WHERE link_id = $1")
-        .bind(id.0)
+        .bind(id)
         .execute(&mut *db)
         .await?;
     let done = sqlx::query(
         "UPDATE dashboard_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -171,8 +167,8 @@ pub async fn count_opening(
     sqlx::query(
         "UPDATE dashboard_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())

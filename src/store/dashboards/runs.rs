@@ -42,17 +42,15 @@ impl TryFrom<String> for DashboardRunState {
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardRun {
-    #[sqlx(try_from = "i64")]
     pub id: DashboardRunId,
-    #[sqlx(try_from = "i64")]
     pub dashboard_id: DashboardId,
     /// The name of its folder on the cluster.
     pub name: String,
     pub folder: String,
-    submission_id: Option<i64>,
+    submission_id: Option<SubmissionId>,
     /// The job's number, once there is one.
     pub job: Option<i64>,
-    woken_by: Option<i64>,
+    woken_by: Option<PersonId>,
     /// Who started it, if not its owner.
     pub woken_by_name: Option<String>,
     /// How far it has come.
@@ -67,49 +65,48 @@ pub struct DashboardRun {
     pub message: String,
     /// How long it was asked for.
     pub minutes: i64,
-    begin_at: Option<i64>,
+    begin_at: Option<UnixTime>,
     /// When it was asked for.
-    #[sqlx(try_from = "i64")]
     pub asked_at: UnixTime,
-    started_at: Option<i64>,
-    ready_at: Option<i64>,
-    used_at: Option<i64>,
-    over_at: Option<i64>,
+    started_at: Option<UnixTime>,
+    ready_at: Option<UnixTime>,
+    used_at: Option<UnixTime>,
+    over_at: Option<UnixTime>,
 }
 
 impl DashboardRun {
     /// What was handed over for it.
     pub fn submission(&self) -> Option<SubmissionId> {
-        self.submission_id.map(SubmissionId)
+        self.submission_id
     }
 
     /// Who started it, if not its owner.
     pub fn woken_by(&self) -> Option<PersonId> {
-        self.woken_by.map(PersonId)
+        self.woken_by
     }
 
     /// A follow-up starts no earlier.
     pub fn begin_at(&self) -> Option<UnixTime> {
-        self.begin_at.map(UnixTime)
+        self.begin_at
     }
 
     /// When its job began.
     pub fn started_at(&self) -> Option<UnixTime> {
-        self.started_at.map(UnixTime)
+        self.started_at
     }
 
     /// When it first answered.
     pub fn ready_at(&self) -> Option<UnixTime> {
-        self.ready_at.map(UnixTime)
+        self.ready_at
     }
 
     /// When someone last looked at it.
     pub fn used_at(&self) -> Option<UnixTime> {
-        self.used_at.map(UnixTime)
+        self.used_at
     }
 
     pub fn over_at(&self) -> Option<UnixTime> {
-        self.over_at.map(UnixTime)
+        self.over_at
     }
 
     /// When its time is up, once it has begun.
@@ -151,20 +148,19 @@ pub async fn add(
     new: &NewDashboardRun<'_>,
     now: UnixTime,
 ) -> Result<DashboardRunId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO dashboard_runs (dashboard_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
          VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
     )
-    .bind(new.dashboard.0)
+    .bind(new.dashboard)
     .bind(new.name)
     .bind(new.folder)
-    .bind(new.woken_by.map(|person| person.0))
+    .bind(new.woken_by)
     .bind(new.minutes)
-    .bind(new.begin_at.map(|at| at.0))
-    .bind(now.0)
+    .bind(new.begin_at)
+    .bind(now)
     .fetch_one(db)
-    .await?;
-    Ok(DashboardRunId(id))
+    .await?)
 }
 
 /// Those that are not over, of all dashboards.
@@ -179,14 +175,14 @@ pub async fn list_for_dashboard(
     most: i64,
 ) -> Result<Vec<DashboardRun>> {
     Ok(sqlx::query_as(select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"))
-        .bind(dashboard.0)
+        .bind(dashboard)
         .bind(most)
         .fetch_all(db)
         .await?)
 }
 
 pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// How often others than its owner started a dashboard since then.
@@ -198,8 +194,8 @@ pub async fn count_wakes(
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboard_runs WHERE dashboard_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
     )
-    .bind(dashboard.0)
-    .bind(since.0)
+    .bind(dashboard)
+    .bind(since)
     .fetch_one(db)
     .await?)
 }
@@ -211,8 +207,8 @@ pub async fn set_submission(
     submission: SubmissionId,
 ) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(submission.0)
+        .bind(id)
+        .bind(submission)
         .execute(db)
         .await?;
     Ok(())
@@ -228,7 +224,7 @@ pub async fn set_state(
     sqlx::query(
         "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(state.as_str())
     .bind(message)
     .bind(stage)
@@ -240,8 +236,8 @@ pub async fn set_state(
 /// Notes when its job began.
 pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
-        .bind(id.0)
-        .bind(at.0)
+        .bind(id)
+        .bind(at)
         .execute(db)
         .await?;
     Ok(())
@@ -254,8 +250,8 @@ pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime
                 used_at = coalesce(used_at, $2)
          WHERE id = $1 AND over_at IS NULL",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -264,8 +260,8 @@ pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime
 /// Notes that someone looked at it.
 pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
-        .bind(id.0)
-        .bind(at.0)
+        .bind(id)
+        .bind(at)
         .execute(db)
         .await?;
     Ok(())
@@ -276,7 +272,7 @@ pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) 
     let done = sqlx::query(
         "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(why)
     .execute(db)
     .await?;
@@ -295,10 +291,10 @@ pub async fn mark_over(
         "UPDATE dashboard_runs SET state = 'over', end = $2, message = $3, over_at = $4
          WHERE id = $1 AND over_at IS NULL",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(end)
     .bind(message)
-    .bind(at.0)
+    .bind(at)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)

@@ -11,21 +11,18 @@ const KEEP_ENDED_SECONDS: i64 = 90 * SECONDS_PER_DAY;
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReportGuestLink {
-    #[sqlx(try_from = "i64")]
     pub id: ReportLinkId,
-    #[sqlx(try_from = "i64")]
     pub report_id: ReportId,
     /// What that is called.
     pub report_title: String,
     /// Of which group that is.
-    #[sqlx(try_from = "i64")]
     pub group_id: GroupId,
     /// What the group is called.
     pub group_name: String,
     /// Who made the link, as others read it; empty if they are gone.
     pub owner_name: String,
     /// The same person's number.
-    pub person_id: Option<i64>,
+    pub person_id: Option<PersonId>,
     /// Whether their account is switched off or gone, or they no longer lead the group.
     pub is_owner_off: bool,
     /// Whom it is for, and for how long.
@@ -94,20 +91,19 @@ pub async fn add(
     new: &NewReportGuestLink<'_>,
     now: UnixTime,
 ) -> Result<ReportLinkId> {
-    let id: i64 = sqlx::query_scalar(
+    Ok(sqlx::query_scalar(
         "INSERT INTO report_guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
     )
-    .bind(new.report.0)
+    .bind(new.report)
     .bind(&new.token_hash[..])
     .bind(new.label)
     .bind(new.passphrase)
-    .bind(now.0)
-    .bind(new.expires_at.0)
-    .bind(new.maker.0)
+    .bind(now)
+    .bind(new.expires_at)
+    .bind(new.maker)
     .fetch_one(db)
-    .await?;
-    Ok(ReportLinkId(id))
+    .await?)
 }
 
 /// The one with this secret, whether or not it still works; none if its report was deleted.
@@ -119,7 +115,7 @@ pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option
 }
 
 pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<ReportGuestLink>> {
-    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id.0).fetch_optional(db).await?)
+    Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
 /// The links of a report, those that are open before those that have ended: however many ended, none that works is
@@ -132,8 +128,8 @@ pub async fn list_for_report(
     Ok(sqlx::query_as(select!(
         "WHERE l.report_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
     ))
-    .bind(report.0)
-    .bind(now.0)
+    .bind(report)
+    .bind(now)
     .fetch_all(db)
     .await?)
 }
@@ -143,8 +139,8 @@ pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) 
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM report_guest_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
     )
-    .bind(report.0)
-    .bind(now.0)
+    .bind(report)
+    .bind(now)
     .fetch_one(db)
     .await?)
 }
@@ -152,14 +148,14 @@ pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) 
 /// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
 pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM report_accesses WHERE link_id = $1")
-        .bind(id.0)
+        .bind(id)
         .execute(&mut *db)
         .await?;
     let done = sqlx::query(
         "UPDATE report_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -168,8 +164,8 @@ pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> R
 /// Counts that it was opened.
 pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE report_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(now.0)
+        .bind(id)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -181,11 +177,9 @@ pub struct ReportAccess {
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
     /// By which link it came.
-    #[sqlx(try_from = "i64")]
     pub link_id: ReportLinkId,
     /// Whether the passphrase is still to come.
     pub is_locked: bool,
-    #[sqlx(try_from = "i64")]
     pub expires_at: UnixTime,
 }
 
@@ -207,10 +201,10 @@ pub async fn add_access(
     )
     .bind(access_key)
     .bind(&access.cookie_hash)
-    .bind(access.link_id.0)
+    .bind(access.link_id)
     .bind(access.is_locked)
-    .bind(now.0)
-    .bind(access.expires_at.0)
+    .bind(now)
+    .bind(access.expires_at)
     .execute(&mut *db)
     .await?;
     sqlx::query(
@@ -218,7 +212,7 @@ pub async fn add_access(
             SELECT access_key FROM report_accesses WHERE link_id = $1 AND is_locked = $3
             ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET $2)",
     )
-    .bind(access.link_id.0)
+    .bind(access.link_id)
     .bind(if access.is_locked { MAX_LOCKED } else { MAX_PER_LINK })
     .bind(access.is_locked)
     .execute(db)
@@ -248,13 +242,13 @@ pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
 /// Deletes accesses that have ended.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1")
-        .bind(now.0)
+        .bind(now)
         .execute(&mut *db)
         .await?;
     let ended = sqlx::query(
         "DELETE FROM report_guest_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
     )
-    .bind(now.plus(-KEEP_ENDED_SECONDS).0)
+    .bind(now.plus(-KEEP_ENDED_SECONDS))
     .execute(db)
     .await?;
     Ok(done.rows_affected() + ended.rows_affected())

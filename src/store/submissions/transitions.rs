@@ -11,8 +11,8 @@ pub async fn mark_sent(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -
         "UPDATE submissions SET state = 'sent', sent_at = $2, tries = tries + 1, problem = '', refusal = ''
          WHERE id = $1 AND state = 'ready'",
     )
-    .bind(id.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -25,7 +25,7 @@ pub async fn mark_unsent(db: &mut DbConnection, id: SubmissionId, problem: &str)
                                 sent_at = iif(tries > 1, sent_at, NULL)
          WHERE id = $1 AND state = 'sent'",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(problem)
     .execute(db)
     .await?;
@@ -37,7 +37,7 @@ pub async fn set_problem(db: &mut DbConnection, id: SubmissionId, problem: &str)
     let done = sqlx::query(
         "UPDATE submissions SET problem = $2 WHERE id = $1 AND settled_at IS NULL AND problem <> $2",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(problem)
     .execute(db)
     .await?;
@@ -54,7 +54,7 @@ pub async fn mark_checking(
     sqlx::query(
         "UPDATE submissions SET state = 'checking', problem = $2, refusal = $3 WHERE id = $1 AND state = 'sent'",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(problem)
     .bind(refusal)
     .execute(db)
@@ -65,8 +65,8 @@ pub async fn mark_checking(
 /// Notes that the cluster has answered whether it is there.
 pub async fn mark_checked(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE submissions SET checked_at = $2 WHERE id = $1")
-        .bind(id.0)
-        .bind(now.0)
+        .bind(id)
+        .bind(now)
         .execute(db)
         .await?;
     Ok(())
@@ -83,9 +83,9 @@ pub async fn mark_accepted(
         "UPDATE submissions SET state = 'accepted', number = $2, problem = '', refusal = '', settled_at = $3
          WHERE id = $1 AND state <> 'accepted'",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(number)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -102,9 +102,9 @@ pub async fn mark_refused(
         "UPDATE submissions SET state = 'refused', refusal = $2, problem = '', settled_at = $3
          WHERE id = $1 AND state IN ('sent', 'checking')",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(refusal)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -121,9 +121,9 @@ pub async fn mark_for_resend(
         "UPDATE submissions SET state = 'ready', problem = $2, ready_at = $3
          WHERE id = $1 AND state IN ('sent', 'checking')",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(problem)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -140,9 +140,9 @@ pub async fn mark_not_sent(
         "UPDATE submissions SET state = 'not_sent', problem = $2, settled_at = $3
          WHERE id = $1 AND settled_at IS NULL",
     )
-    .bind(id.0)
+    .bind(id)
     .bind(problem)
-    .bind(now.0)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(())
@@ -159,9 +159,9 @@ pub async fn retry(
         "UPDATE submissions SET state = 'ready', problem = '', tries = 0, ready_at = $3, settled_at = NULL
          WHERE id = $1 AND person_id = $2 AND state = 'not_sent'",
     )
-    .bind(id.0)
-    .bind(person.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)
@@ -178,9 +178,9 @@ pub async fn give_up(
         "UPDATE submissions SET state = 'given_up', settled_at = $3
          WHERE id = $1 AND person_id = $2 AND state IN ('ready', 'not_sent')",
     )
-    .bind(id.0)
-    .bind(person.0)
-    .bind(now.0)
+    .bind(id)
+    .bind(person)
+    .bind(now)
     .execute(db)
     .await?;
     Ok(done.rows_affected() == 1)

@@ -49,7 +49,7 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyR
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
                  $23, $24, $25)",
     )
-    .bind(source.0)
+    .bind(source)
     .bind(row.day)
     .bind(row.user_id)
     .bind(row.kind_id)
@@ -92,9 +92,9 @@ pub async fn list_between(
                 lost_gpu_s, spare_core_s, spare_mb_s, waits
          FROM usage_daily WHERE source_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
     )
-    .bind(source.0)
-    .bind(from.0)
-    .bind(until.0)
+    .bind(source)
+    .bind(from)
+    .bind(until)
     .fetch_all(db)
     .await?)
 }

@@ -58,7 +58,7 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow
                                  wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
     )
-    .bind(source.0)
+    .bind(source)
     .bind(row.day)
     .bind(row.raw)
     .bind(row.start_at)
@@ -120,9 +120,9 @@ pub async fn find(
     filter: &UsageJobFilter,
 ) -> Result<Vec<UsageJobRow>> {
     Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
-        .bind(source.0)
-        .bind(filter.from.0)
-        .bind(filter.until.0)
+        .bind(source)
+        .bind(filter.from)
+        .bind(filter.until)
         .bind(&filter.user)
         .bind(&filter.kind)
         .bind(states(filter))
@@ -143,9 +143,9 @@ pub async fn sum_by_gpus(
          sum(elapsed_s * cores) AS run_core_s",
         "GROUP BY gpus"
     ))
-    .bind(source.0)
-    .bind(filter.from.0)
-    .bind(filter.until.0)
+    .bind(source)
+    .bind(filter.from)
+    .bind(filter.until)
     .bind(&filter.user)
     .bind(&filter.kind)
     .bind(states(filter))
