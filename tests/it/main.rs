@@ -64,6 +64,7 @@ mod sign_in;
 mod submission_faults;
 mod submissions;
 mod support;
+mod upgrade;
 mod usage;
 mod usage_alerts;
 mod usage_pages;

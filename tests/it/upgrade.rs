@@ -1,0 +1,225 @@
+//! A database of version 0.1.0 is brought up to date: nothing is lost, and addresses, links and cookies go on working.
+
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use portolan::clock::{Clock, UnixTime};
+use portolan::store::Store;
+use serde_json::Value;
+use sqlx::{ConnectOptions as _, SqliteConnection};
+
+use crate::support::cluster::root;
+use crate::support::program::Installation;
+use crate::support::{Client, Page, TestApp};
+
+/// Tables that have another name now.
+const TABLES: &[(&str, &str)] = &[
+    ("board_accesses", "dashboard_accesses"),
+    ("board_links", "dashboard_guest_links"),
+    ("board_runs", "dashboard_runs"),
+    ("boards", "dashboards"),
+    ("connects", "connection_attempts"),
+    ("facts", "settings"),
+    ("job_moments", "job_events"),
+    ("job_papers", "job_details"),
+    ("lines", "connections"),
+    ("links", "one_time_links"),
+    ("notices", "notifications"),
+    ("report_links", "report_guest_links"),
+    ("share_points", "fair_share_history"),
+    ("usage_books", "usage_sources"),
+    ("usage_rolls", "usage_daily"),
+    ("usage_told", "usage_alerts_sent"),
+];
+
+/// Columns that have another name now, whatever their table.
+const COLUMNS: &[(&str, &str)] = &[
+    ("about", "dedup_key"),
+    ("asks", "has_prompts"),
+    ("board_id", "dashboard_id"),
+    ("book_id", "source_id"),
+    ("chain", "keychain"),
+    ("learnt", "discovered"),
+    ("learnt_at", "discovered_at"),
+    ("looked_at", "viewed_at"),
+    ("paper", "details"),
+    ("wanted", "is_wanted"),
+    ("word", "access_key"),
+];
+
+/// Words in columns that changed: column, old, new.
+const VALUES: &[(&str, &str, &str)] =
+    &[("kind", "board-idle", "dashboard-idle"), ("name", "notices.toasts", "notifications.toasts")];
+
+fn fixture(name: &str) -> PathBuf {
+    root().join("tests/fixtures/portal-0.1.0").join(name)
+}
+
+fn expected() -> Value {
+    serde_json::from_slice(&std::fs::read(fixture("expected.json")).unwrap()).unwrap()
+}
+
+fn unpack(name: &str, to: &Path) {
+    let packed = std::fs::File::open(fixture(&format!("{name}.gz"))).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    std::fs::write(to, bytes).unwrap();
+}
+
+/// Puts the master key into a data folder, which is made.
+fn put_key(data: &Path) {
+    std::fs::create_dir_all(data).unwrap();
+    std::fs::set_permissions(data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let key = data.join("master.key");
+    std::fs::copy(fixture("master.key"), &key).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A portal of today on the data of 0.1.0, a minute after that was left.
+async fn upgraded() -> (TestApp, Value) {
+    let expected = expected();
+    let made = UnixTime(expected["made_until_unix"].as_i64().unwrap());
+    let portal = TestApp::start_at(Clock::manual(made.plus(60)), |config| {
+        put_key(&config.data_dir);
+        unpack("portolan.db", &config.data_dir.join("portolan.db"));
+    })
+    .await;
+    (portal, expected)
+}
+
+/// What something is called now.
+fn renamed<'a>(names: &[(&'a str, &'a str)], old: &'a str) -> &'a str {
+    names.iter().find(|(was, _)| *was == old).map_or(old, |(_, now)| *now)
+}
+
+/// All rows of a table, each as text, sorted.
+async fn rows(db: &mut SqliteConnection, table: &str, columns: &[String]) -> Vec<String> {
+    let sql = format!("SELECT {} AS row FROM {table} ORDER BY 1", columns.join(" || ',' || "));
+    sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_all(db).await.unwrap()
+}
+
+/// The part of a whole address behind the host.
+fn path_of(answer: &Value) -> String {
+    let url: reqwest::Url = answer["url"].as_str().unwrap().parse().unwrap();
+    url.path().to_owned()
+}
+
+/// Opens a page; one that has moved for good is looked for at its new address.
+async fn get(browser: &Client, path: &str) -> Page {
+    let answer = browser.get(path).await;
+    if !matches!(answer.status, 301 | 308) {
+        return answer;
+    }
+    let moved = answer.location().to_owned();
+    browser.get(&moved).await
+}
+
+#[tokio::test]
+async fn every_row_is_still_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old.db"), dir.path().join("new.db"));
+    unpack("portolan.db", &old);
+    unpack("portolan.db", &new);
+    let store = Store::open(&new).await.unwrap();
+    let mut now = store.read().await.unwrap();
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&old);
+    let mut before = options.read_only(true).connect().await.unwrap();
+
+    for (table, told) in expected()["tables"].as_object().unwrap() {
+        if table.starts_with('_') || table.starts_with("sqlite_") {
+            continue;
+        }
+        let columns = told["columns"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+        let columns: Vec<&str> = columns.collect();
+        let was: Vec<String> = columns
+            .iter()
+            .map(|name| match VALUES.iter().find(|(column, ..)| column == name) {
+                Some((_, from, to)) => format!("quote(iif({name} = '{from}', '{to}', {name}))"),
+                None => format!("quote(\"{name}\")"),
+            })
+            .collect();
+        let is: Vec<String> =
+            columns.iter().map(|name| format!("quote(\"{}\")", renamed(COLUMNS, name))).collect();
+        let was = rows(&mut before, table, &was).await;
+        assert_eq!(was.len() as u64, told["rows"].as_u64().unwrap(), "{table}");
+        assert_eq!(rows(&mut now, renamed(TABLES, table), &is).await, was, "{table}");
+    }
+    let broken: Vec<(String,)> =
+        sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
+    assert!(broken.is_empty(), "{broken:?}");
+}
+
+#[tokio::test]
+async fn whoever_was_signed_in_finds_every_page() {
+    let (portal, expected) = upgraded().await;
+    for (name, pages) in expected["pages"].as_object().unwrap() {
+        let person = portal.visitor();
+        let session = expected["session_cookies"][name]["portolan_session"].as_str().unwrap();
+        person.set_cookie(&format!("portolan_session={session}"));
+        for (path, told) in pages.as_object().unwrap() {
+            let answer = get(&person, path).await;
+            assert_eq!(u64::from(answer.status), told["status"], "{name} {path}");
+        }
+    }
+    let alice = &expected["people"][1];
+    let [name, password] = ["name", "password"].map(|field| alice[field].as_str().unwrap());
+    assert_eq!(portal.visitor().sign_in(name, password).await.status, 303);
+}
+
+#[tokio::test]
+async fn links_and_guests_cookies_go_on_working() {
+    let (portal, expected) = upgraded().await;
+    let links = expected["invitations"].as_object().unwrap().values();
+    for link in links.chain([&expected["reset_link"]]) {
+        let answer = get(&portal.visitor(), &path_of(link)).await;
+        assert_eq!(u64::from(answer.status), link["answer"]["status"], "{link}");
+    }
+    for kind in ["board_links", "report_links"] {
+        for link in expected[kind].as_object().unwrap().values() {
+            let told = &link["answer"];
+            let guest = Client::new(&portal.boards_url);
+            let answer = get(&guest, &path_of(link)).await;
+            assert_eq!(u64::from(answer.status), told["status"], "{link}");
+            if answer.status != 303 {
+                continue;
+            }
+            let place = answer.location().to_owned();
+            if let Some(passphrase) = link["passphrase"].as_str() {
+                let unlock = format!("{place}unlock");
+                let wrong = guest.post(&unlock, &[("passphrase", "not this one")]).await;
+                assert_eq!(u64::from(wrong.status), told["wrong_passphrase"], "{link}");
+                let right = guest.post(&unlock, &[("passphrase", passphrase)]).await;
+                assert_eq!(right.status, 303, "{link}");
+            }
+            assert_eq!(u64::from(get(&guest, &place).await.status), told["then"], "{link}");
+        }
+    }
+    for who in ["guest-open", "guest-report-open"] {
+        let cookie = &expected["guest_cookies"][who];
+        let [path, name, value] =
+            ["path", "name", "value"].map(|key| cookie[key].as_str().unwrap());
+        let guest = Client::new(&portal.boards_url);
+        guest.set_cookie(&format!("{name}={value}; Path=/"));
+        assert_eq!(get(&guest, path).await.status, 200, "{who}");
+    }
+    portal.clock.advance(2 * 86_400);
+    let short = path_of(&expected["board_links"]["short"]);
+    assert_eq!(Client::new(&portal.boards_url).get(&short).await.status, 410);
+}
+
+#[tokio::test]
+async fn a_backup_of_then_is_restored() {
+    let installation = Installation::new();
+    put_key(&installation.data());
+    let backup = installation.dir.path().join("backup.db");
+    unpack("backup.db", &backup);
+    let restored = installation.run(&["restore", backup.to_str().unwrap()]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
+    let mut db = store.read().await.unwrap();
+    assert_eq!(portolan::store::people::count(&mut db).await.unwrap(), 7);
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sessions").fetch_one(&mut *db).await.unwrap();
+    assert_eq!(left, 0, "everyone signs in again");
+}
