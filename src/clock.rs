@@ -41,12 +41,6 @@ impl UnixTime {
     }
 }
 
-impl From<i64> for UnixTime {
-    fn from(seconds: i64) -> Self {
-        Self(seconds)
-    }
-}
-
 impl fmt::Display for UnixTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words())

@@ -11,12 +11,6 @@ macro_rules! id {
         #[serde(transparent)]
         pub struct $name(pub i64);
 
-        impl From<i64> for $name {
-            fn from(value: i64) -> Self {
-                Self(value)
-            }
-        }
-
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
