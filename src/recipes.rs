@@ -11,6 +11,7 @@ pub mod quoting;
 pub mod recipe;
 pub mod request;
 pub mod requirements;
+pub mod sbatch_options;
 pub mod script_import;
 pub mod sweep;
 pub mod template;

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format;
+use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec};
 use crate::sites::GpuOption;
-use crate::slurm::units::TimeLimit;
 
 /// What a job asks for. What is `None` is not said, and the site decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,10 +126,6 @@ pub struct SbatchDirective {
 }
 
 impl SbatchDirective {
-    fn new(option: &str, value: impl Into<String>, sets: RequestField) -> Self {
-        Self { option: option.to_owned(), value: Some(value.into()), sets }
-    }
-
     /// As it stands in a script.
     pub fn to_line(&self) -> String {
         format!("#SBATCH {}", self.format_with(quote_value))
@@ -174,52 +169,18 @@ fn quote_value(value: &str) -> String {
 impl JobRequest {
     /// The request as directives, in the order in which people like to read them.
     pub fn directives(&self, gpu_option: GpuOption) -> Vec<SbatchDirective> {
-        let mut all = Vec::new();
-        let mut say = |option: &str, value: Option<String>, sets: RequestField| {
-            if let Some(value) = value {
-                all.push(SbatchDirective::new(option, value, sets));
-            }
+        let say = |option: &SbatchOptionSpec| {
+            let part = option.part.as_ref()?;
+            let (option, value) = (option.name.to_owned(), (part.write)(self, gpu_option)?);
+            Some(SbatchDirective { option, value: Some(value), sets: part.sets })
         };
-        let number = |number: Option<u32>| number.map(|number| number.to_string());
-        say("--job-name", self.name.clone(), RequestField::Name);
-        say("--account", self.account.clone(), RequestField::Account);
-        say("--partition", self.partition.clone(), RequestField::Partition);
-        say("--qos", self.qos.clone(), RequestField::Qos);
-        let time = self.minutes.map(|minutes| TimeLimit::Minutes(minutes).to_string());
-        say("--time", time, RequestField::Time);
-        say("--nodes", number(self.nodes), RequestField::Nodes);
-        say("--ntasks", number(self.tasks), RequestField::Tasks);
-        say("--ntasks-per-node", number(self.tasks_per_node), RequestField::TasksPerNode);
-        say("--cpus-per-task", number(self.cores), RequestField::Cores);
-        match self.memory {
-            Some(MemoryRequest::PerNode(mb)) => {
-                say("--mem", Some(format::memory_option(mb)), RequestField::Memory)
-            }
-            Some(MemoryRequest::PerCore(mb)) => {
-                say("--mem-per-cpu", Some(format::memory_option(mb)), RequestField::MemoryPerCore);
-            }
-            Some(MemoryRequest::PerGpu(mb)) => {
-                say("--mem-per-gpu", Some(format::memory_option(mb)), RequestField::Memory)
-            }
-            None => {}
-        }
-        if let Some(gpus) = &self.gpus {
-            let (option, value) = gpus.to_option(gpu_option, self.nodes.unwrap_or(1));
-            say(option, Some(value), RequestField::Gpus);
-        }
-        say("--array", self.array.as_ref().map(ArrayRequest::to_spec), RequestField::Array);
-        say("--dependency", self.dependency.map(JobDependency::to_spec), RequestField::After);
-        say("--chdir", self.folder.clone(), RequestField::Folder);
-        say("--output", self.output.clone(), RequestField::Output);
-        say("--signal", self.warn_s.map(|s| format!("B:USR1@{s}")), RequestField::Warn);
-        say("--mail-type", self.mail.then(|| "END,FAIL".to_owned()), RequestField::Mail);
         let other = |(option, value): &(String, Option<String>)| SbatchDirective {
             option: option.clone(),
             value: value.clone(),
             sets: RequestField::Other,
         };
-        all.extend(self.other_options.iter().map(other));
-        all
+        let others = self.other_options.iter().map(other);
+        SBATCH_OPTIONS.iter().filter_map(say).chain(others).collect()
     }
 
     /// Nodes; one, if it does not say.
@@ -247,36 +208,6 @@ impl JobRequest {
             MemoryRequest::PerCore(mb) => mb.saturating_mul(self.all_cores().into()),
             MemoryRequest::PerGpu(mb) => mb.saturating_mul(self.all_gpus().into()),
         })
-    }
-}
-
-impl GpuRequest {
-    /// `nodes`: one of the options counts the GPUs of all nodes together.
-    fn to_option(&self, option: GpuOption, nodes: u32) -> (&'static str, String) {
-        let with_model = |count: u32| match &self.model {
-            Some(model) => format!("{model}:{count}"),
-            None => count.to_string(),
-        };
-        match option {
-            GpuOption::GpusPerNode => ("--gpus-per-node", with_model(self.count)),
-            GpuOption::Gpus => ("--gpus", with_model(self.count.saturating_mul(nodes.max(1)))),
-            GpuOption::Gres => ("--gres", format!("gpu:{}", with_model(self.count))),
-        }
-    }
-}
-
-impl ArrayRequest {
-    fn to_spec(&self) -> String {
-        match self.at_once {
-            Some(most) => format!("{}%{most}", self.tasks),
-            None => self.tasks.clone(),
-        }
-    }
-}
-
-impl JobDependency {
-    fn to_spec(self) -> String {
-        format!("{}:{}", if self.must_succeed { "afterok" } else { "afterany" }, self.job)
     }
 }
 

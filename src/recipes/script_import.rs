@@ -6,32 +6,17 @@ mod tests;
 
 use super::context::ComposeContext;
 use super::form::{FormAnswers, RecipeForm};
-use super::request::{JobRequest, RequestField};
-use crate::slurm::units::TimeLimit;
+use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
+use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
 
 /// An option and its value: `--time` and `3:00:00`.
 pub type SbatchOption = (String, Option<String>);
 
-/// Options that are ours to say, or that would make sbatch do something else than submit.
-const RESERVED_OPTIONS: &[&str] = &[
-    "--parsable",
-    "--test-only",
-    "--wait",
-    "--wrap",
-    "--comment",
-    "--quiet",
-    "--verbose",
-    "--help",
-    "--usage",
-    "--version",
-    "--export-file",
-    "--uid",
-    "--gid",
-];
-
-/// Whether an option is one of those, also where it is cut short, as Slurm lets people do.
+/// Whether an option is not for scripts to say, also where it is cut short, as Slurm lets people do.
 fn is_reserved_option(option: &str) -> bool {
-    option.len() > 4 && RESERVED_OPTIONS.iter().any(|known| known.starts_with(option))
+    let is_cut_from =
+        |known: &SbatchOptionSpec| known.is_reserved && known.name.starts_with(option);
+    option.len() > 4 && SBATCH_OPTIONS.iter().any(is_cut_from)
 }
 
 /// All options of the `#SBATCH` lines of a script. Slurm reads them up to the first line that is no comment.
@@ -76,52 +61,26 @@ pub fn format_option((option, value): &SbatchOption) -> String {
     }
 }
 
-/// Which part of a request an option says.
-fn field_of_option(option: &str) -> Option<RequestField> {
-    Some(match option {
-        "--job-name" => RequestField::Name,
-        "--account" => RequestField::Account,
-        "--partition" => RequestField::Partition,
-        "--qos" => RequestField::Qos,
-        "--time" => RequestField::Time,
-        "--nodes" => RequestField::Nodes,
-        "--ntasks" => RequestField::Tasks,
-        "--ntasks-per-node" => RequestField::TasksPerNode,
-        "--cpus-per-task" => RequestField::Cores,
-        "--mem" => RequestField::Memory,
-        "--mem-per-cpu" => RequestField::MemoryPerCore,
-        "--gpus" | "--gpus-per-node" | "--gres" => RequestField::Gpus,
-        "--chdir" => RequestField::Folder,
-        "--output" => RequestField::Output,
-        "--array" => RequestField::Array,
-        "--dependency" => RequestField::After,
-        "--mail-type" => RequestField::Mail,
-        "--signal" => RequestField::Warn,
-        _ => return None,
-    })
+/// What a script of anyone's asks for, as far as its options can be read.
+pub fn read_request(script: &str) -> JobRequest {
+    let mut request = JobRequest::default();
+    let mut options = parse_directives(script);
+    // One of the options counts the GPUs of all nodes together.
+    options.sort_by_key(|(option, _)| option != "--nodes");
+    for (option, value) in options {
+        let part = find_part(&option).zip(value.as_deref());
+        if part.and_then(|(part, value)| (part.read)(&mut request, value)).is_none() {
+            request.other_options.push((option, value));
+        }
+    }
+    request
 }
 
 /// Whether a request says already what an option would say.
 pub fn is_already_set(request: &JobRequest, option: &str) -> bool {
-    match field_of_option(option) {
-        Some(RequestField::Name) => request.name.is_some(),
-        Some(RequestField::Account) => request.account.is_some(),
-        Some(RequestField::Partition) => request.partition.is_some(),
-        Some(RequestField::Qos) => request.qos.is_some(),
-        Some(RequestField::Time) => request.minutes.is_some(),
-        Some(RequestField::Nodes) => request.nodes.is_some(),
-        Some(RequestField::Tasks) => request.tasks.is_some(),
-        Some(RequestField::TasksPerNode) => request.tasks_per_node.is_some(),
-        Some(RequestField::Cores) => request.cores.is_some(),
-        Some(RequestField::Memory | RequestField::MemoryPerCore) => request.memory.is_some(),
-        Some(RequestField::Gpus) => request.gpus.is_some(),
-        Some(RequestField::Folder) => request.folder.is_some(),
-        Some(RequestField::Output) => request.output.is_some(),
-        Some(RequestField::Array) => request.array.is_some(),
-        Some(RequestField::After) => request.dependency.is_some(),
-        Some(RequestField::Mail) => request.mail,
-        Some(RequestField::Warn) => request.warn_s.is_some(),
-        _ => request.other_options.iter().any(|(known, _)| known == option),
+    match find_part(option) {
+        Some(part) => (part.is_set)(request),
+        None => request.other_options.iter().any(|(known, _)| known == option),
     }
 }
 
@@ -162,60 +121,45 @@ fn read_option(
     nodes: u32,
     place: &ComposeContext,
 ) -> Option<Vec<(RequestField, String)>> {
-    let sets = field_of_option(option)?;
-    let one = |text: String| Some(vec![(sets, text)]);
-    match sets {
-        RequestField::Time => {
-            let minutes = TimeLimit::parse(value).minutes()?;
-            one(TimeLimit::Minutes(minutes).to_string())
-        }
-        RequestField::Memory | RequestField::MemoryPerCore => {
+    let part = find_part(option)?;
+    let mut request = JobRequest { nodes: Some(nodes), ..JobRequest::default() };
+    (part.read)(&mut request, value)?;
+    let text =
+        match part.sets {
+            RequestField::Gpus => {
+                let GpuRequest { model, count } = request.gpus?;
+                let model = model.map(|model| (RequestField::GpuModel, model));
+                return Some([(part.sets, count.to_string())].into_iter().chain(model).collect());
+            }
+            RequestField::Partition => {
+                let kind =
+                    place.site.jobs.types.iter().find(|kind| {
+                        kind.partition.as_deref() == Some(value) && kind.qos.is_none()
+                    });
+                kind.map_or_else(|| value.to_owned(), |kind| kind.name.clone())
+            }
+            // No question asks for that.
+            RequestField::Memory if matches!(request.memory, Some(MemoryRequest::PerGpu(_))) => {
+                return None;
+            }
             // A number alone is megabytes to Slurm.
-            let digits = value.bytes().all(|b| b.is_ascii_digit());
-            one(if digits { format!("{value}M") } else { value.to_owned() })
-        }
-        RequestField::Partition => {
-            let kind = place
-                .site
-                .jobs
-                .types
-                .iter()
-                .find(|kind| kind.partition.as_deref() == Some(value) && kind.qos.is_none());
-            one(kind.map_or_else(|| value.to_owned(), |kind| kind.name.clone()))
-        }
-        RequestField::Gpus => read_gpus(option, value, nodes),
-        RequestField::Nodes
-        | RequestField::Tasks
-        | RequestField::TasksPerNode
-        | RequestField::Cores => {
-            value.parse::<u32>().ok().map(|number| vec![(sets, number.to_string())])
-        }
-        RequestField::Name | RequestField::Account | RequestField::Qos | RequestField::Folder => {
-            one(value.to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn read_gpus(option: &str, value: &str, nodes: u32) -> Option<Vec<(RequestField, String)>> {
-    let text = match option {
-        "--gres" => value.strip_prefix("gpu")?.trim_start_matches(':'),
-        _ => value,
-    };
-    let (model, count) = match text.rsplit_once(':') {
-        Some((model, count)) => (Some(model), count),
-        None if text.is_empty() => (None, "1"),
-        None if text.bytes().all(|b| b.is_ascii_digit()) => (None, text),
-        None => (Some(text), "1"),
-    };
-    let mut count: u32 = count.parse().ok()?;
-    if option == "--gpus" && nodes > 1 {
-        if !count.is_multiple_of(nodes) {
-            return None;
-        }
-        count /= nodes;
-    }
-    let mut said = vec![(RequestField::Gpus, count.to_string())];
-    said.extend(model.map(|model| (RequestField::GpuModel, model.to_owned())));
-    Some(said)
+            RequestField::Memory | RequestField::MemoryPerCore
+                if value.bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                format!("{value}M")
+            }
+            RequestField::Memory
+            | RequestField::MemoryPerCore
+            | RequestField::Name
+            | RequestField::Account
+            | RequestField::Qos
+            | RequestField::Folder => value.to_owned(),
+            RequestField::Time
+            | RequestField::Nodes
+            | RequestField::Tasks
+            | RequestField::TasksPerNode
+            | RequestField::Cores => (part.write)(&request, place.site.jobs.gpu_option)?,
+            _ => return None,
+        };
+    Some(vec![(part.sets, text)])
 }

@@ -1,69 +1,7 @@
 //! Words of `#SBATCH` lines, as Slurm splits them, and the options in them.
 
 use super::SbatchOption;
-
-/// Short options and their long names; the last column says whether a value follows.
-const SHORT_OPTIONS: &[(char, &str, bool)] = &[
-    ('A', "--account", true),
-    ('a', "--array", true),
-    ('b', "--begin", true),
-    ('C', "--constraint", true),
-    ('c', "--cpus-per-task", true),
-    ('D', "--chdir", true),
-    ('d', "--dependency", true),
-    ('e', "--error", true),
-    ('F', "--nodefile", true),
-    ('G', "--gpus", true),
-    ('H', "--hold", false),
-    ('i', "--input", true),
-    ('J', "--job-name", true),
-    ('k', "--no-kill", false),
-    ('L', "--licenses", true),
-    ('M', "--clusters", true),
-    ('N', "--nodes", true),
-    ('n', "--ntasks", true),
-    ('O', "--overcommit", false),
-    ('o', "--output", true),
-    ('p', "--partition", true),
-    ('Q', "--quiet", false),
-    ('q', "--qos", true),
-    ('S', "--core-spec", true),
-    ('s', "--oversubscribe", false),
-    ('t', "--time", true),
-    ('v', "--verbose", false),
-    ('W', "--wait", false),
-    ('w', "--nodelist", true),
-    ('x', "--exclude", true),
-];
-
-/// Long options without a value, or with one only behind an equals sign.
-const VALUELESS_OPTIONS: &[&str] = &[
-    "--hold",
-    "--no-kill",
-    "--overcommit",
-    "--quiet",
-    "--oversubscribe",
-    "--verbose",
-    "--wait",
-    "--exclusive",
-    "--requeue",
-    "--no-requeue",
-    "--contiguous",
-    "--spread-job",
-    "--use-min-nodes",
-    "--reboot",
-    "--parsable",
-    "--test-only",
-    "--ignore-pbs",
-    "--kill-on-invalid-dep",
-    "--nice",
-    "--propagate",
-    "--get-user-env",
-    "--disable-stdout-job-summary",
-    "--help",
-    "--usage",
-    "--version",
-];
+use crate::recipes::sbatch_options::{SBATCH_OPTIONS, find_option};
 
 /// Splits at spaces; quotes and backslashes keep them. What follows a `#` of its own is a comment.
 pub fn split_words(line: &str) -> Vec<String> {
@@ -109,23 +47,23 @@ pub fn parse_options(words: &[String]) -> Vec<SbatchOption> {
             }
             let option = format!("--{name}");
             let value = match value {
-                None if !VALUELESS_OPTIONS.contains(&option.as_str()) => words.next().cloned(),
+                None if find_option(&option).is_none_or(|known| known.takes_value) => {
+                    words.next().cloned()
+                }
                 value => value,
             };
             found.push((option, value));
         } else if let Some(short) = word.strip_prefix('-') {
             let Some(letter) = short.chars().next() else { continue };
-            let Some((_, long, takes)) = SHORT_OPTIONS.iter().find(|(known, ..)| *known == letter)
-            else {
-                continue;
-            };
+            let known = SBATCH_OPTIONS.iter().find(|option| option.short == Some(letter));
+            let Some(option) = known else { continue };
             let glued = &short[letter.len_utf8()..];
-            let value = match (takes, glued) {
+            let value = match (option.takes_value, glued) {
                 (false, _) => None,
                 (true, "") => words.next().cloned(),
                 (true, glued) => Some(glued.strip_prefix('=').unwrap_or(glued).to_owned()),
             };
-            found.push(((*long).to_owned(), value));
+            found.push((option.name.to_owned(), value));
         }
     }
     found

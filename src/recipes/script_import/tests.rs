@@ -1,6 +1,9 @@
 use proptest::prelude::*;
+use proptest::{collection, option};
 
 use super::*;
+use crate::recipes::request::{ArrayRequest, JobDependency, SbatchDirective};
+use crate::sites::GpuOption;
 
 fn said(script: &str) -> Vec<String> {
     let one = |(option, value): SbatchOption| match value {
@@ -44,8 +47,9 @@ fn single_options() {
 #[test]
 fn gpus_in_all_their_forms() {
     let read = |option: &str, value: &str, nodes| {
-        read_gpus(option, value, nodes)
-            .map(|all| all.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" "))
+        let script = format!("#!/bin/sh\n#SBATCH {option}={value} --nodes={nodes}\n");
+        let GpuRequest { model, count } = read_request(&script).gpus?;
+        Some(model.map_or_else(|| count.to_string(), |model| format!("{count} {model}")))
     };
     assert_eq!(read("--gres", "gpu:h100:2", 1).as_deref(), Some("2 h100"));
     assert_eq!(read("--gres", "gpu", 1).as_deref(), Some("1"));
@@ -66,9 +70,68 @@ proptest! {
 
     /// What we write, we read.
     #[test]
-    fn what_is_written_comes_back(name in "[^\\p{Cc}]{1,20}") {
-        let request = JobRequest { name: Some(name.clone()), ..JobRequest::default() };
-        let line = request.directives(crate::sites::GpuOption::Gpus)[0].to_line();
-        prop_assert_eq!(parse_directives(&format!("#!/bin/sh\n{line}\n")), [("--job-name".to_owned(), Some(name))]);
+    fn every_request_that_is_written_reads_back_equal(request in any_request()) {
+        for option in [GpuOption::GpusPerNode, GpuOption::Gpus, GpuOption::Gres] {
+            let lines = request.directives(option);
+            let lines: Vec<String> = lines.iter().map(SbatchDirective::to_line).collect();
+            let script = format!("#!/bin/sh\n{}\n", lines.join("\n"));
+            prop_assert_eq!(&read_request(&script), &request, "{}", script);
+        }
     }
+}
+
+fn any_request() -> impl Strategy<Value = JobRequest> {
+    let text = || option::of("[^\\p{Cc}]{0,20}");
+    let number = || option::of(0..10_000_u32);
+    let memory = (0..3, 0..10_000_000_u64).prop_map(|(per, mb)| match per {
+        0 => MemoryRequest::PerNode(mb),
+        1 => MemoryRequest::PerCore(mb),
+        _ => MemoryRequest::PerGpu(mb),
+    });
+    let gpus = (option::of("[a-z][a-z0-9_.-]{0,9}"), 0..100_u32)
+        .prop_map(|(model, count)| GpuRequest { model, count });
+    let array =
+        ("[0-9,:-]{1,9}", number()).prop_map(|(tasks, at_once)| ArrayRequest { tasks, at_once });
+    let dependency = (any::<u64>(), any::<bool>())
+        .prop_map(|(job, must_succeed)| JobDependency { job, must_succeed });
+    let others = collection::vec(
+        (prop_oneof![Just("--nice"), Just("--constraint"), Just("--new-option")], text())
+            .prop_map(|(option, value)| (option.to_owned(), value)),
+        0..3,
+    );
+    let texts = (text(), text(), text(), text(), text(), text());
+    let numbers = (option::of(any::<u32>()), number(), number(), number(), number(), number());
+    let parts = (
+        option::of(memory),
+        option::of(gpus),
+        option::of(array),
+        option::of(dependency),
+        any::<bool>(),
+        others,
+    );
+    (texts, numbers, parts).prop_map(|(texts, numbers, parts)| {
+        let (name, account, partition, qos, folder, output) = texts;
+        let (minutes, nodes, tasks, tasks_per_node, cores, warn_s) = numbers;
+        let (memory, gpus, array, dependency, mail, other_options) = parts;
+        JobRequest {
+            name,
+            account,
+            partition,
+            qos,
+            minutes,
+            nodes,
+            tasks,
+            tasks_per_node,
+            cores,
+            memory,
+            gpus,
+            array,
+            dependency,
+            folder,
+            output,
+            warn_s,
+            mail,
+            other_options,
+        }
+    })
 }

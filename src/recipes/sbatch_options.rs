@@ -1,0 +1,282 @@
+//! The options of `sbatch`: how each is called, and how the parts of a request are written as one and read back from
+//! it. The one table that writing scripts and reading them use.
+
+use super::request::{
+    ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
+};
+use crate::sites::GpuOption;
+use crate::slurm::units::{TimeLimit, parse_memory_mb};
+
+/// An option of `sbatch`.
+pub struct SbatchOptionSpec {
+    /// `--time`.
+    pub name: &'static str,
+    /// `t`.
+    pub short: Option<char>,
+    /// Whether the next word is its value; a long option may still have one behind an equals sign.
+    pub takes_value: bool,
+    /// Ours to say, or it would make sbatch do something else than submit.
+    pub is_reserved: bool,
+    /// The part of a request that it says; none for options that no field stands for.
+    pub part: Option<RequestPart>,
+}
+
+/// A part of a request, as an option says it.
+pub struct RequestPart {
+    pub sets: RequestField,
+    /// Whether a request says this part, with whichever option.
+    pub is_set: fn(&JobRequest) -> bool,
+    /// The option's value; none if the request does not need this option.
+    pub write: fn(&JobRequest, GpuOption) -> Option<String>,
+    /// Puts a value into the request, whose nodes are known already; none if its field cannot hold the value.
+    pub read: fn(&mut JobRequest, &str) -> Option<()>,
+}
+
+/// Finds an option by its long name.
+pub fn find_option(name: &str) -> Option<&'static SbatchOptionSpec> {
+    SBATCH_OPTIONS.iter().find(|option| option.name == name)
+}
+
+/// The part of a request that an option says.
+pub fn find_part(name: &str) -> Option<&'static RequestPart> {
+    find_option(name)?.part.as_ref()
+}
+
+/// An option that says a part of the request; `$field` is the request's field, which is `None` where it says nothing.
+macro_rules! part {
+    ($name:literal, $short:expr, $sets:ident, $field:ident, $write:expr, $read:expr) => {
+        SbatchOptionSpec {
+            name: $name,
+            short: $short,
+            takes_value: true,
+            is_reserved: false,
+            part: Some(RequestPart {
+                sets: RequestField::$sets,
+                is_set: |request| request.$field.is_some(),
+                write: $write,
+                read: |request, text| {
+                    let read: fn(&str, &JobRequest) -> Option<_> = $read;
+                    request.$field = Some(read(text, request)?);
+                    Some(())
+                },
+            }),
+        }
+    };
+}
+
+macro_rules! text {
+    ($name:literal, $short:expr, $sets:ident, $field:ident) => {
+        part!($name, $short, $sets, $field, |request, _| request.$field.clone(), |text, _| Some(
+            text.to_owned()
+        ))
+    };
+}
+
+macro_rules! number {
+    ($name:literal, $short:expr, $sets:ident, $field:ident) => {
+        part!(
+            $name,
+            $short,
+            $sets,
+            $field,
+            |request, _| request.$field.map(|number| number.to_string()),
+            |text, _| text.parse().ok()
+        )
+    };
+}
+
+macro_rules! memory {
+    ($name:literal, $sets:ident, $per:ident) => {
+        part!(
+            $name,
+            None,
+            $sets,
+            memory,
+            |request, _| match request.memory {
+                Some(MemoryRequest::$per(mb)) => Some(crate::format::memory_option(mb)),
+                _ => None,
+            },
+            |text, _| parse_memory_mb(text).map(MemoryRequest::$per)
+        )
+    };
+}
+
+/// An option that no field stands for, with a value.
+const fn valued(name: &'static str, short: Option<char>) -> SbatchOptionSpec {
+    SbatchOptionSpec { name, short, takes_value: true, is_reserved: false, part: None }
+}
+
+/// An option without a value, or with one only behind an equals sign.
+const fn flag(name: &'static str, short: Option<char>) -> SbatchOptionSpec {
+    SbatchOptionSpec { takes_value: false, ..valued(name, short) }
+}
+
+const fn reserved(option: SbatchOptionSpec) -> SbatchOptionSpec {
+    SbatchOptionSpec { is_reserved: true, ..option }
+}
+
+/// Those that say parts of a request come first, in the order in which people like to read them in a script. An option
+/// that is not here takes a value.
+pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
+    text!("--job-name", Some('J'), Name, name),
+    text!("--account", Some('A'), Account, account),
+    text!("--partition", Some('p'), Partition, partition),
+    text!("--qos", Some('q'), Qos, qos),
+    part!(
+        "--time",
+        Some('t'),
+        Time,
+        minutes,
+        |request, _| request.minutes.map(|minutes| TimeLimit::Minutes(minutes).to_string()),
+        |text, _| TimeLimit::parse(text).minutes()
+    ),
+    number!("--nodes", Some('N'), Nodes, nodes),
+    number!("--ntasks", Some('n'), Tasks, tasks),
+    number!("--ntasks-per-node", None, TasksPerNode, tasks_per_node),
+    number!("--cpus-per-task", Some('c'), Cores, cores),
+    memory!("--mem", Memory, PerNode),
+    memory!("--mem-per-cpu", MemoryPerCore, PerCore),
+    memory!("--mem-per-gpu", Memory, PerGpu),
+    part!(
+        "--gpus-per-node",
+        None,
+        Gpus,
+        gpus,
+        |request, option| write_gpus(request, option, GpuOption::GpusPerNode),
+        |text, _| parse_gpus(text)
+    ),
+    // Counts the GPUs of all nodes together.
+    part!(
+        "--gpus",
+        Some('G'),
+        Gpus,
+        gpus,
+        |request, option| write_gpus(request, option, GpuOption::Gpus),
+        |text, request| {
+            let (gpus, nodes) = (parse_gpus(text)?, request.nodes_or_one());
+            let is_even = gpus.count.is_multiple_of(nodes);
+            is_even.then(|| GpuRequest { count: gpus.count / nodes, ..gpus })
+        }
+    ),
+    part!(
+        "--gres",
+        None,
+        Gpus,
+        gpus,
+        |request, option| {
+            write_gpus(request, option, GpuOption::Gres).map(|text| format!("gpu:{text}"))
+        },
+        |text, _| parse_gpus(text.strip_prefix("gpu")?.trim_start_matches(':'))
+    ),
+    part!("--array", Some('a'), Array, array, |request, _| write_array(request), |text, _| {
+        let (tasks, most) = text.split_once('%').unwrap_or((text, ""));
+        Some(ArrayRequest { tasks: tasks.to_owned(), at_once: most.parse().ok() })
+    }),
+    part!(
+        "--dependency",
+        Some('d'),
+        After,
+        dependency,
+        |request, _| {
+            let JobDependency { job, must_succeed } = request.dependency?;
+            Some(format!("{}:{job}", if must_succeed { "afterok" } else { "afterany" }))
+        },
+        |text, _| {
+            let (how, job) = text.split_once(':')?;
+            let must_succeed = ["afterany", "afterok"].iter().position(|known| *known == how)? == 1;
+            Some(JobDependency { job: job.parse().ok()?, must_succeed })
+        }
+    ),
+    text!("--chdir", Some('D'), Folder, folder),
+    text!("--output", Some('o'), Output, output),
+    part!(
+        "--signal",
+        None,
+        Warn,
+        warn_s,
+        |request, _| request.warn_s.map(|seconds| format!("B:USR1@{seconds}")),
+        |text, _| text.strip_prefix("B:USR1@")?.parse().ok()
+    ),
+    SbatchOptionSpec {
+        part: Some(RequestPart {
+            sets: RequestField::Mail,
+            is_set: |request| request.mail,
+            write: |request, _| request.mail.then(|| MAIL_TYPES.to_owned()),
+            read: |request, text| {
+                request.mail |= text == MAIL_TYPES;
+                (text == MAIL_TYPES).then_some(())
+            },
+        }),
+        ..valued("--mail-type", None)
+    },
+    valued("--begin", Some('b')),
+    valued("--constraint", Some('C')),
+    valued("--error", Some('e')),
+    valued("--nodefile", Some('F')),
+    valued("--input", Some('i')),
+    valued("--licenses", Some('L')),
+    valued("--clusters", Some('M')),
+    valued("--core-spec", Some('S')),
+    valued("--nodelist", Some('w')),
+    valued("--exclude", Some('x')),
+    flag("--hold", Some('H')),
+    flag("--no-kill", Some('k')),
+    flag("--overcommit", Some('O')),
+    flag("--oversubscribe", Some('s')),
+    flag("--exclusive", None),
+    flag("--requeue", None),
+    flag("--no-requeue", None),
+    flag("--contiguous", None),
+    flag("--spread-job", None),
+    flag("--use-min-nodes", None),
+    flag("--reboot", None),
+    flag("--ignore-pbs", None),
+    flag("--kill-on-invalid-dep", None),
+    flag("--nice", None),
+    flag("--propagate", None),
+    flag("--get-user-env", None),
+    flag("--disable-stdout-job-summary", None),
+    reserved(flag("--parsable", None)),
+    reserved(flag("--test-only", None)),
+    reserved(flag("--wait", Some('W'))),
+    reserved(flag("--quiet", Some('Q'))),
+    reserved(flag("--verbose", Some('v'))),
+    reserved(flag("--help", None)),
+    reserved(flag("--usage", None)),
+    reserved(flag("--version", None)),
+    reserved(valued("--wrap", None)),
+    reserved(valued("--comment", None)),
+    reserved(valued("--export-file", None)),
+    reserved(valued("--uid", None)),
+    reserved(valued("--gid", None)),
+];
+
+/// Mail at the end of a job and if it fails.
+const MAIL_TYPES: &str = "END,FAIL";
+
+/// The value of one of the options for GPUs, if it is the one that the site wants.
+fn write_gpus(request: &JobRequest, wanted: GpuOption, this: GpuOption) -> Option<String> {
+    let gpus = request.gpus.as_ref().filter(|_| wanted == this)?;
+    let nodes = if this == GpuOption::Gpus { request.nodes_or_one() } else { 1 };
+    let count = gpus.count.saturating_mul(nodes);
+    Some(match &gpus.model {
+        Some(model) => format!("{model}:{count}"),
+        None => count.to_string(),
+    })
+}
+
+/// `h100:4`, `4`, `h100` or nothing, which is any one.
+fn parse_gpus(text: &str) -> Option<GpuRequest> {
+    let (model, count) = match text.rsplit_once(':') {
+        Some((model, count)) => (Some(model), count),
+        None if text.is_empty() => (None, "1"),
+        None if text.bytes().all(|b| b.is_ascii_digit()) => (None, text),
+        None => (Some(text), "1"),
+    };
+    Some(GpuRequest { model: model.map(str::to_owned), count: count.parse().ok()? })
+}
+
+fn write_array(request: &JobRequest) -> Option<String> {
+    let ArrayRequest { tasks, at_once } = request.array.as_ref()?;
+    Some(at_once.map_or_else(|| tasks.clone(), |most| format!("{tasks}%{most}")))
+}
