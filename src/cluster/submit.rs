@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::queue::nonce;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::slurm::submit::{self, SbatchAnswer, TokenCarrier};
+use crate::slurm::submit::{self, SbatchAnswer};
 use crate::slurm::{accounting, queue};
 use crate::ssh::{
     CallUrgency, ClusterConnection, CommandOutput, HeldInputFlag, RemoteCommand, RunCommandError,
@@ -46,20 +46,12 @@ const SUBMIT_SCRIPT: &str = concat!(
     "echo \"$m=$?\""
 );
 
-/// A script on its way to Slurm.
 #[derive(Debug, Clone, Copy)]
-pub struct SbatchCall<'a> {
-    pub script: &'a str,
-    /// Folders to make first; it is submitted from the first of them.
-    pub folders: &'a [String],
-    /// What it is found by.
-    pub token: &'a str,
-    pub carrier: TokenCarrier,
-    pub job_name: &'a str,
+pub struct SbatchTimeouts {
     /// How long the cluster waits for the word to go.
-    pub go_within: Duration,
+    pub go: Duration,
     /// How long `sbatch` may take.
-    pub deadline: Duration,
+    pub sbatch: Duration,
 }
 
 /// What came of it.
@@ -74,26 +66,39 @@ pub enum SbatchOutcome {
     Unconfirmed(String),
 }
 
-pub async fn submit(line: &Arc<ClusterConnection>, parcel: SbatchCall<'_>) -> SbatchOutcome {
+/// Hands a script to `sbatch` with these arguments, from the first of the folders, which are made before.
+pub async fn submit(
+    line: &Arc<ClusterConnection>,
+    script: &str,
+    folders: &[String],
+    args: Vec<String>,
+    timeouts: SbatchTimeouts,
+) -> SbatchOutcome {
     let mark = match nonce() {
         Ok(mark) => mark,
         Err(error) => return SbatchOutcome::RetryLater(error.to_string()),
     };
-    let (command, given) = sbatch_command(&mark, parcel);
+    let (command, given) = sbatch_command(&mark, script, folders, args, timeouts);
     let result = line.run(command, CallUrgency::Interactive).await;
     parse_outcome(&mark, given.is_sent(), result)
 }
 
-fn sbatch_command(mark: &str, parcel: SbatchCall<'_>) -> (RemoteCommand, HeldInputFlag) {
+fn sbatch_command(
+    mark: &str,
+    script: &str,
+    folders: &[String],
+    args: Vec<String>,
+    timeouts: SbatchTimeouts,
+) -> (RemoteCommand, HeldInputFlag) {
     let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
     RemoteCommand::new("/bin/sh")
-        .args(["-c", SUBMIT_SCRIPT, "sh", mark, &parcel.script.len().to_string()])
-        .args([seconds(parcel.go_within), seconds(parcel.deadline)])
-        .arg(parcel.folders.len().to_string())
-        .args(parcel.folders.iter().cloned())
-        .args(submit::args(parcel.carrier, parcel.token, parcel.job_name))
-        .input(parcel.script.as_bytes().to_vec())
-        .with_deadline(PREPARE_TIMEOUT + parcel.go_within + parcel.deadline)
+        .args(["-c", SUBMIT_SCRIPT, "sh", mark, &script.len().to_string()])
+        .args([seconds(timeouts.go), seconds(timeouts.sbatch)])
+        .arg(folders.len().to_string())
+        .args(folders.iter().cloned())
+        .args(args)
+        .input(script.as_bytes().to_vec())
+        .with_deadline(PREPARE_TIMEOUT + timeouts.go + timeouts.sbatch)
         .with_max_output(MAX_OUTPUT_BYTES)
         .hold_back_input(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
 }

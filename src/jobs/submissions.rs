@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 
-pub use submit_request::{SubmitRequest, SubmitRequestError};
+pub use submit_request::SubmitRequestError;
 
 use super::queue_monitor::{ClusterAccountId, QueueMonitor};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
@@ -23,8 +23,8 @@ use crate::core::Core;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
 use crate::slurm::submit::TokenCarrier;
-use crate::store::submissions::{self, NewSubmission};
-pub use crate::store::submissions::{Submission, SubmissionState};
+use crate::store::submissions;
+pub use crate::store::submissions::{Submission, SubmissionState, SubmitRequest};
 use crate::store::{self, StoreError};
 
 /// So many may wait for one person at a time.
@@ -121,22 +121,7 @@ impl SubmissionWorker {
         let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
         let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
         let token = new_token()?;
-        let new = NewSubmission {
-            person: order.person,
-            cluster: order.cluster,
-            token: &token,
-            form: &order.form_token,
-            script: &order.script,
-            job_name: &order.job_name,
-            folders: &order.folders,
-            carrier: carrier.as_str(),
-            recipe: &order.recipe,
-            recipe_version: order.recipe_version,
-            recipe_id: order.recipe_id,
-            answers: &order.answers,
-            sweep: &order.sweep,
-        };
-        let id = submissions::add(&mut tx, &new, now).await?;
+        let id = submissions::add(&mut tx, &order, &token, carrier.as_str(), now).await?;
         let about = ActivityDetails {
             person: Some(order.person),
             subject: &title,

@@ -6,15 +6,17 @@ mod template_values;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::context::ComposeContext;
+use super::edits::EditedScript;
 use super::form::{FormAnswers, RecipeForm, SWEEP_HOW, available_choices, sweep_key};
 use super::question::{QuestionChoice, QuestionKind, RecipeQuestion};
 use super::request::{JobRequest, RequestField, SbatchDirective};
 use super::script_import;
 use super::sweep::{self, Sweep, SweepAxis, SweepMode};
-use super::template::{self, ScriptLine};
+use super::template::{self, ScriptLine, join_lines};
 use super::value::{self, AnswerValue};
 
 /// A job as the form has it.
@@ -29,6 +31,10 @@ pub struct ComposedJob {
     pub folders: Vec<String>,
     /// The points, if it is a sweep.
     pub sweep: Option<Sweep>,
+    /// The script with the person's own changes, if it is edited by hand.
+    pub edited: Option<EditedScript>,
+    /// Whether the script is someone's own, with options that no field holds.
+    is_bare: bool,
 }
 
 /// Something that must be mended, at its question.
@@ -41,14 +47,27 @@ pub struct ComposeProblem {
 }
 
 impl ComposedJob {
-    /// The script as it will be sent.
+    /// The script as the form makes it.
     pub fn build_script(&self) -> String {
-        let mut text = String::new();
-        for line in &self.lines {
-            text.push_str(&line.text);
-            text.push('\n');
+        join_lines(&self.lines)
+    }
+
+    /// The script that will be sent.
+    pub fn final_script(&self) -> String {
+        self.edited.as_ref().map_or_else(|| self.build_script(), EditedScript::script)
+    }
+
+    /// What that script asks for, also where it was changed by hand.
+    pub fn final_request(&self) -> Cow<'_, JobRequest> {
+        let is_by_hand = match &self.edited {
+            Some(edited) => !edited.changes.is_empty(),
+            None => self.is_bare,
+        };
+        if is_by_hand {
+            Cow::Owned(script_import::read_request(&self.final_script()))
+        } else {
+            Cow::Borrowed(&self.request)
         }
-        text
     }
 
     fn add_problem(&mut self, key: &str, sentence: impl Into<String>) {
@@ -62,7 +81,7 @@ type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
 /// Puts a job together.
 pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeContext) -> ComposedJob {
-    let mut job = ComposedJob::default();
+    let mut job = ComposedJob { is_bare: form.bare, ..ComposedJob::default() };
     let defaults = form.defaults(place);
     let answers = apply_fixed_answers(form, answers, &defaults, &mut job);
     let sweep = read_sweep(form, &answers, place, &mut job);

@@ -6,7 +6,7 @@ mod tests;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::template::ScriptLine;
+use super::template::{ScriptLine, join_lines};
 
 /// Longer scripts are not compared line by line.
 const MAX_DIFF_LINES: usize = 3000;
@@ -43,12 +43,7 @@ pub struct ScriptChange {
 impl EditedScript {
     /// The script as it will be sent.
     pub fn script(&self) -> String {
-        let mut text = String::new();
-        for line in &self.lines {
-            text.push_str(&line.line.text);
-            text.push('\n');
-        }
-        text
+        join_lines(self.lines.iter().map(|line| &line.line))
     }
 }
 

@@ -17,7 +17,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value};
 
 use super::quoting;
-pub use script_lines::{ScriptLine, find_mentions};
+pub use script_lines::{ScriptLine, find_mentions, join_lines};
 
 /// Steps that a template may take: far more than any needs, and an end to those that never would.
 const MAX_TEMPLATE_STEPS: u64 = 200_000;

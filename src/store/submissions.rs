@@ -131,30 +131,29 @@ impl Submission {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct NewSubmission<'a> {
+/// A job to be submitted, and what is stored of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmitRequest {
     pub person: PersonId,
     pub cluster: ClusterId,
-    /// What the job is found by.
-    pub token: &'a str,
-    /// The form it came from.
-    pub form: &'a str,
-    pub script: &'a str,
-    pub job_name: &'a str,
-    /// Folders to make first.
-    pub folders: &'a [String],
-    /// Where the token travels.
-    pub carrier: &'a str,
-    /// What made the script.
-    pub recipe: &'a str,
+    /// A random word that the form had from the beginning: the same form is one request, however often it is sent.
+    pub form_token: String,
+    /// The whole script, with its options.
+    pub script: String,
+    /// The job's name, as the script has it.
+    pub job_name: String,
+    /// Folders to make first; the job is submitted from the first of them.
+    pub folders: Vec<String>,
+    /// What made the script, in words.
+    pub recipe: String,
     /// Which version of it.
     pub recipe_version: Option<i64>,
-    /// Its number, if it is kept in this database.
+    /// Its number, if it is kept in the database.
     pub recipe_id: Option<i64>,
     /// What was filled in, as JSON.
-    pub answers: &'a str,
-    /// The table of points, as JSON.
-    pub sweep: &'a str,
+    pub answers: String,
+    /// The table of points, as JSON; empty for one job.
+    pub sweep: String,
 }
 
 macro_rules! select {
@@ -168,10 +167,12 @@ macro_rules! select {
     };
 }
 
-/// Adds one, to be sent.
+/// Adds one, to be sent. `token`: what the job will be found by; `carrier`: where that travels.
 pub async fn add(
     db: &mut DbConnection,
-    new: &NewSubmission<'_>,
+    new: &SubmitRequest,
+    token: &str,
+    carrier: &str,
     now: UnixTime,
 ) -> Result<SubmissionId> {
     Ok(sqlx::query_scalar(
@@ -182,17 +183,17 @@ pub async fn add(
     )
     .bind(new.person)
     .bind(new.cluster)
-    .bind(new.token)
-    .bind(new.form)
-    .bind(new.script)
-    .bind(new.job_name)
-    .bind(serde_json::to_string(new.folders).unwrap_or_else(|_| "[]".to_owned()))
-    .bind(new.carrier)
-    .bind(new.recipe)
+    .bind(token)
+    .bind(&new.form_token)
+    .bind(&new.script)
+    .bind(&new.job_name)
+    .bind(serde_json::to_string(&new.folders).unwrap_or_else(|_| "[]".to_owned()))
+    .bind(carrier)
+    .bind(&new.recipe)
     .bind(new.recipe_version)
     .bind(new.recipe_id)
-    .bind(new.answers)
-    .bind(new.sweep)
+    .bind(&new.answers)
+    .bind(&new.sweep)
     .bind(now)
     .fetch_one(db)
     .await?)

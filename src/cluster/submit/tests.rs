@@ -6,20 +6,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
+use crate::slurm::submit::TokenCarrier;
 use crate::ssh::CommandDialect;
 
 const MARK: &str = "k3j9x0ab";
 
-fn parcel<'a>(script: &'a str, folders: &'a [String]) -> SbatchCall<'a> {
-    SbatchCall {
-        script,
-        folders,
-        token: "tok",
-        carrier: TokenCarrier::Comment,
-        job_name: "it's",
-        go_within: Duration::from_secs(1),
-        deadline: Duration::from_secs(5),
-    }
+const TIMEOUTS: SbatchTimeouts =
+    SbatchTimeouts { go: Duration::from_secs(1), sbatch: Duration::from_secs(5) };
+
+fn command(script: &str, folders: &[String], timeouts: SbatchTimeouts) -> RemoteCommand {
+    let args = submit::args(TokenCarrier::Comment, "tok", "it's");
+    sbatch_command(MARK, script, folders, args, timeouts).0
 }
 
 /// A folder with an `sbatch` that keeps what it got.
@@ -36,9 +33,15 @@ fn bench(answer: &str) -> tempfile::TempDir {
 }
 
 /// Runs the command as a server would; gives it the first `sent` bytes of the script, and the word if it may go.
-fn run(shell: &str, bench: &Path, parcel: SbatchCall<'_>, sent: usize, go: &str) -> SbatchOutcome {
-    let (command, _) = sbatch_command(MARK, parcel);
-    let line = command.to_command_line(&CommandDialect::Bare).unwrap();
+fn run(
+    shell: &str,
+    bench: &Path,
+    (script, folders): (&str, &[String]),
+    timeouts: SbatchTimeouts,
+    sent: usize,
+    go: &str,
+) -> SbatchOutcome {
+    let line = command(script, folders, timeouts).to_command_line(&CommandDialect::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
         .args(["-c", &line])
@@ -50,10 +53,10 @@ fn run(shell: &str, bench: &Path, parcel: SbatchCall<'_>, sent: usize, go: &str)
         .spawn()
         .unwrap();
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    stdin.write_all(&parcel.script.as_bytes()[..sent]).unwrap();
+    stdin.write_all(&script.as_bytes()[..sent]).unwrap();
     let mut printed = Vec::new();
     let mut given = false;
-    if sent == parcel.script.len() {
+    if sent == script.len() {
         let mut byte = [0];
         while !given && stdout.read(&mut byte).unwrap() > 0 {
             printed.push(byte[0]);
@@ -87,7 +90,7 @@ fn the_script_arrives_as_it_is() {
         let bench = bench("echo Hello; echo 20012");
         let at = |name: &str| bench.path().join(name).to_str().unwrap().to_owned();
         let folders = [at("a b/c"), at("d'e")];
-        let done = run(shell, bench.path(), parcel(script, &folders), script.len(), GO);
+        let done = run(shell, bench.path(), (script, &folders), TIMEOUTS, script.len(), GO);
         assert_eq!(done, SbatchOutcome::Answered(SbatchAnswer::Accepted(20012)), "{shell}");
         let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
         assert_eq!(read("script"), script, "{shell}");
@@ -104,7 +107,7 @@ fn a_long_script_arrives_as_well() {
     let script =
         format!("#!/bin/bash\n{}", "# é and some more words of a comment\n".repeat(13_000));
     let bench = bench("echo 1");
-    let done = run("/bin/bash", bench.path(), parcel(&script, &[]), script.len(), GO);
+    let done = run("/bin/bash", bench.path(), (&script, &[]), TIMEOUTS, script.len(), GO);
     assert_eq!(done, SbatchOutcome::Answered(SbatchAnswer::Accepted(1)));
     assert_eq!(std::fs::read_to_string(bench.path().join("script")).unwrap(), script);
 }
@@ -115,7 +118,7 @@ fn half_a_script_is_never_submitted() {
     for shell in shells() {
         let bench = bench("echo 20012");
         for sent in [0, 5, 12, 21, script.len() - 1] {
-            let done = run(shell, bench.path(), parcel(script, &[]), sent, "");
+            let done = run(shell, bench.path(), (script, &[]), TIMEOUTS, sent, "");
             assert!(matches!(done, SbatchOutcome::RetryLater(_)), "{shell} {sent}: {done:?}");
         }
         assert!(!bench.path().join("script").exists(), "{shell}");
@@ -128,7 +131,7 @@ fn without_the_word_nothing_is_submitted() {
     let bench = bench("echo 20012");
     // Late, wrong, and lost.
     for go in ["", "go\n", "other go\n", "\n"] {
-        let done = run("/bin/sh", bench.path(), parcel(script, &[]), script.len(), go);
+        let done = run("/bin/sh", bench.path(), (script, &[]), TIMEOUTS, script.len(), go);
         assert!(matches!(done, SbatchOutcome::RetryLater(_)), "{go}: {done:?}");
     }
     assert!(!bench.path().join("script").exists());
@@ -138,7 +141,7 @@ fn without_the_word_nothing_is_submitted() {
 fn folders_that_cannot_be_made_are_named() {
     let bench = bench("echo 20012");
     let folders = [bench.path().join("sbatch/x").to_str().unwrap().to_owned()];
-    let done = run("/bin/sh", bench.path(), parcel("#!x\n", &folders), 4, GO);
+    let done = run("/bin/sh", bench.path(), ("#!x\n", &folders), TIMEOUTS, 4, GO);
     assert!(
         matches!(&done, SbatchOutcome::Answered(SbatchAnswer::Refused(words)) if words.contains("Not a directory")),
         "{done:?}"
@@ -150,7 +153,7 @@ fn folders_that_cannot_be_made_are_named() {
 fn what_sbatch_does_is_told_apart() {
     let say = |answer: &str| {
         let bench = bench(answer);
-        run("/bin/sh", bench.path(), parcel("#!/bin/sh\n", &[]), 10, GO)
+        run("/bin/sh", bench.path(), ("#!/bin/sh\n", &[]), TIMEOUTS, 10, GO)
     };
     let refused = say("echo 'sbatch: error: Invalid qos specification' >&2; exit 1");
     assert!(matches!(refused, SbatchOutcome::Answered(SbatchAnswer::Refused(_))), "{refused:?}");
@@ -159,7 +162,8 @@ fn what_sbatch_does_is_told_apart() {
     let slow = run(
         "/bin/sh",
         bench("sleep 30").path(),
-        SbatchCall { deadline: Duration::from_secs(1), ..parcel("#!/bin/sh\n", &[]) },
+        ("#!/bin/sh\n", &[]),
+        SbatchTimeouts { sbatch: Duration::from_secs(1), ..TIMEOUTS },
         10,
         GO,
     );
@@ -191,8 +195,9 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
 /// They start programs without a shell, so half a script could be submitted there.
 #[test]
 fn automation_hosts_get_none() {
-    let (command, _) = sbatch_command(MARK, parcel("#!/bin/sh\n", &[]));
-    let refused = command.to_command_line(&CommandDialect::Automation).unwrap_err();
+    let refused = command("#!/bin/sh\n", &[], TIMEOUTS)
+        .to_command_line(&CommandDialect::Automation)
+        .unwrap_err();
     let done = parse_outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
     assert!(matches!(done, SbatchOutcome::Impossible(_)));
     assert!(!SUBMIT_SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SUBMIT_SCRIPT.is_ascii());

@@ -9,9 +9,10 @@ use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
 use crate::cluster::ClusterProfile;
 use crate::cluster::submit::{
-    self, SbatchCall, SbatchOutcome, SubmissionSearch, SubmissionSearchResult,
+    self, SbatchOutcome, SbatchTimeouts, SubmissionSearch, SubmissionSearchResult,
 };
 use crate::jobs::ClusterAccountId;
+use crate::slurm;
 use crate::slurm::submit::{SbatchAnswer, TokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
@@ -76,16 +77,15 @@ impl SubmissionWorker {
         }
         self.notify(one.person_id, one.id);
         memory.known_absent = None;
+        let carrier = TokenCarrier::from_stored(&one.carrier);
         let outcome = submit::submit(
             &ground.connection,
-            SbatchCall {
-                script: &one.script,
-                folders: &one.folders(),
-                token: &one.token,
-                carrier: TokenCarrier::from_stored(&one.carrier),
-                job_name: &one.job_name,
-                go_within: core.config.submit_pace.go_timeout,
-                deadline: core.config.submit_pace.sbatch_timeout,
+            &one.script,
+            &one.folders(),
+            slurm::submit::args(carrier, &one.token, &one.job_name),
+            SbatchTimeouts {
+                go: core.config.submit_pace.go_timeout,
+                sbatch: core.config.submit_pace.sbatch_timeout,
             },
         )
         .await;

@@ -1,7 +1,7 @@
-//! What a person hands over, and what of it cannot be submitted anywhere.
+//! What of a request cannot be submitted anywhere.
 
-use crate::domain::{ClusterId, PersonId};
 use crate::jobs::queue_monitor::ClusterAccountId;
+use crate::store::submissions::SubmitRequest;
 
 /// A longer script is no script.
 pub const MAX_SCRIPT_BYTES: usize = 512 * 1024;
@@ -9,31 +9,6 @@ const MAX_NAME_LEN: usize = 200;
 const MAX_FORM_TOKEN_LEN: usize = 100;
 const MAX_FOLDERS: usize = 20;
 const MAX_FOLDER_LEN: usize = 1000;
-
-/// A job to be submitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmitRequest {
-    pub person: PersonId,
-    pub cluster: ClusterId,
-    /// A random word that the form had from the beginning: the same form is one order, however often it is sent.
-    pub form_token: String,
-    /// The whole script, with its options.
-    pub script: String,
-    /// The job's name, as the script has it.
-    pub job_name: String,
-    /// Folders to make first; the job is submitted from the first of them.
-    pub folders: Vec<String>,
-    /// What made the script, in words.
-    pub recipe: String,
-    /// Which version of it.
-    pub recipe_version: Option<i64>,
-    /// Its number, if it is kept in the database.
-    pub recipe_id: Option<i64>,
-    /// What was filled in, as JSON.
-    pub answers: String,
-    /// The table of points, as JSON; empty for one job.
-    pub sweep: String,
-}
 
 /// Why an order cannot be carried out anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +71,7 @@ impl SubmitRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{ClusterId, PersonId};
 
     fn order() -> SubmitRequest {
         SubmitRequest {

@@ -31,6 +31,16 @@ impl ScriptLine {
     }
 }
 
+/// The script that lines make.
+pub fn join_lines<'a>(lines: impl IntoIterator<Item = &'a ScriptLine>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line.text);
+        text.push('\n');
+    }
+    text
+}
+
 /// The template with marks in it.
 pub fn insert_marks(source: &str) -> String {
     let mut marked = String::with_capacity(source.len() * 2);

@@ -10,9 +10,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, build_page};
-use crate::web::pages::compose::form_values::{
-    FormFields, HandEditedScript, JobDraft, JobFormValues,
-};
+use crate::web::pages::compose::form_values::{FormFields, HandEditedScript, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
 /// Carries out what the button says.
@@ -28,7 +26,7 @@ pub async fn post(
     let mut filled = JobFormValues::parse(fields);
     let mut shown = ComposePageExtras::default();
     if filled.pressed_value("edit").is_some() {
-        let script = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]).script();
+        let script = filled.compose(&chosen.form, &spot.compose_context, &[]).final_script();
         filled.own.get_or_insert(HandEditedScript { base: script.clone(), text: script });
     }
     if filled.pressed_value("give-back").is_some() {
@@ -59,10 +57,9 @@ fn revert_change(
 ) {
     // First to what is shown, whose changes are counted; then without that one.
     for back in [&[][..], &[number]] {
-        let job = JobDraft::new(&chosen.form, filled, &spot.compose_context, back);
+        let job = filled.compose(&chosen.form, &spot.compose_context, back);
         if let Some(edited) = &job.edited {
-            filled.own =
-                Some(HandEditedScript { base: job.composed.build_script(), text: edited.script() });
+            filled.own = Some(HandEditedScript { base: job.build_script(), text: edited.script() });
         }
     }
 }

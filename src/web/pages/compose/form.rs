@@ -18,7 +18,7 @@ use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, Reque
 use crate::web::http::page_frame::{NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::fields::{ComposeSection, FieldControl, build_sections};
-use crate::web::pages::compose::form_values::{HandEditedScript, JobDraft, JobFormValues};
+use crate::web::pages::compose::form_values::{HandEditedScript, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 use crate::web::pages::compose::script_panel::{
     ComposeTodo, ScriptPanel, build_panel, build_todos, load_reported_cost,
@@ -172,14 +172,14 @@ pub async fn build_page(
     filled: &JobFormValues,
     shown: ComposePageExtras,
 ) -> Result<impl Template + use<>, AppError> {
-    let job = JobDraft::new(&chosen.form, filled, &spot.compose_context, &shown.reverted_changes);
-    let own = job.edited.as_ref().map(|edited| HandEditedScript {
-        base: job.composed.build_script(),
-        text: edited.script(),
-    });
+    let job = filled.compose(&chosen.form, &spot.compose_context, &shown.reverted_changes);
+    let own = job
+        .edited
+        .as_ref()
+        .map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
     let told = load_reported_cost(context, me, spot).await?;
     let panel = build_panel(chosen, filled, spot, &job, told.as_ref());
-    let mut problems = if shown.was_sent { job.composed.problems.clone() } else { Vec::new() };
+    let mut problems = if shown.was_sent { job.problems.clone() } else { Vec::new() };
     problems.extend(shown.problems);
     let wrong = build_todos(chosen, &problems);
     let others = compose_target::list_targets(context, me).await?.into_iter();

@@ -2,11 +2,9 @@
 
 use crate::recipes::compose::{ComposedJob, compose};
 use crate::recipes::context::ComposeContext;
-use crate::recipes::edits::{EditedScript, merge_edits};
+use crate::recipes::edits::merge_edits;
 use crate::recipes::form::{FormAnswers, RecipeForm};
-use crate::recipes::request::{ArrayRequest, GpuRequest, JobRequest, MemoryRequest};
 use crate::recipes::script_import;
-use crate::slurm::units::{TimeLimit, parse_memory_mb};
 use serde::{Deserialize, Serialize};
 
 /// The fields of the form, as pairs.
@@ -70,85 +68,19 @@ impl JobFormValues {
     pub fn pressed_value(&self, name: &str) -> Option<&str> {
         self.pressed.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
-}
 
-/// A job as the form and the person's own changes make it.
-pub struct JobDraft {
-    /// As the form makes it.
-    pub composed: ComposedJob,
-    /// With the person's own changes, if there are any.
-    pub edited: Option<EditedScript>,
-    /// Whether the script is someone's own, with options that no field holds.
-    is_bare: bool,
-}
-
-impl JobDraft {
-    /// Puts it together. `back`: own changes that are to be taken back.
-    pub fn new(
+    /// The job as the form and the person's own changes make it. `back`: own changes that are to be taken back.
+    pub fn compose(
+        &self,
         form: &RecipeForm,
-        filled: &JobFormValues,
         place: &ComposeContext,
         back: &[usize],
-    ) -> Self {
-        let composed = compose(form, &filled.answers, place);
-        let edited =
-            filled.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &composed.lines, back));
-        Self { composed, edited, is_bare: form.bare }
+    ) -> ComposedJob {
+        let mut job = compose(form, &self.answers, place);
+        job.edited =
+            self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, back));
+        job
     }
-
-    /// The script that will be sent.
-    pub fn script(&self) -> String {
-        self.edited.as_ref().map_or_else(|| self.composed.build_script(), EditedScript::script)
-    }
-
-    /// What the script asks for, also where it was changed by hand.
-    pub fn request(&self) -> JobRequest {
-        match &self.edited {
-            Some(edited) if !edited.changes.is_empty() => read_request(&edited.script()),
-            None if self.is_bare => read_request(&self.script()),
-            _ => self.composed.request.clone(),
-        }
-    }
-}
-
-/// What a script of anyone's asks for, as far as its options can be read.
-pub fn read_request(script: &str) -> JobRequest {
-    let mut request = JobRequest::default();
-    for (option, value) in script_import::parse_directives(script) {
-        let text = value.clone().unwrap_or_default();
-        let number = text.parse::<u32>().ok();
-        let mb = parse_memory_mb(&text);
-        match option.as_str() {
-            "--job-name" => request.name = value,
-            "--account" => request.account = value,
-            "--partition" => request.partition = value,
-            "--qos" => request.qos = value,
-            "--time" => request.minutes = TimeLimit::parse(&text).minutes(),
-            "--nodes" => request.nodes = number,
-            "--ntasks" => request.tasks = number,
-            "--ntasks-per-node" => request.tasks_per_node = number,
-            "--cpus-per-task" => request.cores = number,
-            "--mem" => request.memory = mb.map(MemoryRequest::PerNode),
-            "--mem-per-cpu" => request.memory = mb.map(MemoryRequest::PerCore),
-            "--mem-per-gpu" => request.memory = mb.map(MemoryRequest::PerGpu),
-            "--chdir" => request.folder = value,
-            "--output" => request.output = value,
-            "--array" => {
-                let (tasks, most) = text.split_once('%').unwrap_or((&text, ""));
-                request.array =
-                    Some(ArrayRequest { tasks: tasks.to_owned(), at_once: most.parse().ok() });
-            }
-            "--gres" | "--gpus-per-node" | "--gpus" => {
-                let words = text.strip_prefix("gpu:").unwrap_or(&text);
-                let (model, count) = words
-                    .rsplit_once(':')
-                    .map_or((None, words), |(model, count)| (Some(model.to_owned()), count));
-                request.gpus = count.parse().ok().map(|count| GpuRequest { model, count });
-            }
-            _ => request.other_options.push((option, value)),
-        }
-    }
-    request
 }
 
 /// Folders that must be there before a script starts: where it works and where its output goes.

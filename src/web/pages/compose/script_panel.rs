@@ -6,14 +6,14 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::ClusterAccountId;
-use crate::recipes::compose::ComposeProblem;
+use crate::recipes::compose::{ComposeProblem, ComposedJob};
 use crate::sites::cost::CostReport;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::cost_and_start::{CostAndStart, assess_cost_and_start};
-use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
 /// So many points of a sweep are shown at once.
@@ -83,7 +83,7 @@ pub async fn preview(
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
     let filled = JobFormValues::parse(fields);
-    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
     let told = load_reported_cost(&context, &me, &spot).await?;
     respond(&ScriptPanelFragment {
         panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()),
@@ -105,7 +105,7 @@ pub fn build_panel(
     chosen: &ChosenRecipe,
     filled: &JobFormValues,
     spot: &ComposeTarget,
-    job: &JobDraft,
+    job: &ComposedJob,
     told: Option<&CostReport>,
 ) -> ScriptPanel {
     let form = &chosen.form;
@@ -124,7 +124,7 @@ pub fn build_panel(
         Some(edited) => {
             edited.lines.iter().map(|one| line(&one.line, one.change.is_some())).collect()
         }
-        None => job.composed.lines.iter().map(|one| line(one, false)).collect(),
+        None => job.lines.iter().map(|one| line(one, false)).collect(),
     };
     let changes =
         job.edited.iter().flat_map(|edited| &edited.changes).map(|change| ScriptChangeView {
@@ -138,7 +138,7 @@ pub fn build_panel(
         .filter(|one| !form.is_asked(one, &filled.answers, &spot.compose_context))
         .map(|one| one.key.as_str())
         .collect();
-    let points = job.composed.sweep.as_ref().map(|sweep| {
+    let points = job.sweep.as_ref().map(|sweep| {
         let count = sweep.len();
         let row = |number: usize| {
             let values =
@@ -157,12 +157,12 @@ pub fn build_panel(
         lines,
         changes: changes.collect(),
         is_editing: job.edited.is_some(),
-        todo: build_todos(chosen, &job.composed.problems),
+        todo: build_todos(chosen, &job.problems),
         hidden: hidden.join(" "),
-        cost_and_start: assess_cost_and_start(chosen, &job.request(), spot, told),
+        cost_and_start: assess_cost_and_start(chosen, &job.final_request(), spot, told),
         points,
-        script: job.script(),
-        generated: job.composed.build_script(),
+        script: job.final_script(),
+        generated: job.build_script(),
     }
 }
 

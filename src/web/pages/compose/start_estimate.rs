@@ -10,7 +10,7 @@ use crate::cluster::estimate::estimate_starts;
 use crate::explain::alternatives::{alternatives, compare_starts, start_words};
 use crate::explain::sbatch;
 use crate::jobs::ClusterAccountId;
-use crate::recipes::compose::compose;
+use crate::recipes::compose::{ComposedJob, compose};
 use crate::recipes::request::RequestField;
 use crate::recipes::requirements::unmet_requirement;
 use crate::slurm::test_only;
@@ -19,7 +19,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::cost_and_start::encode_changes;
-use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
 /// So many other clusters are asked at most.
@@ -65,12 +65,12 @@ pub async fn post(
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
     let filled = JobFormValues::parse(fields);
-    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
     let now = context.app.clock.now();
     let mut answer = StartEstimateFragment {
         base: format!("/compose/{slug}/{address}"),
         cluster: spot.cluster.title.clone(),
-        unfinished: !job.composed.problems.is_empty(),
+        unfinished: !job.problems.is_empty(),
         problem: String::new(),
         start: None,
         refused: None,
@@ -93,14 +93,14 @@ async fn estimate_here(
     me: &CurrentPerson,
     chosen: &ChosenRecipe,
     spot: &ComposeTarget,
-    job: &JobDraft,
+    job: &ComposedJob,
     answer: &mut StartEstimateFragment,
 ) {
-    let request = job.request();
+    let request = job.final_request();
     let tried = alternatives(&request, &spot.compose_context);
     let mut variants = vec![Vec::new()];
     variants.extend(tried.iter().map(|one| one.args.clone()));
-    let mut answers = match ask_cluster(context, me, spot, &job.script(), &variants).await {
+    let mut answers = match ask_cluster(context, me, spot, &job.final_script(), &variants).await {
         Ok(answers) => answers.into_iter(),
         Err(problem) => {
             answer.problem = problem;

@@ -8,14 +8,13 @@ use sha2::{Digest as _, Sha256};
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::submissions::{SubmissionState, SubmitError, SubmitRequest};
-use crate::recipes::script_import;
+use crate::recipes::compose::ComposedJob;
+use crate::recipes::script_import::read_request;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, show_with_problems};
-use crate::web::pages::compose::form_values::{
-    FormFields, JobDraft, JobFormValues, required_folders,
-};
+use crate::web::pages::compose::form_values::{FormFields, JobFormValues, required_folders};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
 /// So long the browser waits for the cluster; then a page tells how far it got.
@@ -34,8 +33,8 @@ pub async fn post(
     if filled.nonce.trim().is_empty() {
         return Err(AppError::BadRequest("a form without its mark".to_owned()));
     }
-    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
-    if !job.composed.problems.is_empty() {
+    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
+    if !job.problems.is_empty() {
         return show_with_problems(
             &context,
             &me,
@@ -79,13 +78,9 @@ fn build_submit_request(
     spot: &ComposeTarget,
     chosen: &ChosenRecipe,
     filled: &JobFormValues,
-    job: &JobDraft,
+    job: &ComposedJob,
 ) -> Result<SubmitRequest, AppError> {
-    let script = job.script();
-    let name = script_import::parse_directives(&script)
-        .into_iter()
-        .rev()
-        .find(|(option, _)| option == "--job-name");
+    let script = job.final_script();
     let json = |error: serde_json::Error| AppError::Internal(error.to_string());
     // Someone who goes back, changes something and sends it again wants another job.
     let hash = Sha256::digest(script.as_bytes());
@@ -94,13 +89,13 @@ fn build_submit_request(
         person: me.0.person.id,
         cluster: spot.cluster.id,
         form_token: format!("{}:{hash}", filled.nonce.chars().take(64).collect::<String>()),
-        job_name: name.and_then(|(_, name)| name).unwrap_or_else(|| "job".to_owned()),
+        job_name: read_request(&script).name.unwrap_or_else(|| "job".to_owned()),
         folders: required_folders(&script),
         recipe: chosen.address.clone(),
         recipe_version: chosen.version,
         recipe_id: chosen.id,
         answers: serde_json::to_string(filled).map_err(json)?,
-        sweep: match &job.composed.sweep {
+        sweep: match &job.sweep {
             Some(sweep) => serde_json::to_string(sweep).map_err(json)?,
             None => String::new(),
         },

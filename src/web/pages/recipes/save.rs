@@ -15,7 +15,7 @@ use crate::web::http::page_frame::{
     FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
 };
 use crate::web::pages::compose::compose_target;
-use crate::web::pages::compose::form_values::{FormFields, JobDraft, JobFormValues};
+use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 use crate::web::pages::recipes::editor::{
     RecipeEditor, field_value, overrides_from_form, parse_fields,
@@ -48,11 +48,11 @@ pub async fn show_form(
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &name).await?;
     let filled = JobFormValues::parse(fields);
-    let job = JobDraft::new(&chosen.form, &filled, &spot.compose_context, &[]);
+    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
     let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&filled.answers));
     let mut page = build_page(&context, &me, &chosen, (&wish, None), &[]);
     page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
-    page.is_swept = job.composed.sweep.is_some();
+    page.is_swept = job.sweep.is_some();
     respond(&page)
 }
 
