@@ -4,10 +4,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rust_embed::RustEmbed;
 
+use super::form::RecipeForm;
 use super::recipe::{Recipe, RecipeBlock, RecipeError};
 
 #[derive(RustEmbed)]
@@ -23,6 +25,8 @@ pub struct RecipeCatalog {
     pub blocks: Vec<RecipeBlock>,
     /// The recipes, in the order in which they are offered.
     pub recipes: Vec<Arc<Recipe>>,
+    /// The form of each recipe, by its name. Previews need one with every key that is typed.
+    forms: BTreeMap<String, Arc<RecipeForm>>,
     /// Files that could not be used.
     pub rejected: Vec<RejectedRecipeFile>,
 }
@@ -80,7 +84,11 @@ impl RecipeCatalog {
                     let error = RecipeError { line: 0, problem };
                     book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
                 }
-                Ok(recipe) => book.recipes.push(Arc::new(recipe)),
+                Ok(recipe) => {
+                    let form = RecipeForm::new(&recipe, &book.blocks);
+                    book.forms.insert(recipe.name.clone(), Arc::new(form));
+                    book.recipes.push(Arc::new(recipe));
+                }
                 Err(error) => {
                     book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error })
                 }
@@ -93,5 +101,11 @@ impl RecipeCatalog {
     /// The recipe of a name.
     pub fn find(&self, name: &str) -> Option<&Arc<Recipe>> {
         self.recipes.iter().find(|recipe| recipe.name == name)
+    }
+
+    /// The form of one of its recipes.
+    pub fn form(&self, recipe: &Recipe) -> Arc<RecipeForm> {
+        let known = self.forms.get(&recipe.name).cloned();
+        known.unwrap_or_else(|| Arc::new(RecipeForm::new(recipe, &self.blocks)))
     }
 }

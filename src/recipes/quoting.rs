@@ -60,19 +60,21 @@ impl ShellWord {
     }
 
     fn push(&mut self, c: char) {
+        self.push_str(c.encode_utf8(&mut [0; 4]));
+    }
+
+    fn push_str(&mut self, more: &str) {
         if let Some(ShellWordPiece::Literal(text)) = self.pieces.last_mut() {
-            text.push(c);
-        } else {
-            self.pieces.push(ShellWordPiece::Literal(c.to_string()));
+            text.push_str(more);
+        } else if !more.is_empty() {
+            self.pieces.push(ShellWordPiece::Literal(more.to_owned()));
         }
     }
 
     /// The same with more text behind it.
     #[must_use]
     pub fn followed_by(mut self, text: &str) -> Self {
-        for c in text.chars() {
-            self.push(c);
-        }
+        self.push_str(text);
         self
     }
 

@@ -35,6 +35,12 @@ pub fn parse_path(text: &str, shape: PathShape, known: &[String]) -> Result<Shel
         words = words.followed_by("./");
     }
     while let Some(c) = rest.chars().next() {
+        let plain = rest.find(['$', '\\']).unwrap_or(rest.len());
+        if plain > 0 {
+            words.push_str(&rest[..plain]);
+            rest = &rest[plain..];
+            continue;
+        }
         rest = &rest[c.len_utf8()..];
         match c {
             '$' => match parse_variable(rest, known)? {

@@ -123,6 +123,10 @@ fn format_number(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
+    // Most ranges are of whole numbers, which need no rounding.
+    if number.fract() == 0.0 && number.abs() < 1e9 {
+        return format!("{number}");
+    }
     let rounded: f64 = format!("{number:.9e}").parse().unwrap_or(number);
     let size = rounded.abs();
     if (1e-3..1e15).contains(&size) { format!("{rounded}") } else { format!("{rounded:e}") }

@@ -15,7 +15,7 @@ pub struct ChosenRecipe {
     /// As its address has it.
     pub address: String,
     pub recipe: Arc<Recipe>,
-    pub form: RecipeForm,
+    pub form: Arc<RecipeForm>,
     /// Its number, if it was saved here.
     pub id: Option<i64>,
     /// Which version of it.
@@ -42,7 +42,7 @@ pub async fn find_recipe(
 pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe {
     ChosenRecipe {
         address: recipe.name.clone(),
-        form: RecipeForm::new(&recipe, &book.blocks),
+        form: book.form(&recipe),
         recipe,
         id: None,
         version: None,
@@ -83,7 +83,7 @@ async fn find_saved(
     let newest = format!("r{id}");
     Ok(ChosenRecipe {
         address: if is_newest { newest.clone() } else { format!("r{id}v{}", version.version) },
-        form: RecipeForm::new(&recipe, &book.blocks),
+        form: Arc::new(RecipeForm::new(&recipe, &book.blocks)),
         recipe: Arc::new(recipe),
         id: Some(id.0),
         version: Some(version.version),

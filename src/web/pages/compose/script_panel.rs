@@ -46,7 +46,6 @@ pub struct ScriptLineView {
     pub(super) keys: String,
     /// The question that made it: its label and where it is.
     pub(super) made_by: Option<(String, String)>,
-    pub(super) is_own: bool,
 }
 
 /// A change by hand.
@@ -114,17 +113,15 @@ pub fn build_panel(
         let key = keys.first()?;
         Some((label(key)?, key.clone()))
     };
-    let line = |line: &crate::recipes::template::ScriptLine, is_own: bool| ScriptLineView {
+    let line = |line: &crate::recipes::template::ScriptLine| ScriptLineView {
         text: line.text.clone(),
         keys: line.keys.join(" "),
         made_by: made_by(&line.keys),
-        is_own,
     };
     let lines = match &job.edited {
-        Some(edited) => {
-            edited.lines.iter().map(|one| line(&one.line, one.change.is_some())).collect()
-        }
-        None => job.lines.iter().map(|one| line(one, false)).collect(),
+        // An editor shows it whole.
+        Some(_) => Vec::new(),
+        None => job.lines.iter().map(line).collect(),
     };
     let changes =
         job.edited.iter().flat_map(|edited| &edited.changes).map(|change| ScriptChangeView {
@@ -162,7 +159,7 @@ pub fn build_panel(
         cost_and_start: assess_cost_and_start(chosen, &job.final_request(), spot, told),
         points,
         script: job.final_script(),
-        generated: job.build_script(),
+        generated: job.edited.as_ref().map(|_| job.build_script()).unwrap_or_default(),
     }
 }
 
