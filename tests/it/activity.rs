@@ -29,7 +29,7 @@ async fn write(portal: &TestApp, count: usize, at: UnixTime) {
 }
 
 #[tokio::test]
-async fn everyone_sees_what_they_did_and_what_was_done_to_them() {
+async fn people_see_their_own_actions_and_actions_on_them() {
     let (portal, admin, bob) = TestApp::with_member("bob").await;
     let zoe = portal.member(&admin, "zoe").await;
     let id = portal.person_id("bob").await;
@@ -56,7 +56,7 @@ async fn everyone_sees_what_they_did_and_what_was_done_to_them() {
 }
 
 #[tokio::test]
-async fn all_of_it_is_for_administrators() {
+async fn only_administrators_see_the_whole_log() {
     let (_portal, admin, bob) = TestApp::with_member("bob").await;
     for path in ["/activity", "/activity.csv", "/activity?text=x", "/activity?before=x"] {
         let page = bob.get(path).await;
@@ -71,7 +71,7 @@ async fn all_of_it_is_for_administrators() {
 }
 
 #[tokio::test]
-async fn it_is_filtered_by_what_and_by_text() {
+async fn log_is_filtered_by_action_and_text() {
     let (portal, admin, bob) = TestApp::with_member("bob").await;
     write(&portal, 3, portal.clock.now()).await;
     bob.post("/account/name", &[("display_name", "100% _Bob_")]).await;
@@ -159,7 +159,7 @@ async fn the_export_is_safe_to_open_and_recorded() {
 }
 
 #[tokio::test]
-async fn entries_are_deleted_when_they_are_too_old() {
+async fn old_entries_are_deleted() {
     let portal = TestApp::start_with(|config| config.activity.keep_days = 30).await;
     let day = 86_400;
     write(&portal, 1, portal.clock.now().plus(-30 * day - 1)).await;

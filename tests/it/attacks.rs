@@ -93,7 +93,7 @@ impl World {
 
 /// Lessons 1, 6, 19, 21: every answer, errors included, carries the same protection.
 #[tokio::test]
-async fn every_answer_is_dressed() {
+async fn every_response_has_security_headers() {
     let world = world().await;
     turn_on(&world.portal, &world.admin).await;
     let waiting = world.portal.visitor();
@@ -151,7 +151,7 @@ fn refuse_inline(name: &str, page: &Page) {
 }
 
 #[tokio::test]
-async fn only_assets_may_be_kept_and_they_are_no_way_out() {
+async fn only_assets_are_cacheable_and_their_paths_cannot_escape() {
     let portal = TestApp::start().await;
     let visitor = portal.visitor();
     let page = visitor.get("/sign-in").await;

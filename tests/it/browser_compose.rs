@@ -49,7 +49,7 @@ async fn submit(browser: &Browser) -> String {
 
 /// From *New job* to a finished training: a Python environment from wheels, data from an archive, results copied back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newcomer_trains_on_the_first_morning() {
+async fn new_user_runs_a_first_training_job() {
     let (portal, _, _tessa) = connected("tessa").await;
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("tessa").await;
@@ -129,7 +129,7 @@ async fn a_sweep_of_twelve_points_is_one_array() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_ran_out_of_memory_is_run_again_as_proposed() {
+async fn job_out_of_memory_is_resubmitted_with_the_proposed_memory() {
     let (portal, _, tessa) = connected("tessa").await;
     // Needs more than it is given at first, and less than is proposed then.
     on_cluster(
@@ -163,7 +163,7 @@ async fn a_job_that_ran_out_of_memory_is_run_again_as_proposed() {
 
 /// A PI publishes a recipe with a fixed answer, and a member uses it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_uses_the_recipe_that_the_pi_published() {
+async fn member_uses_a_recipe_published_by_the_pi() {
     let portal = TestApp::live().await;
     let admin = portal.set_up("ada").await;
     let lab = portal.group(&admin, "Smith Lab").await;

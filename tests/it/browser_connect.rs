@@ -146,7 +146,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_phone_duo_is_a_button() {
+async fn duo_is_one_button_on_a_phone() {
     let (portal, _, dave) = TestApp::with_member("dave").await;
     portal.add_cluster("duo").await;
     dave.prepare("duo", "dave").await;
@@ -168,7 +168,7 @@ async fn on_a_phone_duo_is_a_button() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_tabs_show_one_question_and_typing_is_never_lost() {
+async fn two_tabs_show_the_same_prompt_and_keep_what_is_typed() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_cluster("mfa").await;
     alice.prepare("mfa", "mjones").await;
@@ -217,7 +217,7 @@ async fn two_tabs_show_one_question_and_typing_is_never_lost() {
 /// The portal has pinned another key than the host shows: to it, that is a changed host key. The cluster itself stays
 /// as it is, since other tests use it at the same time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_host_key_stops_everything_until_an_administrator_decides() {
+async fn changed_host_key_blocks_connecting_until_an_administrator_decides() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     let mut site = Site::with_defaults(SiteName("key".parse().unwrap()), "Harbour");
     site.login.host = Some("127.0.0.1".parse().unwrap());
@@ -255,7 +255,7 @@ async fn a_changed_host_key_stops_everything_until_an_administrator_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_back_asks_first() {
+async fn deleting_a_key_asks_for_confirmation() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_cluster("key").await;
     alice.make_key().await;

@@ -4,7 +4,7 @@ use crate::queue::{connected, row, submit, wait_for_list};
 use crate::support::browser::Browser;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_tab_follows_and_what_is_chosen_stays() {
+async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     let (portal, _, dave) = connected("dave").await;
     let options = ["-o", "/dev/null", "-t", "5", "--hold", "-J"];
     let first = submit("dave", "sleep 200", &[&options[..], &["first one"]].concat());

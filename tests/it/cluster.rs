@@ -41,7 +41,7 @@ fn a_cluster_is_added_only_with_a_fingerprint_that_it_shows() {
 }
 
 #[test]
-fn hosts_and_names_that_are_none_are_refused() {
+fn invalid_hosts_and_names_are_refused() {
     let installation = with_admin();
     for host in ["-oProxyCommand=touch /tmp/x", "a b", "a\nb", "$(id)", ""] {
         let output = installation.run(&["cluster", "add", "x", &format!("--host={host}")]);
@@ -81,7 +81,7 @@ fn robot(fingerprints: &[&str]) -> SiteAutomation {
 }
 
 #[test]
-fn published_keys_need_no_naming_and_a_file_goes_round() {
+fn published_host_keys_are_pinned_and_an_export_can_be_imported() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let file = description(&installation, |site| site.automation = Some(robot(&[])));
     let added = installation.run(&["cluster", "add", "harbour", "--file", &file]);
@@ -110,7 +110,7 @@ fn published_keys_need_no_naming_and_a_file_goes_round() {
 }
 
 #[test]
-fn other_keys_than_the_published_ones_are_never_pinned_by_the_way() {
+fn host_keys_that_differ_from_published_ones_must_be_named() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let other = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let file = description(&installation, |site| {
@@ -140,7 +140,7 @@ fn other_keys_than_the_published_ones_are_never_pinned_by_the_way() {
 }
 
 #[test]
-fn presets_come_with_the_program_and_from_the_data_folder() {
+fn presets_are_built_in_or_read_from_the_data_folder() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let add = |args: &[&str]| installation.run(&[&["cluster", "add", "here"], args].concat());
     for (preset, words) in [
@@ -177,7 +177,7 @@ fn presets_come_with_the_program_and_from_the_data_folder() {
 
 /// A host behind a jump host cannot be asked from here: its key is given whole.
 #[tokio::test]
-async fn a_host_behind_another_is_pinned_by_hand() {
+async fn host_behind_a_jump_host_needs_its_whole_key() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let closed = installation.ports[0];
     let file = description(&installation, |site| {
@@ -198,7 +198,7 @@ async fn a_host_behind_another_is_pinned_by_hand() {
 }
 
 #[tokio::test]
-async fn a_change_keeps_what_people_told_and_closes_what_leads_elsewhere() {
+async fn changing_a_cluster_keeps_user_names_and_closes_stale_connections() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let file = description(&installation, |_| ());
     assert!(installation.run(&["cluster", "add", "harbour", "--file", &file]).status.success());
@@ -230,7 +230,7 @@ async fn a_change_keeps_what_people_told_and_closes_what_leads_elsewhere() {
 }
 
 #[tokio::test]
-async fn connections_outlive_the_portal_until_someone_hangs_up() {
+async fn connections_outlive_the_portal_until_disconnected() {
     let installation = with_admin();
     let file = description(&installation, |_| ());
     assert!(installation.run(&["cluster", "add", "harbour", "--file", &file]).status.success());
@@ -258,7 +258,7 @@ async fn connections_outlive_the_portal_until_someone_hangs_up() {
 }
 
 #[tokio::test]
-async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
+async fn doctor_reports_a_changed_host_key() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
         .to_owned();
@@ -300,7 +300,7 @@ async fn the_doctor_raises_the_alarm_when_a_host_key_has_changed() {
 }
 
 #[test]
-fn the_cluster_answers_as_a_person_would_ask_over_both_ports() {
+fn test_cluster_answers_slurm_commands_on_both_ports() {
     let cluster = Cluster::get();
     for port in [&[][..], &["--mfa"][..]] {
         for (command, expected) in [

@@ -24,7 +24,7 @@ const TRICKS: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn user_names_are_only_names() {
+async fn hostile_user_names_are_refused() {
     let server = Server::start();
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
@@ -71,7 +71,7 @@ async fn add(admin: &Client, change: &[(&str, &str)]) -> crate::support::Page {
 }
 
 #[tokio::test]
-async fn host_names_ports_and_short_names_are_only_that() {
+async fn hostile_host_names_ports_and_slugs_are_refused() {
     let (portal, admin) = TestApp::with_admin().await;
     assert_eq!(add(&admin, &[]).await.status, 200, "the plain form is fine");
     for field in ["host", "jump_host", "robot_host"] {

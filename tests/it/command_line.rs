@@ -30,7 +30,7 @@ fn refused(installation: &Installation, args: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn without_any_configuration_it_makes_what_it_needs() {
+async fn first_start_without_configuration_creates_its_files() {
     let installation = Installation::new();
     let server = installation.serve().await;
     let data = installation.data();
@@ -63,7 +63,7 @@ async fn without_any_configuration_it_makes_what_it_needs() {
 }
 
 #[test]
-fn weak_or_exposed_keys_are_refused_without_being_shown() {
+fn weak_or_exposed_master_keys_are_refused_and_never_printed() {
     let installation = with_admin();
     let key = installation.data().join("master.key");
     let good = std::fs::read_to_string(&key).unwrap();
@@ -95,7 +95,7 @@ fn weak_or_exposed_keys_are_refused_without_being_shown() {
 }
 
 #[test]
-fn the_key_may_come_from_the_environment_or_a_credential() {
+fn master_key_may_come_from_the_environment_or_a_credential() {
     let installation = with_admin();
     let file = installation.data().join("master.key");
     let key = std::fs::read_to_string(&file).unwrap();
@@ -207,7 +207,7 @@ async fn an_invitation_from_the_command_line_works_once() {
 }
 
 #[tokio::test]
-async fn a_backup_taken_while_running_can_be_put_back() {
+async fn backup_taken_while_running_can_be_restored() {
     let installation = with_admin();
     let server = installation.serve().await;
     let ada = Client::new(&installation.url());
@@ -241,7 +241,7 @@ async fn a_backup_taken_while_running_can_be_put_back() {
 }
 
 #[test]
-fn a_backup_that_is_none_or_of_another_portal_changes_nothing() {
+fn invalid_or_foreign_backup_changes_nothing() {
     let installation = with_admin();
     let before = std::fs::read(installation.data().join("portolan.db")).unwrap();
     let junk = installation.dir.path().join("junk");
@@ -265,7 +265,7 @@ fn a_backup_that_is_none_or_of_another_portal_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_doctor_says_what_is_wrong_and_how_to_mend_it() {
+async fn doctor_says_what_is_wrong_and_how_to_fix_it() {
     let installation = with_admin();
     let idle = stdout(&installation.run(&["doctor"]));
     assert!(idle.contains("It is not running"), "{idle}");

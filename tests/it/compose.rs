@@ -102,7 +102,7 @@ fn make_ok() {
 const PYTHON: &str = "/compose/key/python-script";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_arrives_as_typed() {
+async fn typed_arguments_reach_the_job_unchanged() {
     let (_portal, _, carol) = connected("carol").await;
     on_cluster(
         "carol",
@@ -144,7 +144,7 @@ async fn what_is_typed_arrives_as_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_is_one_job_and_a_changed_one_another() {
+async fn resending_a_form_gives_one_job_and_a_changed_form_another() {
     let (_portal, _, carol) = connected("carol").await;
     make_ok();
     let form = carol.get(PYTHON).await;
@@ -163,7 +163,7 @@ async fn a_form_is_one_job_and_a_changed_one_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_at_its_field_and_nothing_is_submitted() {
+async fn errors_are_shown_at_their_field_and_nothing_is_submitted() {
     let (portal, _, carol) = connected("carol").await;
     let before = portal.snapshot().await;
     let form = carol.get(PYTHON).await;
@@ -197,7 +197,7 @@ async fn what_is_wrong_is_said_at_its_field_and_nothing_is_submitted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_preview_asks_the_cluster_nothing() {
+async fn preview_sends_no_command_to_the_cluster() {
     let server = Server::start();
     let (_portal, carol) = connected_to(&server, "carol").await;
     let form = carol.get(PYTHON).await;
@@ -220,7 +220,7 @@ async fn a_preview_asks_the_cluster_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_that_is_edited_by_hand_stays_as_it_was_written() {
+async fn hand_edited_script_is_kept_as_written() {
     let (_portal, _, carol) = connected("carol").await;
     make_ok();
     let rework = format!("{PYTHON}/edit");
@@ -250,7 +250,7 @@ async fn a_script_that_is_edited_by_hand_stays_as_it_was_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slurms_refusal_is_said_where_it_can_be_mended() {
+async fn slurm_refusal_is_shown_at_the_field_to_change() {
     let (_portal, _, carol) = connected("carol").await;
     let form = carol.get(PYTHON).await;
     let fields = filled(&form, &[("a.script", OK), ("a.account", "def-nobody")]);
@@ -271,7 +271,7 @@ async fn slurms_refusal_is_said_where_it_can_be_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_from_elsewhere_is_run_again_from_its_script() {
+async fn job_submitted_elsewhere_can_be_resubmitted_from_its_script() {
     let (_portal, _, carol) = connected("carol").await;
     let job = crate::queue::submit(
         "carol",
@@ -291,7 +291,7 @@ async fn a_job_from_elsewhere_is_run_again_from_its_script() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_submitted_is_not_there() {
+async fn submissions_of_others_are_not_found() {
     let (portal, admin, carol) = connected("carol").await;
     make_ok();
     let form = carol.get(PYTHON).await;

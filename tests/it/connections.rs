@@ -24,7 +24,7 @@ async fn a_member_makes_a_key_and_connects_where_a_key_is_enough() {
 }
 
 #[tokio::test]
-async fn a_one_time_code_is_typed_into_the_page() {
+async fn one_time_code_is_entered_on_the_page() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_cluster("mfa").await;
     alice.prepare("mfa", "alice").await;
@@ -38,7 +38,7 @@ async fn a_one_time_code_is_typed_into_the_page() {
 }
 
 #[tokio::test]
-async fn duo_is_answered_with_a_button_and_the_phone() {
+async fn duo_push_is_requested_with_a_button() {
     let (portal, _, bob) = TestApp::with_member("bob").await;
     portal.add_cluster("duo").await;
     bob.prepare("duo", "bob").await;
@@ -52,7 +52,7 @@ async fn duo_is_answered_with_a_button_and_the_phone() {
 }
 
 #[tokio::test]
-async fn a_code_and_a_password_open_a_cluster_that_takes_no_key() {
+async fn password_and_code_open_a_cluster_without_keys() {
     let (portal, _, carol) = TestApp::with_member("carol").await;
     portal.add_cluster("password").await;
     carol.make_key().await;
@@ -68,7 +68,7 @@ async fn a_code_and_a_password_open_a_cluster_that_takes_no_key() {
 }
 
 #[tokio::test]
-async fn the_program_for_automation_hosts_is_put_into_ones_home() {
+async fn automation_wrapper_is_installed_in_the_home_folder() {
     let (portal, _, dave) = TestApp::with_member("dave").await;
     portal.add_cluster("key").await;
     dave.name_user("key", "dave").await;

@@ -10,7 +10,7 @@ use portolan::slurm::test_only::TestOnlyAnswer;
 
 use crate::queue::{cancel, connected, submit};
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::wait::wait_for;
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -34,9 +34,9 @@ fn jobs_of(user: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_and_its_alternatives_in_one_round_trip() {
+async fn job_and_alternatives_are_estimated_in_one_round_trip() {
     let (portal, _, _carol) = connected("carol").await;
-    let line = portal.line("carol", "key").await;
+    let line = portal.connection("carol", "key").await;
     let before = jobs_of("carol");
     // A script that would leave a trace if it ever ran.
     let script = "#!/bin/bash\n#SBATCH --time=00:05:00\n#SBATCH --output=/dev/null\n#SBATCH --job-name=\"it's\"\n\
@@ -84,9 +84,9 @@ async fn a_job_and_its_alternatives_in_one_round_trip() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_past_run_used() {
+async fn usage_of_a_past_run_is_read() {
     let (portal, _, _tessa) = connected("tessa").await;
-    let line = portal.line("tessa", "key").await;
+    let line = portal.connection("tessa", "key").await;
     let held = "python3 -c \"import time; x = bytearray(60000000); time.sleep(3)\"";
     let job = submit("tessa", held, &["-o", "/dev/null", "-t", "30", "--mem=500M", "-c", "2"]);
     let number: u64 = job.parse().unwrap();
@@ -110,7 +110,7 @@ async fn what_a_past_run_used() {
     );
     // The room of jobs gives the same, and asks once however often it is asked.
     let past = PastRunsCache::new(portal.app.core.clone(), portal.app.connections.clone());
-    let key = portal.line_key("tessa", "key").await;
+    let key = portal.connection_key("tessa", "key").await;
     let key = ClusterAccountId { person: key.person, cluster: key.cluster };
     // As long as the portal believes that the job goes on, it is none of the past.
     let first = wait_for("the past has it", async || {

@@ -58,7 +58,7 @@ async fn without_a_session_there_is_no_stream() {
 }
 
 #[tokio::test]
-async fn the_stream_is_not_kept_anywhere_on_its_way() {
+async fn event_stream_is_never_buffered_or_cached() {
     let (_portal, admin) = TestApp::with_admin().await;
     let response = open(&admin).await;
     assert_eq!(response.headers()["x-accel-buffering"], "no");

@@ -12,7 +12,7 @@ use scraper::{Html, Selector};
 
 use crate::support::client::send;
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::relay::Relay;
 use crate::support::server::{Server, is_alive, site_at};
 use crate::support::wait::wait_until;
@@ -100,14 +100,14 @@ fn entry<'a>(listing: &'a FolderListing, name: &str) -> &'a FolderEntry {
 }
 
 #[tokio::test]
-async fn folders_come_first_and_links_are_what_they_lead_to() {
+async fn folders_are_listed_first_and_symlinks_are_followed() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new(
         "alice",
         "mkdir b A .git; printf hello >set.tar; touch .hidden; ln -s b to-b; ln -s set.tar to-set
          ln -s nowhere lost; ln -s loop loop; mkfifo pipe",
     );
-    let line = portal.line("alice", "key").await;
+    let line = portal.connection("alice", "key").await;
     let listing = folders::list(&line, &format!("{}/./", folder.path)).await.unwrap();
     let order: Vec<(&str, FolderEntryKind)> =
         listing.entries.iter().map(|entry| (entry.name.as_str(), entry.kind)).collect();
@@ -159,7 +159,7 @@ async fn folders_come_first_and_links_are_what_they_lead_to() {
 }
 
 #[tokio::test]
-async fn names_of_every_kind_are_shown_as_text_and_kill_nothing() {
+async fn unusual_file_names_are_shown_as_text() {
     let (portal, _, alice) = with_alice().await;
     let long = "n".repeat(255);
     let folder = Folder::new(
@@ -170,7 +170,7 @@ async fn names_of_every_kind_are_shown_as_text_and_kill_nothing() {
              touch -- '{{{{ 7*7 }}}}' -rf '~'",
         ),
     );
-    let line = portal.line("alice", "key").await;
+    let line = portal.connection("alice", "key").await;
     let listing = folders::list(&line, &folder.path).await.unwrap();
     assert_eq!(listing.entries.len(), 10, "{listing:#?}");
     for bad in ["line\u{FFFD}break", "bad\u{FFFD}\u{FFFD}name", "gpj\u{FFFD}exe", " led by a blank"]
@@ -210,11 +210,12 @@ async fn names_of_every_kind_are_shown_as_text_and_kill_nothing() {
 }
 
 #[tokio::test]
-async fn a_folder_with_very_many_names_is_cut() {
+async fn very_large_folder_is_truncated() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "seq -f 'part-%05g' 5000 | xargs touch");
     let begun = Instant::now();
-    let listing = folders::list(&portal.line("alice", "key").await, &folder.path).await.unwrap();
+    let listing =
+        folders::list(&portal.connection("alice", "key").await, &folder.path).await.unwrap();
     assert_eq!((listing.entries.len(), listing.is_cut), (MAX_ENTRIES, true));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let page = open(&alice, &folder.path, "file").await;
@@ -223,10 +224,10 @@ async fn a_folder_with_very_many_names_is_cut() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_is_said_in_words() {
+async fn unreadable_folders_are_explained() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "touch file; mkdir closed; chmod 0 closed");
-    let line = portal.line("alice", "key").await;
+    let line = portal.connection("alice", "key").await;
     let inside = |name: &str| format!("{}/{name}", folder.path);
     for (path, problem) in [
         (inside("file"), FolderError::NotAFolder),
@@ -252,7 +253,7 @@ async fn what_cannot_be_shown_is_said_in_words() {
 }
 
 #[tokio::test]
-async fn a_folder_is_made_where_one_is() {
+async fn new_folder_is_created_in_the_shown_folder() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "mkdir there; mkdir closed; chmod 500 closed");
     let short = folder.path.replace("/scratch/alice", "$SCRATCH");
@@ -280,7 +281,7 @@ async fn a_folder_is_made_where_one_is() {
         assert_eq!(page.status, 422, "{path} {name:?}");
         assert!(page.text().contains(words), "{path} {name:?}: {}", page.text());
     }
-    let line = portal.line("alice", "key").await;
+    let line = portal.connection("alice", "key").await;
     let inside = folders::list(&line, &folder.path).await.unwrap();
     assert_eq!(inside.entries.len(), 5, "and nothing else: {inside:#?}");
     // Without script it is a page, and leads to the new folder.
@@ -291,7 +292,7 @@ async fn a_folder_is_made_where_one_is() {
 }
 
 #[tokio::test]
-async fn people_see_what_their_own_account_may_see() {
+async fn people_see_only_what_their_cluster_account_may_read() {
     let (portal, admin, alice) = with_alice().await;
     let bob = portal.member(&admin, "bob").await;
     let folder = Folder::new("alice", "touch secret");
@@ -321,11 +322,11 @@ fn services(server: &Server) -> usize {
 }
 
 #[tokio::test]
-async fn one_session_is_kept_and_gives_way_to_others() {
+async fn one_sftp_session_is_reused_and_yields_to_commands() {
     for most in [10, 1] {
         let server = Server::with(&format!("MaxSessions {most}"));
         let (portal, _alice) = with_alice_on(&server).await;
-        let line = portal.line("alice", "own").await;
+        let line = portal.connection("alice", "own").await;
         for _ in 0..3 {
             folders::list(&line, "/scratch/alice").await.unwrap();
         }
@@ -350,17 +351,17 @@ async fn one_session_is_kept_and_gives_way_to_others() {
         }
         assert!(asked.join_all().await.iter().all(|fine| *fine), "{most}");
         // It ends with the connection.
-        portal.app.connections.close_connection(portal.line_key("alice", "own").await).await;
+        portal.app.connections.close_connection(portal.connection_key("alice", "own").await).await;
         assert_eq!(folders::list(&line, "/scratch").await, Err(FolderError::NotConnected));
         wait_until("nothing is left", async || services(&server) == 0).await;
     }
 }
 
 #[tokio::test]
-async fn where_all_places_are_taken_people_are_told_to_wait() {
+async fn busy_connection_asks_people_to_wait() {
     let server = Server::with("MaxSessions 1");
     let (portal, alice) = with_alice_on(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let long = {
         let line = line.clone();
         let command = RemoteCommand::new("sleep").arg("30").with_deadline(Duration::from_secs(40));
@@ -378,10 +379,10 @@ async fn where_all_places_are_taken_people_are_told_to_wait() {
 }
 
 #[tokio::test]
-async fn a_service_that_hangs_is_given_up_and_the_next_one_works() {
+async fn hanging_sftp_session_is_replaced() {
     let server = Server::start();
     let (portal, _alice) = with_alice_on(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     folders::list(&line, "/scratch").await.unwrap();
     let stop = "for p in $(pgrep -u alice -x sftp-server); do
                   tr '\\0' '\\n' </proc/$p/environ | grep -q \"^SSH_CONNECTION=.* $P$\" && kill -STOP $p; done; true";
@@ -396,14 +397,14 @@ async fn a_service_that_hangs_is_given_up_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn a_silent_network_is_noticed_and_holds_nothing_up() {
+async fn silent_network_is_noticed_and_blocks_nothing() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
     let (mut portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let master = line.master().pid();
     relay.cut();
     let begun = Instant::now();
@@ -422,13 +423,13 @@ async fn a_silent_network_is_noticed_and_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_file_service_says_so() {
+async fn server_without_sftp_is_explained() {
     for options in
         ["Subsystem sftp /bin/false", "Subsystem sftp /bin/echo Welcome to Harbour, enjoy"]
     {
         let server = Server::with(options);
         let (portal, _alice) = with_alice_on(&server).await;
-        let line = portal.line("alice", "own").await;
+        let line = portal.connection("alice", "own").await;
         assert_eq!(sftp::stat(&line, "/").await, Err(SftpError::NoService), "{options}");
         assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     }
@@ -436,10 +437,10 @@ async fn a_server_without_a_file_service_says_so() {
 
 #[tokio::test]
 #[ignore = "takes a minute"]
-async fn a_session_that_nobody_uses_is_closed() {
+async fn idle_sftp_session_is_closed() {
     let server = Server::start();
     let (portal, _alice) = with_alice_on(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     folders::list(&line, "/scratch").await.unwrap();
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(services(&server), 1);

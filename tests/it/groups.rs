@@ -228,7 +228,7 @@ async fn ask(portal: &TestApp, who: &Client, verb: &str, path: &str, form: &str)
 }
 
 #[tokio::test]
-async fn rights_are_checked_at_every_address() {
+async fn rights_are_checked_on_every_route() {
     let World { portal, admin, lab, people, .. } = world().await;
     portal.invite(&admin, lab, "member").await;
     let max = portal.person_id("max").await;
@@ -276,7 +276,7 @@ async fn rights_are_checked_at_every_address() {
 
 /// A new address must be put into one of the tables above.
 #[test]
-fn no_address_is_forgotten() {
+fn every_route_has_a_row_in_the_table_of_rights() {
     let same = |table: &str, path: &str| {
         let parts = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
         let (table, path) = (parts(table), parts(path));
@@ -305,7 +305,7 @@ async fn open_invitations(viewer: &Client, group: i64) -> Vec<i64> {
 
 /// Numbers of other groups, people and invitations do not help anyone, administrators included.
 #[tokio::test]
-async fn numbers_that_do_not_belong_together_find_nothing() {
+async fn ids_of_other_groups_find_nothing() {
     let World { portal, admin, lab, other, people } = world().await;
     let [(_, pi), _, (_, other_pi), _] = &people;
     portal.invite(&admin, lab, "member").await;
@@ -345,7 +345,7 @@ async fn numbers_that_do_not_belong_together_find_nothing() {
 }
 
 #[tokio::test]
-async fn pages_offer_what_one_may_do_and_no_more() {
+async fn pages_offer_only_allowed_actions() {
     let World { portal: _portal, admin, lab, people, .. } = world().await;
     let [(_, pi), (_, member), _, (_, nobody)] = &people;
     let actions = async |viewer: &Client| {
@@ -412,7 +412,7 @@ async fn roles_change_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_is_taken_out_keeps_the_account_but_sees_the_group_no_more() {
+async fn removed_member_keeps_the_account_but_loses_the_group() {
     let World { portal, admin, lab, people, .. } = world().await;
     let [(_, pi), (_, member), ..] = &people;
     let max = portal.person_id("max").await;
@@ -429,7 +429,7 @@ async fn whoever_is_taken_out_keeps_the_account_but_sees_the_group_no_more() {
 
 /// Whoever may no longer invite leaves no open door behind.
 #[tokio::test]
-async fn a_former_pi_leaves_no_open_invitation() {
+async fn invitations_of_a_former_pi_are_revoked() {
     let (portal, admin) = TestApp::with_admin().await;
     let lab = portal.group(&admin, "Smith Lab").await;
     for ending in ["role", "remove"] {

@@ -8,7 +8,7 @@ use crate::support::client::send;
 use crate::support::{Client, TestApp};
 
 #[tokio::test]
-async fn the_public_answer_says_only_whether() {
+async fn public_health_check_reveals_no_details() {
     let (portal, _admin) = TestApp::with_admin().await;
     let page = portal.visitor().get("/healthz").await;
     assert_eq!((page.status, page.text()), (200, "well\n"));
@@ -21,7 +21,7 @@ async fn the_public_answer_says_only_whether() {
 
 /// The doctor is told more, but nobody can pretend to be the doctor.
 #[tokio::test]
-async fn a_forged_mark_of_the_doctor_tells_nothing() {
+async fn forged_doctor_header_reveals_nothing() {
     let portal = TestApp::start().await;
     let now = portal.clock.now().0;
     for mark in ["", "x", "0", &format!("{now}.AAAA"), &format!("{now}.{}", "A".repeat(43))] {
@@ -32,7 +32,7 @@ async fn a_forged_mark_of_the_doctor_tells_nothing() {
 }
 
 #[tokio::test]
-async fn the_private_answer_names_what_is_wrong() {
+async fn private_health_check_names_the_problem() {
     let (portal, _admin) = TestApp::with_admin().await;
     let watcher = Client::new(&portal.metrics_url);
     let read = async || {
@@ -58,7 +58,7 @@ async fn the_private_answer_names_what_is_wrong() {
 
 /// Lesson 13: addresses hold secrets, so figures name routes and never addresses.
 #[tokio::test]
-async fn figures_count_routes_and_hold_no_secrets() {
+async fn metrics_count_routes_and_hold_no_secrets() {
     let (portal, admin) = TestApp::with_admin().await;
     let lab = portal.group(&admin, "Smith Lab").await;
     let link = portal.invite(&admin, lab, "member").await;
@@ -96,7 +96,7 @@ async fn figures_count_routes_and_hold_no_secrets() {
 }
 
 #[tokio::test]
-async fn the_private_listener_has_nothing_of_the_portal_and_the_other_way_round() {
+async fn private_and_public_listeners_serve_different_routes() {
     let (portal, admin) = TestApp::with_admin().await;
     let watcher = Client::new(&portal.metrics_url);
     for path in ["/", "/sign-in", "/people", "/account", "/events", "/setup/x"] {
@@ -166,7 +166,7 @@ async fn stopping_waits_for_requests_under_way() {
 
 /// A foreign name that was made to lead to this machine must not read its figures.
 #[tokio::test]
-async fn the_private_listener_goes_by_local_names_only() {
+async fn private_listener_accepts_only_local_host_names() {
     let portal = TestApp::start().await;
     let watcher = Client::new(&portal.metrics_url);
     for (host, status) in [

@@ -12,7 +12,7 @@ fn counts(page: &Page) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn home_shows_jobs_share_and_storage() {
+async fn home_shows_jobs_fair_share_and_storage() {
     let portal = TestApp::live().await;
     let admin = portal.set_up("ada").await;
     let alice = portal.member(&admin, "alice").await;
@@ -74,7 +74,7 @@ async fn home_shows_jobs_share_and_storage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_is_told_with_what_failed_first() {
+async fn ended_jobs_are_listed_with_failures_first() {
     let (_portal, _, fin) = connected("fin").await;
     wait_for_list(&fin, "/", "a first look", |page| page.text().contains("as of")).await;
     let name = |what: &str| format!("{what}-{}", std::process::id());

@@ -3,8 +3,8 @@
 use portolan::ssh::RunCommandError;
 
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
-use crate::support::server::{CODE, Server, through, with_robot};
+use crate::support::connections::run;
+use crate::support::server::{CODE, Server, through, with_automation_host};
 use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
@@ -19,7 +19,7 @@ async fn try_to_connect(person: &Client) {
 }
 
 #[tokio::test]
-async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
+async fn changed_host_key_blocks_everyone_until_an_administrator_decides() {
     let server = Server::start();
     let (mut portal, admin, alice) = TestApp::with_member("alice").await;
     let bob = portal.member(&admin, "bob").await;
@@ -27,7 +27,7 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
     alice.prepare_on(&server, "own", "alice").await;
     bob.prepare_on(&server, "own", "bob").await;
     alice.connect("own").await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     server.change_host_key();
     assert!(run(&line, "true", &[]).await.is_ok(), "nobody has noticed yet");
 
@@ -40,7 +40,7 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
         let refused = person.post_and_follow("/clusters/own/connect", &[]).await;
         assert!(refused.text().contains("Nobody can connect to this cluster at present"));
     }
-    let key = portal.line_key("alice", "own").await;
+    let key = portal.connection_key("alice", "own").await;
     assert_eq!(
         portal.app.connections.connection(key).unwrap_err(),
         RunCommandError::HostKeyInDoubt
@@ -60,7 +60,7 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
 
     // A false alarm: the pinned keys stay, and what stood goes on.
     admin.post("/clusters/own/end-alarm", &[]).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     try_to_connect(&bob).await;
     bob.wait_until_asked("own", ALARM).await;
@@ -81,7 +81,7 @@ async fn a_changed_host_key_stops_everyone_until_an_administrator_decides() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_kind_is_a_changed_one_and_without_any_the_host_is_unknown() {
+async fn other_host_key_type_counts_as_changed_and_no_pin_as_unknown() {
     let server = Server::start();
     let (portal, _, alice) = TestApp::with_member("alice").await;
     let pin = |line: &str| [("login".to_owned(), line.to_owned())];
@@ -91,7 +91,7 @@ async fn a_key_of_another_kind_is_a_changed_one_and_without_any_the_host_is_unkn
     alice.wait_until_asked("own", ALARM).await;
 
     // The automation host may be pinned later than the others.
-    let site = with_robot(server.site("robot"), server.port);
+    let site = with_automation_host(server.site("robot"), server.port);
     portal.add_pinned(&site, &pin(&server.host_key())).await;
     alice.name_user("robot", "alice").await;
     alice.post("/account/key", &[("role", "robot")]).await;
@@ -107,7 +107,7 @@ async fn a_key_of_another_kind_is_a_changed_one_and_without_any_the_host_is_unkn
 }
 
 #[tokio::test]
-async fn the_host_on_the_way_is_passed_with_a_code_at_the_second_and_watched_as_well() {
+async fn host_behind_a_jump_host_asks_for_its_code_and_both_keys_are_checked() {
     let (gate, inner) = (Server::start(), Server::asking(CODE, ""));
     let (portal, admin, alice) = TestApp::with_member("alice").await;
     let pins = [("jump".to_owned(), gate.host_key()), ("login".to_owned(), inner.host_key())];
@@ -121,7 +121,7 @@ async fn the_host_on_the_way_is_passed_with_a_code_at_the_second_and_watched_as_
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_connected("own").await;
     assert_eq!((gate.visits(), inner.visits()), (1, 1));
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     assert_eq!(run(&line, "hostname", &[]).await.unwrap().stdout_text(), "login1.harbour.local\n");
     alice.post("/clusters/own/disconnect", &[]).await;
 

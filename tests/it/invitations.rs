@@ -53,7 +53,7 @@ async fn an_invitation_makes_an_account_in_the_group_and_works_once() {
 }
 
 #[tokio::test]
-async fn two_people_with_one_link_at_once_give_one_account() {
+async fn two_people_using_one_link_at_once_make_one_account() {
     let (portal, admin, lab) = lab().await;
     let link = portal.invite(&admin, lab, "member").await;
     let (one, two) = (portal.visitor(), portal.visitor());
@@ -173,7 +173,7 @@ async fn a_member_does_not_use_up_another_invitation() {
 }
 
 #[tokio::test]
-async fn what_happened_is_recorded_for_both_sides() {
+async fn invitation_and_joining_are_recorded_for_both_people() {
     let (portal, admin, lab) = lab().await;
     let bob = portal.join(&portal.invite(&admin, lab, "member").await, "bob").await;
     portal.invite(&admin, lab, "pi").await;
@@ -195,7 +195,7 @@ async fn what_happened_is_recorded_for_both_sides() {
 }
 
 #[tokio::test]
-async fn odd_days_and_notes_are_refused_in_words() {
+async fn invalid_days_and_notes_are_refused() {
     let (portal, admin, lab) = lab().await;
     let path = format!("/groups/{lab}/invitations");
     let long = "x".repeat(10_000);

@@ -4,7 +4,7 @@ use portolan::ssh::{CallUrgency, RemoteCommand};
 
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::wait::{wait_for, wait_until};
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
@@ -30,7 +30,7 @@ async fn state(name: &'static str, user: &'static str) -> String {
 
 /// Submits a script with options, in a folder of its own.
 async fn submit(portal: &TestApp, options: &[&str], script: &str) -> String {
-    let line = portal.line("max", "key").await;
+    let line = portal.connection("max", "key").await;
     let text = "mkdir -p page && cd page && exec sbatch --parsable -t 5 \"$@\"";
     let command = RemoteCommand::new("/bin/sh")
         .args(["-c", text, "sh"])
@@ -55,7 +55,7 @@ async fn until_says(client: &Client, path: &str, words: &str) -> Page {
 }
 
 #[tokio::test]
-async fn how_a_job_ended_is_said_in_words() {
+async fn job_page_explains_how_the_job_ended() {
     let (_portal, max) = harbour("alice").await;
     let (oom, failed, timeout) =
         tokio::join!(state("oom", "alice"), state("failed", "alice"), state("timeout", "alice"));
@@ -81,7 +81,7 @@ async fn how_a_job_ended_is_said_in_words() {
 }
 
 #[tokio::test]
-async fn output_follows_a_job_that_writes() {
+async fn output_of_a_running_job_is_followed() {
     let (portal, max) = harbour("bob").await;
     let script = r#"printf '\033[1;31mred <script>alert(1)</script>\033[0m\n'
 for step in 1 2 3; do printf 'step %s\r' $step; done; echo
@@ -101,7 +101,7 @@ echo "the last <b>words</b>""#;
     // What is new comes by itself, and nothing comes while there is nothing.
     let more = log.attribute("#log-live", "hx-get");
     assert_eq!(max.get(&more).await.status, 204);
-    let line = portal.line("max", "key").await;
+    let line = portal.connection("max", "key").await;
     run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
     let news = until(&max, &more, "news", |page| page.status == 200).await;
     let lines = news.select_all("#log-live > div");
@@ -133,12 +133,12 @@ echo "the last <b>words</b>""#;
 }
 
 #[tokio::test]
-async fn a_strangers_job_is_one_that_does_not_exist() {
+async fn jobs_of_strangers_are_not_found() {
     let (portal, max) = harbour("bob").await;
     let own = state("completed", "bob").await;
     let strange = state("running", "alice").await;
     until(&max, &format!("/jobs/key/{own}"), "there", |page| page.status == 200).await;
-    let line = portal.line("max", "key").await;
+    let line = portal.connection("max", "key").await;
     for end in [
         "",
         "/fragment",
@@ -164,7 +164,7 @@ async fn a_strangers_job_is_one_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_way_of_output_is_said() {
+async fn missing_output_is_explained() {
     let (portal, max) = harbour("alice").await;
     let nowhere = submit(&portal, &["-o", "no-such-folder/x.out"], "true").await;
     let away = submit(&portal, &["-o", "/dev/null"], "true").await;
@@ -182,7 +182,7 @@ async fn what_stands_in_the_way_of_output_is_said() {
     assert!(log.text().contains("Jump to the first error") && !log.text().contains("fine"));
     let page = until_says(&max, &format!("/jobs/key/{waits}/fragment"), "JobHeldUser").await;
     assert!(page.text().contains("value=\"release\"") && !page.text().contains("value=\"hold\""));
-    let (portal_line, id) = (portal.line("max", "key").await, waits.as_str());
+    let (portal_line, id) = (portal.connection("max", "key").await, waits.as_str());
     run(&portal_line, "scancel", &[id]).await.unwrap();
 }
 
@@ -207,12 +207,12 @@ async fn an_array_has_a_page_of_its_tasks() {
 
 /// Ten gigabytes, of which only the end is read; and a hundred megabytes without any line end.
 #[tokio::test]
-async fn the_length_of_a_log_does_not_matter() {
+async fn huge_logs_are_read_from_their_end() {
     let (portal, max) = harbour("alice").await;
     let id = submit(&portal, &[], "echo begin").await;
     let path = format!("/jobs/key/{id}");
     until_says(&max, &format!("{path}/fragment"), ">Done<").await;
-    let line = portal.line("max", "key").await;
+    let line = portal.connection("max", "key").await;
     let file = format!("page/slurm-{id}.out");
     let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";
     let done = run(&line, "sh", &["-c", longer, "sh", &file]).await.unwrap();
@@ -271,7 +271,7 @@ async fn until_log_says(browser: &Browser, words: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_browser_new_lines_come_by_themselves() {
+async fn browser_shows_new_output_lines_by_itself() {
     let (portal, max) = harbour("bob").await;
     let script = r#"for line in $(seq 200); do echo "line $line"; done; echo "Error: first of them"
 while [ ! -e "go-$SLURM_JOB_ID" ]; do sleep 0.2; done
@@ -291,7 +291,7 @@ echo "not seen while paused""#;
     until_log_says(&browser, "first of them").await;
     let at_end = "const box = document.querySelector('[data-log-view]'); return box.scrollHeight - box.scrollTop - box.clientHeight < 30";
     assert_eq!(browser.run(at_end).await, true, "it opens at the end");
-    let line = portal.line("max", "key").await;
+    let line = portal.connection("max", "key").await;
     run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
     until_log_says(&browser, "step 2").await;
     assert_eq!(browser.run(at_end).await, true, "it stays at the end");

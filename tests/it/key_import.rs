@@ -73,7 +73,7 @@ async fn every_accepted_format_is_imported_through_the_page() {
 }
 
 #[tokio::test]
-async fn what_is_no_usable_private_key_is_refused_in_words_and_not_repeated() {
+async fn unusable_private_keys_are_refused_and_never_echoed() {
     let (_portal, _, alice) = TestApp::with_member("alice").await;
     for (name, text) in keys("refused") {
         let words = match name.split('_').next().unwrap() {

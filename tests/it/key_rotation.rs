@@ -5,13 +5,13 @@ use crate::support::server::Server;
 use crate::support::wait::wait_until;
 
 #[tokio::test]
-async fn a_new_key_is_proven_before_the_old_one_is_dropped() {
+async fn new_key_is_tested_before_the_old_one_is_removed() {
     let server = Server::start();
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
 
     let page = alice.post_and_follow("/account/key", &[]).await;
     let halves = page.select_all("figure.code code");
@@ -36,7 +36,7 @@ async fn a_new_key_is_proven_before_the_old_one_is_dropped() {
     server.allow("alice", new);
     tried(3).await;
     assert!(alice.get("/account/key").await.text().contains("Proven"));
-    assert_eq!(portal.line("alice", "own").await.master().pid(), master, "undisturbed");
+    assert_eq!(portal.connection("alice", "own").await.master().pid(), master, "undisturbed");
     assert_eq!(portal.run_folders().len(), 1, "nothing of the tests is left");
 
     let replaced = alice.post_and_follow("/account/key/replace", &[]).await;

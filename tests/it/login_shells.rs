@@ -2,11 +2,11 @@
 
 use crate::support::TestApp;
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::server::Server;
 
 #[tokio::test]
-async fn every_login_shell_is_connected_to_and_looked_around_in() {
+async fn connecting_and_discovery_work_with_every_login_shell() {
     let server = Server::start();
     let (portal, _, alice) = TestApp::with_member("alice").await;
     let key = alice.make_key().await;
@@ -17,14 +17,14 @@ async fn every_login_shell_is_connected_to_and_looked_around_in() {
         alice.connect(user).await;
         let shell = Cluster::get().person(user)["shell"].as_str().unwrap().to_owned();
         let learnt: serde_json::Value =
-            serde_json::from_str(&portal.stored_line("alice", user).await.discovered).unwrap();
+            serde_json::from_str(&portal.stored_connection("alice", user).await.discovered).unwrap();
         assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
         assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
         let page = alice.get(&format!("/clusters/{user}")).await;
         for words in ["22.05", "def-smith", "t4", "squeue, sbatch"] {
             assert!(page.text().contains(words), "{shell}: {words} in {}", page.text());
         }
-        let line = portal.line("alice", user).await;
+        let line = portal.connection("alice", user).await;
         for odd in ["two words", "$HOME `id` \\ !! 'quoted' \"too\"", "~/*", "-n", "å æ 名"] {
             let said = run(&line, "printf", &["[%s]", odd]).await.unwrap();
             assert_eq!(

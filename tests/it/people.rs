@@ -38,7 +38,7 @@ async fn accounts_are_switched_off_and_on() {
 
 /// What a disabled person left behind does not let anyone in.
 #[tokio::test]
-async fn with_an_account_its_invitations_and_reset_links_end() {
+async fn disabling_an_account_ends_its_invitations_and_reset_links() {
     let (portal, admin) = TestApp::with_admin().await;
     let lab = portal.group(&admin, "Smith Lab").await;
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
@@ -57,7 +57,7 @@ async fn with_an_account_its_invitations_and_reset_links_end() {
 
 /// Helping someone with their password must not break what they made.
 #[tokio::test]
-async fn a_reset_link_leaves_invitations_alone() {
+async fn making_a_reset_link_keeps_invitations() {
     let (portal, admin) = TestApp::with_admin().await;
     let lab = portal.group(&admin, "Smith Lab").await;
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
@@ -122,7 +122,7 @@ async fn administrators_can_give_their_own_rights_away() {
 }
 
 #[tokio::test]
-async fn the_own_name_is_changed_but_not_the_one_to_sign_in_with() {
+async fn people_change_their_display_name_but_not_their_user_name() {
     let (portal, admin, bob) = TestApp::with_member("bob").await;
     let form = [("display_name", "Bob “the” O'Brien"), ("name", "ada"), ("is_admin", "true")];
     assert_eq!(bob.post("/account/name", &form).await.location(), "/account");
@@ -135,7 +135,7 @@ async fn the_own_name_is_changed_but_not_the_one_to_sign_in_with() {
 
 /// What someone made as an administrator must not bring the rights back after they were ended.
 #[tokio::test]
-async fn a_former_administrator_has_no_links_left() {
+async fn links_of_a_former_administrator_end() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let (ada_id, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
     ada.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;

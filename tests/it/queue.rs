@@ -67,7 +67,7 @@ pub fn row(list: &Page, job: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_state_reads_in_words() {
+async fn every_job_state_is_shown_in_words() {
     let (_portal, _, dave) = connected("dave").await;
     let words = [
         ("completed", "Done"),
@@ -129,7 +129,7 @@ async fn no_page_waits_for_the_cluster() {
 
 /// A hundred tabs cost the cluster what one costs: one command for each look.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_do_not_grow_with_viewers() {
+async fn more_viewers_cause_no_more_slurm_calls() {
     let server = Server::start();
     let (portal, fin) = connected_to(&server, "bob").await;
     wait_for_list(&fin, "/jobs", "a picture", |list| list.text().contains("as of")).await;
@@ -157,7 +157,7 @@ async fn calls_do_not_grow_with_viewers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_are_held_released_and_cancelled_after_a_question() {
+async fn jobs_are_held_released_and_cancelled_after_confirmation() {
     let (_portal, _, carol) = connected("carol").await;
     let job = submit(
         "carol",
@@ -206,7 +206,7 @@ async fn jobs_are_held_released_and_cancelled_after_a_question() {
 
 /// Other people's jobs, jobs that never were, and forms that nobody made.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_one_sees_can_be_acted_on() {
+async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
     let (_portal, _, bob) = connected("bob").await;
     let theirs = submit("mjones", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
     wait_for_list(&bob, "/jobs", "a picture", |list| list.text().contains("as of")).await;
@@ -248,7 +248,7 @@ async fn only_what_one_sees_can_be_acted_on() {
 
 /// A colleague's job is shown in the group's list, and Slurm's refusal to cancel it becomes a sentence.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_groups_jobs_are_seen_but_not_touched() {
+async fn group_jobs_are_visible_but_read_only() {
     let (_portal, _, bob) = connected("bob").await;
     let theirs =
         submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "carols"]);
@@ -295,7 +295,7 @@ async fn an_array_is_one_row() {
 
 /// Names that try everything: the list shows them as text, and no row is forged.
 #[tokio::test(flavor = "multi_thread")]
-async fn names_of_jobs_are_text() {
+async fn hostile_job_names_are_shown_as_text() {
     let (_portal, _, bella) = connected("bella").await;
     let long = "x".repeat(900);
     let names = [

@@ -28,7 +28,7 @@ pub fn spoil(server: &Server, setting: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_does_not_answer_leaves_the_last_picture() {
+async fn last_snapshot_stays_when_the_controller_does_not_answer() {
     let server = with_own_slurm_conf();
     let (_portal, bob) = connected_to(&server, "bob").await;
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
@@ -51,7 +51,7 @@ async fn a_controller_that_does_not_answer_leaves_the_last_picture() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accounting_that_does_not_answer_hides_no_job_of_the_queue() {
+async fn queue_stays_complete_when_accounting_does_not_answer() {
     let server = with_own_slurm_conf();
     spoil(&server, "AccountingStoragePort");
     let (_portal, bob) = connected_to(&server, "bob").await;
@@ -62,7 +62,7 @@ async fn an_accounting_that_does_not_answer_hides_no_job_of_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_connection_is_said_and_comes_back() {
+async fn lost_connection_is_shown_and_recovers() {
     let server = Server::start();
     let (_portal, bob) = connected_to(&server, "bob").await;
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
@@ -82,7 +82,7 @@ async fn a_lost_connection_is_said_and_comes_back() {
 
 /// The connection breaks while a cancel is on its way: nobody claims to know what came of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_that_was_cut_off_is_not_certain() {
+async fn interrupted_cancel_is_shown_as_uncertain() {
     let server = Server::start();
     let (_portal, bob) = connected_to(&server, "bob").await;
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
@@ -108,7 +108,7 @@ async fn a_cancel_that_was_cut_off_is_not_certain() {
 
 /// Jobs are remembered over a restart, before the cluster was asked again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_forgets_nothing() {
+async fn job_list_survives_a_restart() {
     let server = Server::start();
     let (mut portal, bob) = connected_to(&server, "bob").await;
     let job =

@@ -235,7 +235,7 @@ else:
 
 /// Two nodes, each with its own disk: packages, data and code must be on both.
 #[test]
-fn programs_on_several_nodes_find_packages_data_code_and_each_other() {
+fn multi_node_programs_find_packages_data_code_and_each_other() {
     let folder = folder("nodes");
     let (work, repository) = (format!("{folder}/work"), format!("{folder}/code.git"));
     write(&format!("{work}/meet.py"), MEETING);
@@ -266,7 +266,7 @@ fn repository_of(work: &str, bare: &str) {
 
 /// Torch, tensorflow, R and Apptainer are stand-ins: a module beside the script, and commands on the path.
 #[test]
-fn one_gpu_containers_and_r() {
+fn gpu_container_and_r_recipes_run() {
     let folder = folder("others");
     write(&format!("{folder}/torch.py"), "name = 'torch'");
     write(&format!("{folder}/tensorflow.py"), "name = 'tensorflow'");
@@ -360,7 +360,7 @@ fn environments_and_wheels_are_prepared() {
 }
 
 #[test]
-fn a_folder_is_packed() {
+fn folder_is_packed_into_an_archive() {
     let folder = folder("pack");
     let source = format!("{folder}/many files");
     shell("mkdir -p \"$1/below\" && touch \"$1\"/{1..9} \"$1/below/a b\"", &[&source]);

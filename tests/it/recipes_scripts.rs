@@ -98,7 +98,7 @@ fn scripts() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_script_at_every_site_is_good_bash() {
+fn every_script_at_every_site_is_valid_bash() {
     let folder = tempfile::tempdir().unwrap();
     let scripts = scripts();
     assert!(scripts.len() > 50, "{}", scripts.len());

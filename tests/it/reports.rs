@@ -59,7 +59,7 @@ impl Lab {
         let outsider = portal.join(&portal.invite(&admin, other, "pi").await, "otto").await;
         portal.add_pinned(&site_at("key", 9), &[("login".to_owned(), HOST_KEY.to_owned())]).await;
         pi.name_user("key", "pia").await;
-        let key = portal.line_key("pia", "key").await;
+        let key = portal.connection_key("pia", "key").await;
         let account = SlurmAccount { name: ACCOUNT.to_owned(), ..SlurmAccount::default() };
         let learnt = DiscoveredFacts {
             user: Some("pia".into()),
@@ -164,7 +164,7 @@ fn is_clean(page: &Page) {
 }
 
 #[tokio::test]
-async fn only_who_leads_the_group_sees_and_makes_reports() {
+async fn only_pis_see_and_make_reports() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let (lab, other) = (world.group, world.other);
@@ -203,7 +203,7 @@ async fn only_who_leads_the_group_sees_and_makes_reports() {
 }
 
 #[tokio::test]
-async fn a_frozen_report_stays_as_it_is() {
+async fn frozen_report_never_changes() {
     let world = Lab::with_use().await;
     let live = format!("/groups/{}/report?month=2026-11", world.group);
     let page = world.pi.get(&live).await;
@@ -232,7 +232,7 @@ async fn a_frozen_report_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_guest_sees_one_report_until_the_link_is_taken_back() {
+async fn guest_sees_one_report_until_the_link_is_revoked() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
@@ -270,7 +270,7 @@ async fn a_guest_sees_one_report_until_the_link_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_passphrase_is_asked_and_links_end() {
+async fn guest_link_asks_for_its_passphrase_and_expires() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let bad = [("label", "x"), ("days", "91"), ("passphrase", "")];
@@ -305,7 +305,7 @@ async fn a_passphrase_is_asked_and_links_end() {
 }
 
 #[tokio::test]
-async fn guesses_are_limited_and_removed_reports_are_gone() {
+async fn guesses_are_limited_and_deleted_reports_are_not_found() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
@@ -322,7 +322,7 @@ async fn guesses_are_limited_and_removed_reports_are_gone() {
 }
 
 #[tokio::test]
-async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
+async fn report_cookies_open_no_dashboard_and_vice_versa() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
@@ -370,7 +370,7 @@ async fn cookies_of_reports_open_no_dashboard_and_the_other_way_round() {
 
 /// Whoever froze the report: a link is its maker's, and ends with their lead.
 #[tokio::test]
-async fn a_link_ends_when_its_maker_no_longer_leads() {
+async fn link_ends_when_its_creator_is_no_longer_a_pi() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     let link = world.link(&report, "").await;
@@ -412,7 +412,7 @@ async fn a_link_ends_when_its_maker_no_longer_leads() {
 
 /// However many were taken back, the one that works is listed, to be taken back as well.
 #[tokio::test]
-async fn no_link_that_works_is_hidden_behind_those_that_ended() {
+async fn active_link_is_listed_however_many_have_ended() {
     let world = Lab::with_use().await;
     let report = world.freeze().await;
     world.link(&report, "").await;

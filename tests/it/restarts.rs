@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use portolan::store;
 
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::program::{Installation, PROGRAM, Server as Program};
 use crate::support::server::{CODE, Server, is_alive};
 use crate::support::wait::wait_until;
@@ -32,7 +32,7 @@ async fn person(installation: &Installation, server: &Server, name: &str, user: 
 }
 
 #[tokio::test]
-async fn ten_connections_survive_a_kill_and_nobody_is_asked() {
+async fn ten_connections_survive_a_kill_without_prompts() {
     let server = Server::start();
     let installation = prepare(&server, &SLUGS).await;
     let program = installation.serve().await;
@@ -76,7 +76,7 @@ async fn ten_connections_survive_a_kill_and_nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_start_ends_the_connections_of_people_lines_and_clusters_that_are_gone() {
+async fn start_closes_connections_of_removed_people_accounts_and_clusters() {
     let server = Server::start();
     let (mut portal, admin, alice) = TestApp::with_member("alice").await;
     let bob = portal.member(&admin, "bob").await;
@@ -93,11 +93,11 @@ async fn a_start_ends_the_connections_of_people_lines_and_clusters_that_are_gone
         alice.connect("kept"),
         bob.connect("kept")
     );
-    let pid = async |name, slug| portal.line(name, slug).await.master().pid();
+    let pid = async |name, slug| portal.connection(name, slug).await.master().pid();
     let gone =
         [pid("alice", "line").await, pid("alice", "cluster").await, pid("bob", "kept").await];
     let kept = pid("alice", "kept").await;
-    let line = portal.line_key("alice", "line").await;
+    let line = portal.connection_key("alice", "line").await;
     let run_dir = portal.app.config.run_dir();
     portal.stop().await;
 
@@ -126,12 +126,12 @@ async fn a_start_ends_the_connections_of_people_lines_and_clusters_that_are_gone
     assert!(is_alive(kept));
     assert_eq!(portal.run_folders().len(), 2, "{:?}", portal.run_folders());
     assert!(run_dir.join("notes").exists(), "what is none of ours is left alone");
-    let line = portal.line("alice", "kept").await;
+    let line = portal.connection("alice", "kept").await;
     assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
 }
 
 #[tokio::test]
-async fn told_to_stop_it_gives_up_what_waits_and_answers_nothing_in_its_place() {
+async fn stopping_cancels_waiting_prompts_without_answering_them() {
     let server = Server::asking(CODE, "");
     let installation = prepare(&server, &["own"]).await;
     let program = installation.serve().await;
@@ -162,7 +162,7 @@ async fn serve_with_small_run_folder(installation: &Installation) -> Program {
 }
 
 #[tokio::test]
-async fn a_full_disk_in_the_run_folder_is_named_and_leaves_nothing() {
+async fn full_disk_in_the_run_folder_is_reported_and_leaves_nothing() {
     let server = Server::start();
     let installation = prepare(&server, &["own"]).await;
     let program = serve_with_small_run_folder(&installation).await;

@@ -60,7 +60,7 @@ impl TestApp {
             ..DiscoveredFacts::default()
         };
         let learnt = serde_json::to_string(&learnt).unwrap();
-        let key = self.line_key(name, "key").await;
+        let key = self.connection_key(name, "key").await;
         let mut tx = self.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, self.clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
@@ -154,7 +154,7 @@ async fn form_of(who: &Client, name: &str) -> Fields {
 }
 
 #[tokio::test]
-async fn a_saved_form_begins_with_its_answers_and_keeps_what_is_fixed() {
+async fn saved_recipe_fills_the_form_and_keeps_fixed_fields() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     assert!(max.get("/recipes").await.text().contains("None yet"));
@@ -190,7 +190,7 @@ async fn a_saved_form_begins_with_its_answers_and_keeps_what_is_fixed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_said_at_its_field_and_nothing_is_saved() {
+async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     let page =
@@ -277,7 +277,7 @@ async fn old_jobs_keep_the_version_they_ran_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_of_recipes_is_fit_for_everyone() {
+async fn recipe_pages_are_accessible() {
     let (portal, admin, max) = TestApp::with_member("max").await;
     let lab = portal.group(&admin, "Smith Lab").await;
     portal.give_place(&max, "max").await;

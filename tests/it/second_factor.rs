@@ -30,7 +30,7 @@ fn wrong_code(portal: &TestApp, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn it_is_turned_on_with_a_code_and_the_password() {
+async fn second_factor_is_turned_on_with_a_code_and_the_password() {
     let (portal, ada) = TestApp::with_admin().await;
     let page = ada.get("/account/second-factor").await;
     assert!(page.attribute(".qr svg path", "d").len() > 1000, "the picture for the app");
@@ -66,7 +66,7 @@ async fn it_is_turned_on_with_a_code_and_the_password() {
 
 /// The key travels through the form; nobody else's, and nothing made up, is accepted there.
 #[tokio::test]
-async fn a_key_of_somebody_else_does_not_open() {
+async fn second_factor_secret_of_someone_else_is_refused() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let page = ada.get("/account/second-factor").await;
     let sealed = page.attribute("input[name=sealed]", "value");
@@ -82,7 +82,7 @@ async fn a_key_of_somebody_else_does_not_open() {
 }
 
 #[tokio::test]
-async fn then_the_password_alone_opens_nothing() {
+async fn password_alone_does_not_sign_in_with_a_second_factor() {
     let (portal, ada) = TestApp::with_admin().await;
     let (key, _) = turn_on(&portal, &ada).await;
     portal.clock.advance(30);
@@ -132,7 +132,7 @@ async fn a_code_works_once_and_only_around_its_time() {
 
 /// Two browsers with the same code at the same moment: one of them is late.
 #[tokio::test]
-async fn one_code_twice_at_once_opens_one_browser() {
+async fn one_code_used_twice_at_once_signs_in_one_browser() {
     let (portal, ada) = TestApp::with_admin().await;
     let (key, _) = turn_on(&portal, &ada).await;
     portal.clock.advance(30);
@@ -145,7 +145,7 @@ async fn one_code_twice_at_once_opens_one_browser() {
 }
 
 #[tokio::test]
-async fn after_five_wrong_codes_one_begins_again() {
+async fn five_wrong_codes_restart_the_sign_in() {
     let (portal, ada) = TestApp::with_admin().await;
     let (key, _) = turn_on(&portal, &ada).await;
     portal.clock.advance(30);
@@ -266,7 +266,7 @@ async fn new_recovery_codes_end_the_old_ones() {
 }
 
 #[tokio::test]
-async fn turning_it_off_needs_the_password() {
+async fn turning_the_second_factor_off_needs_the_password() {
     let (portal, ada) = TestApp::with_admin().await;
     let (_, codes) = turn_on(&portal, &ada).await;
     for _ in 0..10 {
@@ -288,7 +288,7 @@ async fn turning_it_off_needs_the_password() {
 
 /// A clock that was set back must be noticed: a code that somebody saw would be good again.
 #[tokio::test]
-async fn with_the_clock_behind_used_codes_stay_used_and_recovery_codes_work() {
+async fn used_codes_stay_used_when_the_clock_goes_back() {
     let (portal, ada) = TestApp::with_admin().await;
     let (key, codes) = turn_on(&portal, &ada).await;
     portal.clock.advance(30);

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::support::Client;
 use crate::support::cluster::Cluster;
-use crate::support::needles::{Needle, in_files, in_memory, in_processes};
 use crate::support::program::Installation;
+use crate::support::secret_scan::{Needle, in_files, in_memory, in_processes};
 use crate::support::server::{Server, connections_to};
 use crate::support::wait::wait_until;
 

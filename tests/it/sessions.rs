@@ -24,7 +24,7 @@ async fn device_paths(browser: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn unused_for_half_a_day_it_ends() {
+async fn session_ends_after_half_a_day_without_use() {
     let (portal, ada) = TestApp::with_admin().await;
     for _ in 0..3 {
         portal.clock.advance(12 * HOUR - 1);
@@ -36,7 +36,7 @@ async fn unused_for_half_a_day_it_ends() {
 }
 
 #[tokio::test]
-async fn after_two_weeks_it_ends_however_it_is_used() {
+async fn session_ends_after_two_weeks_even_when_used() {
     let (portal, ada) = TestApp::with_admin().await;
     for _ in 0..27 {
         portal.clock.advance(12 * HOUR - 60);
@@ -49,7 +49,7 @@ async fn after_two_weeks_it_ends_however_it_is_used() {
 }
 
 #[tokio::test]
-async fn the_limits_are_settings() {
+async fn session_limits_are_settings() {
     let portal = TestApp::start_with(|config| {
         config.sessions.idle_hours = 1;
         config.sessions.absolute_days = 1;
@@ -61,7 +61,7 @@ async fn the_limits_are_settings() {
 }
 
 #[tokio::test]
-async fn what_has_run_out_is_deleted() {
+async fn expired_sessions_are_deleted() {
     let (portal, ada) = TestApp::with_admin().await;
     portal.clock.advance(13 * HOUR);
     let fresh = signed_in(&portal, "ada").await;
@@ -73,7 +73,7 @@ async fn what_has_run_out_is_deleted() {
 }
 
 #[tokio::test]
-async fn signing_out_ends_it_on_the_server_too() {
+async fn signing_out_ends_the_session_on_the_server() {
     let (portal, ada) = TestApp::with_admin().await;
     let token = ada.cookie("portolan_session").unwrap();
     let page = ada.post("/sign-out", &[]).await;
@@ -213,7 +213,7 @@ async fn switching_an_account_off_ends_everything_at_once() {
 
 /// Whatever a browser sends as its cookie, the answer is the sign-in page and never a fault.
 #[tokio::test]
-async fn what_is_not_a_session_leads_to_the_sign_in_page() {
+async fn invalid_session_cookie_leads_to_the_sign_in_page() {
     let (portal, ada) = TestApp::with_admin().await;
     let right = ada.cookie("portolan_session").unwrap();
     let mut tampered = right.clone().into_bytes();
@@ -279,7 +279,7 @@ async fn the_database_holds_no_cookie_and_no_password() {
 
 /// A browser that joins, resets or sets up anew leaves no session of before behind.
 #[tokio::test]
-async fn a_new_account_in_the_same_browser_ends_the_session_before() {
+async fn new_account_in_the_same_browser_ends_the_previous_session() {
     let (portal, admin, bob) = TestApp::with_member("bob").await;
     let before = bob.cookies();
     let lab = portal.group(&admin, "Smith Lab").await;

@@ -23,7 +23,7 @@ async fn the_first_visitor_becomes_administrator() {
 }
 
 #[tokio::test]
-async fn two_at_once_give_one_administrator() {
+async fn two_people_at_once_make_one_administrator() {
     let portal = TestApp::start().await;
     let token = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let path = format!("/setup/{}", token.as_str());

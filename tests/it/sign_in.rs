@@ -65,7 +65,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
 }
 
 #[tokio::test]
-async fn afterwards_one_stays_on_this_portal() {
+async fn sign_in_never_redirects_to_another_site() {
     let (portal, _admin) = TestApp::with_admin().await;
     let long = format!("/{}", "x".repeat(2000));
     let (visitor, admin) = (portal.visitor(), portal.visitor());
@@ -196,7 +196,7 @@ async fn try_from(browser: &Client, address: &str, name: &str, password: &str) -
 }
 
 #[tokio::test]
-async fn after_eight_wrong_tries_one_must_wait() {
+async fn eight_wrong_passwords_require_a_pause() {
     let (portal, _admin) = TestApp::with_admin().await;
     let visitor = portal.visitor();
     for _ in 0..8 {
@@ -275,7 +275,7 @@ async fn a_known_browser_cannot_guess_without_end_and_is_known_for_one_name_only
 }
 
 #[tokio::test]
-async fn right_sign_ins_are_not_counted() {
+async fn successful_sign_ins_are_not_counted() {
     let (portal, _admin) = TestApp::with_admin().await;
     for _ in 0..12 {
         assert_eq!(portal.visitor().sign_in("ada", PASSWORD).await.status, 303);
@@ -283,7 +283,7 @@ async fn right_sign_ins_are_not_counted() {
 }
 
 #[tokio::test]
-async fn addresses_are_believed_from_trusted_proxies_only() {
+async fn forwarded_addresses_are_accepted_from_trusted_proxies_only() {
     let (portal, _admin) = TestApp::with_admin().await;
     for number in 0..8 {
         let address = format!("198.51.100.{number}");
@@ -308,7 +308,7 @@ async fn failed_tries_are_recorded_with_name_and_address() {
 
 /// A password check takes a while; what is true when the session begins counts, not what was true before.
 #[tokio::test]
-async fn a_sign_in_under_way_does_not_outlive_a_change() {
+async fn sign_in_under_way_fails_when_the_account_changes() {
     let (portal, admin, _) = TestApp::with_member("bob").await;
     let bob = portolan::domain::PersonId(portal.person_id("bob").await);
     // The sign-in finds the password right and then waits for the write lock, which is held here.
@@ -331,7 +331,7 @@ async fn a_sign_in_under_way_does_not_outlive_a_change() {
 
 /// Whoever once knew the old password has no use for the marks of those days.
 #[tokio::test]
-async fn the_mark_of_a_browser_ends_with_the_password() {
+async fn known_browser_cookie_ends_with_the_password() {
     let (portal, _, bob) = TestApp::with_member("bob").await;
     let thief = portal.visitor();
     thief.sign_in("bob", PASSWORD).await;

@@ -80,7 +80,7 @@ async fn with_bob(server: &Server, port: u16) -> (TestApp, Client) {
 
 /// Loses bob's connection without a word to anyone.
 async fn lose(portal: &TestApp) {
-    let key = portal.line_key("bob", "own").await;
+    let key = portal.connection_key("bob", "own").await;
     if let Ok(line) = portal.app.connections.connection(key) {
         signal_pid(line.master().pid().try_into().unwrap(), "KILL");
     }
@@ -284,7 +284,7 @@ async fn with_ada(server: &Server) -> Installation {
 
 /// Each start finds what the kills before have left in doubt, and gets one more order.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_portal_killed_again_and_again_gives_one_job_for_each_order() {
+async fn portal_killed_repeatedly_gives_one_job_per_submission() {
     let server = Server::start();
     let installation = with_ada(&server).await;
     let mut ids = Vec::new();

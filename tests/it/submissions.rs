@@ -118,7 +118,7 @@ fn show(number: u64) -> String {
 
 /// As people of each shell hand it over: quotes, blanks and odd letters included.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_becomes_one_job_with_its_very_script() {
+async fn submission_becomes_one_job_with_exactly_its_script() {
     let very = async |user: &'static str| {
         let (portal, _, member) = crate::queue::connected(user).await;
         let script = format!("{HELD}# it's \"$HOME\" \\n !! %s ünï `id`\n\n");
@@ -192,7 +192,7 @@ async fn a_form_that_is_sent_again_is_the_same_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_slurm_refuses_is_no_job_and_its_words_are_kept() {
+async fn refused_submission_is_no_job_and_keeps_slurms_message() {
     let portal = connected_to("bob", |_| ()).await;
     let script = HELD.replace("--hold", "--account=nobodys");
     let order = portal.order("bob", "key", &script).await;
@@ -219,7 +219,7 @@ async fn portal_page(portal: &TestApp, name: &str, id: SubmissionId) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_comments_are_lost_the_name_carries_the_token() {
+async fn token_moves_into_the_job_name_where_comments_are_lost() {
     let portal = connected_to("carol", |site| site.jobs.comment_lost = true).await;
     let script = HELD.replace("--hold", "--hold --array=1-3");
     let order = portal.order("carol", "key", &script).await;
@@ -231,7 +231,7 @@ async fn where_comments_are_lost_the_name_carries_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn submissions_keep_their_order_and_the_sites_distance() {
+async fn submissions_keep_their_order_and_the_sites_spacing() {
     let portal = connected_to("bob", |site| site.limits.submit_spacing_s = 2).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -248,7 +248,7 @@ async fn submissions_keep_their_order_and_the_sites_distance() {
 
 /// Without a connection it waits; it is sent when there is one, and given up when its owner says so.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_sent_waits_for_the_connection() {
+async fn submission_waits_for_the_connection() {
     let (portal, member) = disconnected().await;
     let wanted = portal.submit(&portal.order("bob", "key", HELD).await).await;
     let order = portal.order("bob", "key", HELD).await;
@@ -273,7 +273,7 @@ async fn what_cannot_be_sent_waits_for_the_connection() {
 
 /// Nothing is sent behind someone's back long afterwards.
 #[tokio::test(flavor = "multi_thread")]
-async fn after_ten_minutes_its_owner_decides() {
+async fn submission_unsent_for_ten_minutes_waits_for_its_owner() {
     let (portal, member) = disconnected().await;
     let order = portal.order("bob", "key", HELD).await;
     let id = portal.submit(&order).await;
@@ -300,7 +300,7 @@ async fn disconnected() -> (TestApp, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn orders_that_make_no_sense_are_not_taken() {
+async fn invalid_submissions_are_refused() {
     let server = Server::start();
     let (portal, _, _member) = TestApp::with_member("bob").await;
     portal.add_server("key", &server).await;

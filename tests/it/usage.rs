@@ -41,7 +41,7 @@ impl TestApp {
     }
 
     /// The lab's use, as someone sees it.
-    pub async fn use_seen_by(&self, name: &str) -> GroupUsage {
+    pub async fn usage_seen_by(&self, name: &str) -> GroupUsage {
         let id = PersonId(self.person_id(name).await);
         let mut db = self.app.store.read().await.unwrap();
         let viewer: Viewer = self.app.auth.viewer(&mut db, id).await.unwrap().unwrap();
@@ -50,13 +50,13 @@ impl TestApp {
     }
 
     /// Waits until everything is read for someone.
-    pub async fn all_use_seen_by(&self, name: &str) -> GroupUsage {
+    pub async fn all_usage_seen_by(&self, name: &str) -> GroupUsage {
         wait_until("all days are read", async || {
-            let view = self.use_seen_by(name).await;
+            let view = self.usage_seen_by(name).await;
             !view.accounts.is_empty() && view.accounts.iter().all(|one| one.progress.0 == DAYS)
         })
         .await;
-        self.use_seen_by(name).await
+        self.usage_seen_by(name).await
     }
 }
 
@@ -109,9 +109,9 @@ fn settled(view: &GroupUsage) -> (Day, Day) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn totals_equal_those_of_sreport() {
+async fn totals_equal_sreport() {
     let (portal, _, _) = led().await;
-    let view = portal.all_use_seen_by("asmith").await;
+    let view = portal.all_usage_seen_by("asmith").await;
     let (from, until) = settled(&view);
     let reported = reported("asmith", from, until);
     let told = |account: &str, user: &str, resource: &str| {
@@ -145,18 +145,18 @@ async fn totals_equal_those_of_sreport() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_sees_themselves_and_the_rest_as_one() {
+async fn member_sees_themselves_and_everyone_else_as_one_row() {
     let (portal, admin, _) = led().await;
     let bob = portal.member(&admin, "bob").await;
     bob.prepare("key", "bob").await;
     bob.connect("key").await;
-    let view = portal.all_use_seen_by("bob").await;
+    let view = portal.all_usage_seen_by("bob").await;
     let (from, until) = settled(&view);
     let shown = between(&view, from, until);
     let whose: Vec<&UsageOwner> = shown.members.iter().map(|one| &one.owner).collect();
     assert_eq!(whose.len(), 2, "{whose:?}");
     assert!(whose.contains(&&UsageOwner::Others), "{whose:?}");
-    let leaders = portal.all_use_seen_by("asmith").await;
+    let leaders = portal.all_usage_seen_by("asmith").await;
     assert_eq!(shown.totals.core_s, between(&leaders, from, until).totals.core_s);
     // Nothing of others is kept for them, not even in the database.
     let mut db = portal.app.store.read().await.unwrap();
@@ -179,7 +179,7 @@ async fn a_member_sees_themselves_and_the_rest_as_one() {
         let now = portal.clock.now();
         store::groups::set_member(&mut tx, GroupId(1), PersonId(id), role, now).await.unwrap();
         store::commit(tx).await.unwrap();
-        let view = portal.all_use_seen_by("bob").await;
+        let view = portal.all_usage_seen_by("bob").await;
         let members = between(&view, from, until).members.len();
         assert!(
             if role == GroupRole::Pi { members >= count } else { members == count },
@@ -196,7 +196,7 @@ async fn settled_days(portal: &TestApp) -> Vec<(i64, i64, i64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accounting_that_stops_half_way_is_told_and_nothing_is_read_twice() {
+async fn interrupted_accounting_is_reported_and_nothing_is_read_twice() {
     let server = crate::queue_faults::with_own_slurm_conf();
     let portal = TestApp::live().await;
     let admin = portal.set_up("ada").await;
@@ -205,17 +205,17 @@ async fn an_accounting_that_stops_half_way_is_told_and_nothing_is_read_twice() {
     leader.prepare_on(&server, "key", "asmith").await;
     leader.connect("key").await;
     portal.set_accounts("key", &["def-smith"]).await;
-    let read = async || portal.use_seen_by("asmith").await.accounts[0].progress.0;
+    let read = async || portal.usage_seen_by("asmith").await.accounts[0].progress.0;
     wait_until("some days are read", async || read().await > 3).await;
     crate::queue_faults::spoil(&server, "AccountingStoragePort");
     wait_until("the trouble is told", async || {
-        portal.use_seen_by("asmith").await.accounts[0].problem.contains("did not answer")
+        portal.usage_seen_by("asmith").await.accounts[0].problem.contains("did not answer")
     })
     .await;
     assert!(read().await < DAYS, "not all of it");
     let before = settled_days(&portal).await;
     crate::queue_faults::mend(&server);
-    let view = portal.all_use_seen_by("asmith").await;
+    let view = portal.all_usage_seen_by("asmith").await;
     assert_eq!(view.accounts[0].problem, "", "well again");
     let (from, until) = settled(&view);
     let key = ("def-smith".to_owned(), String::new(), "cpu".to_owned());
@@ -225,14 +225,14 @@ async fn an_accounting_that_stops_half_way_is_told_and_nothing_is_read_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_goes_on_where_it_was() {
+async fn reading_usage_resumes_after_a_restart() {
     let (mut portal, _, leader) = led().await;
-    let read = async |portal: &TestApp| portal.use_seen_by("asmith").await.accounts[0].progress.0;
+    let read = async |portal: &TestApp| portal.usage_seen_by("asmith").await.accounts[0].progress.0;
     wait_until("some days are read", async || read(&portal).await > 3).await;
     portal.restart().await;
     assert!(read(&portal).await > 3, "what was read is there");
     let _ = leader.get("/").await;
-    let view = portal.all_use_seen_by("asmith").await;
+    let view = portal.all_usage_seen_by("asmith").await;
     let mut db = portal.app.store.read().await.unwrap();
     let days: i64 =
         sqlx::query_scalar("SELECT count(*) FROM usage_days").fetch_one(&mut *db).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_restart_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
+async fn running_jobs_count_so_far_and_unusual_accounts_are_read() {
     // In letters: numbers do not make a sort of job, and an earlier run on this cluster left jobs like this one.
     let letter =
         |digit: char| char::from(b'a' + u8::try_from(digit.to_digit(10).unwrap()).unwrap());
@@ -260,7 +260,7 @@ async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
     portal.set_accounts("key", &["def-smith", odd[0], odd[1], odd[2]]).await;
     let mut today = UsageFigures::default();
     wait_until("today is read", async || {
-        let view = portal.use_seen_by("asmith").await;
+        let view = portal.usage_seen_by("asmith").await;
         let day = view.accounts[0].today;
         today = between(&view, day, day);
         !today.kinds.is_empty()
@@ -273,7 +273,7 @@ async fn a_job_that_runs_is_counted_so_far_and_odd_accounts_stop_nothing() {
         .find(|kind| kind.name == name.replace('1', "#"))
         .expect("the running job");
     assert!(mine.totals.core_s > 0 && mine.totals.jobs == 0, "{mine:?}");
-    let view = portal.use_seen_by("asmith").await;
+    let view = portal.usage_seen_by("asmith").await;
     for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.details.account)) {
         assert_eq!((account.read_at, account.usage.len()), (None, 0));
     }
@@ -314,9 +314,9 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
     server.write("turns", "");
     portal.set_accounts("key", &["def-smith", "rrg-smith"]).await;
     // Another reader waits for their turn on the same cluster.
-    portal.use_seen_by("bob").await;
+    portal.usage_seen_by("bob").await;
     wait_until("a hundred days are read", async || {
-        portal.use_seen_by("asmith").await.accounts[0].progress == (100, 100)
+        portal.usage_seen_by("asmith").await.accounts[0].progress == (100, 100)
     })
     .await;
     portal.stop().await;
@@ -333,7 +333,7 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
 
 /// In a real browser: the page, its totals and its file say what `sreport` says of a whole month; a member reads no name.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_reads_a_month_in_the_browser() {
+async fn pi_reads_a_month_in_the_browser() {
     let portal = TestApp::start_at(Clock::system(), |config| {
         hurry(config);
         config.usage_pace.history_days = 75;
@@ -353,12 +353,12 @@ async fn a_leader_reads_a_month_in_the_browser() {
     assert_eq!(chosen.status, 303, "{}", chosen.text());
     for name in ["asmith", "bob"] {
         wait_until("all days are read", async || {
-            let view = portal.use_seen_by(name).await;
+            let view = portal.usage_seen_by(name).await;
             view.accounts.iter().all(|one| one.progress == (75, 75))
         })
         .await;
     }
-    let month = portal.use_seen_by("asmith").await.accounts[0].today.month().previous();
+    let month = portal.usage_seen_by("asmith").await.accounts[0].today.month().previous();
     let told = reported("asmith", month.first(), month.last());
     let told = |resource: &str| {
         let of = |account: &str| {

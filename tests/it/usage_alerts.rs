@@ -53,7 +53,7 @@ async fn lab() -> Lab {
 }
 
 #[tokio::test]
-async fn each_thing_is_told_once_and_only_if_wanted() {
+async fn each_alert_is_sent_once_and_only_if_chosen() {
     let world = lab().await;
     let usage = &world.portal.app.usage;
     usage.notify_leader(world.reader).await.unwrap();
@@ -88,7 +88,7 @@ async fn each_thing_is_told_once_and_only_if_wanted() {
 }
 
 #[tokio::test]
-async fn whoever_no_longer_leads_is_told_nothing() {
+async fn former_pis_get_no_alerts() {
     let world = lab().await;
     choose(&world, &[("failing", "true")]).await;
     let pia = world.reader.person;
@@ -99,7 +99,7 @@ async fn whoever_no_longer_leads_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn books_of_those_who_want_to_be_told_are_read_on() {
+async fn usage_is_read_while_someone_has_chosen_alerts() {
     let world = lab().await;
     let wanted = async || {
         let mut db = world.portal.app.store.read().await.unwrap();

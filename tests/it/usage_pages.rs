@@ -37,9 +37,9 @@ async fn world() -> World {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let member = portal.join(&portal.invite(&admin, lab, "member").await, "max").await;
     let other = portal.join(&portal.invite(&admin, jones, "pi").await, "otto").await;
-    portal.give_ground(&pi, "pia").await;
-    portal.give_ground(&member, "max").await;
-    portal.give_ground(&other, "otto").await;
+    portal.give_cluster_account(&pi, "pia").await;
+    portal.give_cluster_account(&member, "max").await;
+    portal.give_cluster_account(&other, "otto").await;
     World { portal, lab, admin, pi, member, other }
 }
 
@@ -203,7 +203,7 @@ fn shown(page: &Page, place: usize) -> f64 {
 }
 
 #[tokio::test]
-async fn those_who_lead_see_names_and_members_none() {
+async fn pis_see_names_and_members_do_not() {
     let world = world().await;
     world.fill().await;
     let page = world.pi.get(&world.url("usage")).await;
@@ -239,7 +239,7 @@ async fn those_who_lead_see_names_and_members_none() {
 }
 
 #[tokio::test]
-async fn members_find_their_own_jobs_whatever_they_ask() {
+async fn members_find_only_their_own_jobs() {
     let world = world().await;
     world.fill().await;
     let pia = world.portal.person_id("pia").await;
@@ -287,7 +287,7 @@ async fn members_find_their_own_jobs_whatever_they_ask() {
 
 /// Jobs of two days, without a GPU, and one that never began: the list says what the figures count.
 #[tokio::test]
-async fn the_list_says_which_jobs_and_which_hours_are_meant() {
+async fn job_list_says_which_jobs_and_hours_it_counts() {
     let world = world().await;
     world.choose(&["key/def-one", "key/def-two"]).await;
     let failed = ("pia", "over-midnight", 2, UsageOutcome::Failed);
@@ -358,7 +358,7 @@ async fn many_jobs_are_shown_in_pages() {
 }
 
 #[tokio::test]
-async fn files_have_the_sums_of_the_page() {
+async fn downloaded_files_have_the_totals_of_the_page() {
     let world = world().await;
     world.fill().await;
     for who in [&world.pi, &world.member] {
@@ -417,7 +417,7 @@ async fn strangers_see_nothing() {
 }
 
 #[tokio::test]
-async fn odd_addresses_show_something_sensible() {
+async fn invalid_query_values_still_show_a_page() {
     let world = world().await;
     world.fill().await;
     for query in [
@@ -477,10 +477,10 @@ async fn empty_pages_say_what_to_do() {
 
 /// What a shell on the cluster says of itself is its owner's to change: names are those that people connected under.
 #[tokio::test]
-async fn nobody_is_shown_as_someone_else() {
+async fn nobody_can_pose_as_someone_else() {
     let world = world().await;
     world.fill().await;
-    let key = world.portal.line_key("max", "key").await;
+    let key = world.portal.connection_key("max", "key").await;
     for forged in ["pia", "gone"] {
         let learnt = format!(r#"{{"user":"{forged}"}}"#);
         let mut tx = world.portal.app.store.write().await.unwrap();
@@ -506,7 +506,7 @@ async fn nobody_is_shown_as_someone_else() {
 }
 
 #[tokio::test]
-async fn looks_at_names_are_recorded_wherever_they_are_and_no_made_up_ones() {
+async fn viewing_names_is_recorded_but_never_made_up_names() {
     for path in ["usage/jobs", "report", "usage/fair-share", "usage/kinds.csv"] {
         let world = world().await;
         world.fill().await;
@@ -530,7 +530,7 @@ async fn looks_at_names_are_recorded_wherever_they_are_and_no_made_up_ones() {
 
 /// What someone read goes with their place in the group.
 #[tokio::test]
-async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
+async fn usage_is_deleted_with_the_right_to_read_it() {
     let world = world().await;
     world.fill().await;
     let books = async || {
@@ -559,7 +559,7 @@ async fn what_was_read_is_forgotten_with_the_right_to_read_it() {
 
 /// What the cluster's own program says was granted, of the group's accounts only; more may be used than was granted.
 #[tokio::test]
-async fn what_the_cluster_says_was_granted_is_shown() {
+async fn allocation_known_to_the_cluster_is_shown() {
     let world = world().await;
     world.fill().await;
     let rows =
@@ -569,7 +569,7 @@ async fn what_the_cluster_says_was_granted_is_shown() {
             [{{"account": "def-one", "rows": {rows}}}, {{"account": "nn9999k", "rows": {rows}}}]}}, "cost_at": {}}}"#,
         START.0
     );
-    let key = world.portal.line_key("pia", "key").await;
+    let key = world.portal.connection_key("pia", "key").await;
     let mut tx = world.portal.app.store.write().await.unwrap();
     store::queues::mark_seen(&mut tx, key.person, key.cluster, START).await.unwrap();
     store::queues::set_standing(&mut tx, key.person, key.cluster, &standing).await.unwrap();

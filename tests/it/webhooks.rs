@@ -11,7 +11,7 @@ use portolan::domain::PersonId;
 use portolan::store;
 use sha2::Sha256;
 
-use crate::notices::{Told, ended, tell};
+use crate::notifications::{Told, ended, tell};
 use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{Client, PASSWORD, TestApp};
 
@@ -103,7 +103,7 @@ async fn set(bob: &Client, address: &str) -> String {
     secret
 }
 
-async fn standing(portal: &TestApp) -> store::webhooks::Webhook {
+async fn stored_webhook(portal: &TestApp) -> store::webhooks::Webhook {
     let bob = PersonId(portal.person_id("bob").await);
     let mut db = portal.app.store.read().await.unwrap();
     store::webhooks::get(&mut db, bob).await.unwrap().unwrap()
@@ -114,7 +114,7 @@ fn next(arrived: &Receiver<Arrived>) -> Arrived {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_arrives_once_signed_and_folded() {
+async fn webhook_message_arrives_once_signed_and_folded() {
     let (portal, bob) = open_portal().await;
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());
@@ -147,7 +147,7 @@ async fn a_message_arrives_once_signed_and_folded() {
     assert_eq!(body["portolan"]["counts"]["started"], 0);
 
     // The next one waits half a minute, and then holds everything.
-    wait_until("it is noted", async || standing(&portal).await.sent_at().is_some()).await;
+    wait_until("it is noted", async || stored_webhook(&portal).await.sent_at().is_some()).await;
     tell(&portal, "bob", "key", &ended(40..41, "soon", "FAILED")).await;
     portal.app.webhooks.send_due().await.unwrap();
     tell(&portal, "bob", "key", &ended(41..42, "later", "FAILED")).await;
@@ -157,7 +157,7 @@ async fn a_message_arrives_once_signed_and_folded() {
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("soon failed") && text.contains("later failed"), "{text}");
     let noted = portal.clock.now().plus(30);
-    wait_until("it is noted", async || standing(&portal).await.next_at == noted).await;
+    wait_until("it is noted", async || stored_webhook(&portal).await.next_at == noted).await;
     portal.clock.advance(31);
     portal.app.webhooks.send_due().await.unwrap();
     assert!(arrived.try_recv().is_err(), "once");
@@ -170,19 +170,19 @@ async fn a_message_arrives_once_signed_and_folded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_arrive_is_tried_again_also_after_a_restart() {
+async fn failed_delivery_is_retried_also_after_a_restart() {
     let (mut portal, bob) = open_portal().await;
     let (listener, port) = listen();
     drop(listener);
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_until("one failure", async || standing(&portal).await.failures == 1).await;
+    wait_until("one failure", async || stored_webhook(&portal).await.failures == 1).await;
     let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("127.0.0.1 cannot be reached."), "{}", page.select_text("main"));
-    assert_eq!(standing(&portal).await.next_at, portal.clock.now().plus(60));
+    assert_eq!(stored_webhook(&portal).await.next_at, portal.clock.now().plus(60));
     portal.clock.advance(61);
     portal.app.webhooks.send_due().await.unwrap();
-    assert_eq!(standing(&portal).await.next_at, portal.clock.now().plus(120), "pauses grow");
+    assert_eq!(stored_webhook(&portal).await.next_at, portal.clock.now().plus(120), "pauses grow");
 
     portal.stop().await;
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
@@ -192,12 +192,12 @@ async fn what_does_not_arrive_is_tried_again_also_after_a_restart() {
     let message = next(&arrived);
     assert!(message.is_signed_with(&secret));
     assert!(message.json()["text"].as_str().unwrap().starts_with("first is done"));
-    wait_until("it is noted", async || standing(&portal).await.failures == 0).await;
-    assert!(standing(&portal).await.problem.is_empty());
+    wait_until("it is noted", async || stored_webhook(&portal).await.failures == 0).await;
+    assert!(stored_webhook(&portal).await.problem.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_three_days_it_is_given_up_and_said() {
+async fn delivery_is_given_up_after_three_days_and_reported() {
     let (portal, bob) = open_portal().await;
     let (listener, port) = listen();
     let arrived = receive(
@@ -207,12 +207,12 @@ async fn after_three_days_it_is_given_up_and_said() {
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     next(&arrived);
-    wait_until("one failure", async || standing(&portal).await.failures == 1).await;
-    assert!(standing(&portal).await.problem.contains("status 404"));
+    wait_until("one failure", async || stored_webhook(&portal).await.failures == 1).await;
+    assert!(stored_webhook(&portal).await.problem.contains("status 404"));
     portal.clock.advance(3 * 86_400);
     portal.app.webhooks.send_due().await.unwrap();
     bob.sign_in("bob", PASSWORD).await;
-    wait_until("it is off", async || standing(&portal).await.stopped_at().is_some()).await;
+    wait_until("it is off", async || stored_webhook(&portal).await.stopped_at().is_some()).await;
     wait_until("and said", async || {
         bob.get("/notifications").await.text().contains("no longer sent to your address")
     })
@@ -241,7 +241,7 @@ async fn after_three_days_it_is_given_up_and_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_that_lead_inside_are_refused() {
+async fn private_addresses_are_refused() {
     let (portal, _, bob) = TestApp::with_member("bob").await;
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());
@@ -286,15 +286,15 @@ async fn addresses_that_lead_inside_are_refused() {
 
 /// What was allowed once is checked at each sending.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_setting_that_is_taken_back_counts_for_addresses_that_are_there() {
+async fn saved_addresses_are_checked_again_at_each_delivery() {
     let (mut portal, bob) = open_portal().await;
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     portal.restart_with(|config| config.notifications.allow_private = false).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_until("one failure", async || standing(&portal).await.failures >= 1).await;
-    assert!(standing(&portal).await.problem.contains("private network"));
+    wait_until("one failure", async || stored_webhook(&portal).await.failures >= 1).await;
+    assert!(stored_webhook(&portal).await.problem.contains("private network"));
     assert!(arrived.try_recv().is_err());
 }
 
@@ -315,7 +315,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_can_be_renewed() {
+async fn signing_secret_can_be_renewed() {
     let (_portal, bob) = open_portal().await;
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());

@@ -65,7 +65,7 @@ async fn requests_from_other_sites_change_nothing() {
 
 /// Lesson 11: following a link, or a page loading a picture, changes nothing.
 #[tokio::test]
-async fn nothing_is_changed_by_reading() {
+async fn get_requests_change_nothing() {
     let world = world().await;
     let World { portal, admin, .. } = &world;
     let before = portal.snapshot().await;
@@ -145,7 +145,7 @@ async fn other_host_names_are_refused() {
 
 /// The switch of light and dark goes back to where it was used, and never further.
 #[tokio::test]
-async fn the_theme_switch_leads_nowhere_else() {
+async fn theme_switch_never_redirects_to_another_site() {
     let portal = TestApp::start().await;
     let here = &portal.url;
     for (referer, to) in [

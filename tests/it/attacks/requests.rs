@@ -7,7 +7,7 @@ use crate::support::client::send;
 
 /// Lessons 6 and 13: errors repeat nothing of the request, and numbers of requests are ours.
 #[tokio::test]
-async fn errors_repeat_nothing() {
+async fn error_pages_never_echo_the_request() {
     let world = world().await;
     for client in [&world.admin, &world.portal.visitor()] {
         for path in [
@@ -55,7 +55,7 @@ const NO_FORM: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn forms_that_cannot_be_read_are_the_senders_fault() {
+async fn unreadable_forms_are_answered_with_a_client_error() {
     let world = world().await;
     let World { portal, admin, .. } = &world;
     let form = "application/x-www-form-urlencoded";

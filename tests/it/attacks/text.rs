@@ -104,7 +104,7 @@ async fn tricky_text_is_refused_in_every_field() {
 
 /// Lesson 11: messages between pages are chosen from a list; nobody can put words there.
 #[tokio::test]
-async fn messages_come_from_a_fixed_list() {
+async fn flash_messages_come_from_a_fixed_list() {
     let (portal, _admin) = TestApp::with_admin().await;
     let visitor = portal.visitor();
     for (cookie, shown) in [("signed-out", 1), ("Your-account-is-locked", 0), ("%3Cb%3Ex", 0)] {

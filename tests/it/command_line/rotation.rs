@@ -66,7 +66,7 @@ async fn signs_in(installation: &Installation) -> bool {
 }
 
 #[tokio::test]
-async fn afterwards_everything_opens_as_before() {
+async fn everything_opens_after_a_master_key_rotation() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let port = cluster.port("key").to_string();
     let add = ["cluster", "add", "harbour", "--host", "127.0.0.1", "--port", &port, "--host-key"];
@@ -141,7 +141,7 @@ async fn afterwards_everything_opens_as_before() {
 
 /// A kill between any two steps leaves one of these on disk.
 #[tokio::test]
-async fn cut_short_at_any_step_it_starts_again() {
+async fn interrupted_rotation_can_be_repeated_at_any_step() {
     let installation = with_admin();
     let before = Moment::of(&installation);
     assert!(installation.run(ROTATE).status.success());
@@ -190,7 +190,7 @@ async fn cut_short_at_any_step_it_starts_again() {
 
 /// A value that does not open would be lost by the change, so nothing is changed.
 #[tokio::test]
-async fn with_something_damaged_nothing_is_changed() {
+async fn rotation_changes_nothing_when_data_is_damaged() {
     let installation = with_admin();
     let before = Moment::of(&installation);
     let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
@@ -207,7 +207,7 @@ async fn with_something_damaged_nothing_is_changed() {
 
 /// Where the key comes from elsewhere, the new one is handed over, and nothing starts before it was put there.
 #[test]
-fn a_key_from_elsewhere_is_put_there_by_hand() {
+fn rotating_an_external_master_key_waits_for_the_administrator() {
     let credentials = tempfile::tempdir().unwrap();
     let credential = credentials.path().join("portolan-master-key");
     let place = credentials.path().to_str().unwrap().to_owned();

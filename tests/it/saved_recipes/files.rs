@@ -7,7 +7,7 @@ use crate::support::TestApp;
 use crate::support::wait::wait_until;
 
 #[tokio::test]
-async fn files_go_in_and_out_unchanged_or_not_at_all() {
+async fn recipe_files_round_trip_unchanged_or_are_refused() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     let long = format!("{FILE}# {}\n", "x".repeat(300_000));
@@ -69,7 +69,7 @@ async fn files_go_in_and_out_unchanged_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn what_no_longer_reads_is_told_and_can_be_mended() {
+async fn unreadable_recipe_is_reported_and_can_be_repaired() {
     let (portal, admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     max.post("/recipes/import", &[("file", FILE)]).await;

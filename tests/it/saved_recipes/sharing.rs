@@ -132,7 +132,7 @@ async fn a_group_shares_its_recipes_and_others_never_see_them() {
 }
 
 #[tokio::test]
-async fn who_leaves_a_group_leaves_its_recipes() {
+async fn former_members_lose_the_groups_recipes() {
     let world = world().await;
     let World { portal, admin, max, mia, pia, lab, change, .. } = &world;
     let group = lab.to_string();
@@ -157,7 +157,7 @@ async fn who_leaves_a_group_leaves_its_recipes() {
 }
 
 #[tokio::test]
-async fn a_groups_recipe_outlives_who_made_it() {
+async fn group_recipe_outlives_its_author() {
     let world = world().await;
     let World { portal, max, mia, pia, lab, .. } = &world;
     max.post("/recipes/import", &[("file", FILE)]).await;

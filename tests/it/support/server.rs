@@ -231,7 +231,7 @@ pub fn through(mut site: Site, port: u16) -> Site {
 }
 
 /// The same, with an automation host.
-pub fn with_robot(mut site: Site, port: u16) -> Site {
+pub fn with_automation_host(mut site: Site, port: u16) -> Site {
     site.automation =
         Some(SiteAutomation { hosts: vec![host()], port, ..SiteAutomation::default() });
     site

@@ -79,7 +79,7 @@ async fn bad_input_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_set_is_shown_and_recorded() {
+async fn changed_settings_are_shown_and_recorded() {
     let world = world().await;
     world.choose(&["key/def-one", "key/def-two"]).await;
     let page = world.pi.post_and_follow(&world.url("allocations"), &GOOD).await;
@@ -116,7 +116,7 @@ async fn what_is_set_is_shown_and_recorded() {
 }
 
 #[tokio::test]
-async fn two_leaders_do_not_undo_each_other() {
+async fn two_pis_do_not_overwrite_each_other() {
     let world = world().await;
     let form = |chosen: &'static [&'static str], was: &'static [&'static str]| {
         let chosen = chosen.iter().map(|one| ("account", *one));
@@ -143,7 +143,7 @@ async fn two_leaders_do_not_undo_each_other() {
 
 /// A letter brings another amount: what was typed is corrected, not typed again.
 #[tokio::test]
-async fn an_allocation_is_changed_where_it_stands() {
+async fn allocation_is_edited_in_place() {
     let world = world().await;
     world.choose(&["key/def-one"]).await;
     let page = world.pi.post_and_follow(&world.url("allocations"), &GOOD).await;

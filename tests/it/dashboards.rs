@@ -38,7 +38,7 @@ struct Run<'a> {
 
 impl TestApp {
     /// A cluster that is never reached, and what someone's place there is like.
-    pub async fn give_ground(&self, who: &Client, name: &str) {
+    pub async fn give_cluster_account(&self, who: &Client, name: &str) {
         let mut db = self.app.store.read().await.unwrap();
         let is_there = store::clusters::find_by_slug(&mut db, "key").await.unwrap().is_some();
         drop(db);
@@ -59,7 +59,7 @@ impl TestApp {
             ..DiscoveredFacts::default()
         };
         let learnt = serde_json::to_string(&learnt).unwrap();
-        let key = self.line_key(name, "key").await;
+        let key = self.connection_key(name, "key").await;
         let mut tx = self.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, self.clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
@@ -88,7 +88,7 @@ impl TestApp {
     }
 
     /// Runs SQL on a dashboard, `$1`.
-    async fn on_board(&self, board: i64, sql: &'static str) {
+    async fn on_dashboard(&self, board: i64, sql: &'static str) {
         let mut tx = self.app.store.write().await.unwrap();
         sqlx::query(sql).bind(board).execute(&mut *tx).await.unwrap();
         store::commit(tx).await.unwrap();
@@ -142,7 +142,7 @@ impl TestApp {
     }
 
     /// Everything the database says of dashboards and links, to be compared.
-    async fn boards_as_stored(&self) -> String {
+    async fn dashboards_as_stored(&self) -> String {
         type Board = (i64, String, Option<i64>, i64, Option<i64>);
         let mut db = self.app.store.read().await.unwrap();
         let boards: Vec<Board> = sqlx::query_as(
@@ -166,7 +166,7 @@ impl TestApp {
 }
 
 /// A form of a new dashboard that is right.
-fn wish<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+fn form_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut form = vec![
         ("form", "0123456789abcdef"),
         ("kind", "tensorboard"),

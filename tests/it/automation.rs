@@ -4,7 +4,7 @@ use portolan::domain::{ConnectionRole, PersonId};
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use portolan::store::connections::ConnectionKey;
 
-use crate::support::server::{CODE, Server, with_robot};
+use crate::support::server::{CODE, Server, with_automation_host};
 use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
 
@@ -16,7 +16,7 @@ const WRAPPERS: &str = "/harbour/code/allowed_commands";
 /// A portal with a cluster that has an automation host, and alice with a key for it. Gives the public half.
 async fn with_alice(server: &Server) -> (TestApp, Client, String) {
     let (portal, _, alice) = TestApp::with_member("alice").await;
-    let site = with_robot(server.site("own"), server.port);
+    let site = with_automation_host(server.site("own"), server.port);
     portal.add_pinned(&site, &server.pins()).await;
     alice.name_user("own", "alice").await;
     let form = [("role", "robot"), ("back", "/clusters/own/automation")];
@@ -56,7 +56,7 @@ fn says(page: &Page, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_apart() {
+async fn each_missing_step_has_its_own_message() {
     let server = Server::asking_beside(&[("enrolled", "")], ENROLLED, "DisableForwarding yes");
     let (portal, alice, _) = with_alice(&server).await;
     let slurm = format!("{WRAPPERS}/slurm_commands.sh");
@@ -75,7 +75,7 @@ async fn what_is_missing_is_told_apart() {
     let page = test_it(&alice).await;
     says(&page, &["It works", "22.05", "squeue, scontrol", "refused this command: sinfo"]);
     says(&page, &["refused this command: sacctmgr", "such as portolan-commands"]);
-    let key = portal.line_key("alice", "own").await;
+    let key = portal.connection_key("alice", "own").await;
     let line = portal
         .app
         .connections
@@ -91,7 +91,7 @@ async fn what_is_missing_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_host_that_asks_after_all_is_named_and_nobody_is_bothered() {
+async fn host_that_prompts_is_named_and_nobody_is_asked() {
     let server = Server::asking(CODE, "");
     let (portal, alice, half) = with_alice(&server).await;
     server.allow("alice", &half);
@@ -106,7 +106,7 @@ async fn a_host_that_asks_after_all_is_named_and_nobody_is_bothered() {
 }
 
 #[tokio::test]
-async fn the_centres_program_and_our_own_let_through_what_the_portal_says() {
+async fn site_wrapper_and_our_wrapper_accept_the_portals_commands() {
     let ours = include_str!("../../automation/portolan-commands");
     // Writes down what it is asked for, as it came.
     let listening = "#!/bin/sh\nprintf '%s\\n' \"$SSH_ORIGINAL_COMMAND\" >>${0%/*}/said\nexec ${0%/*}/$(cat ${0%/*}/next)\n";

@@ -40,7 +40,7 @@ fn refuse_tricks(page: &Page, place: &str) {
 }
 
 #[tokio::test]
-async fn hostile_questions_and_banners_are_shown_as_text_and_cut() {
+async fn hostile_prompts_and_banners_are_shown_as_text_and_truncated() {
     let tricks = "<script>alert(1)</script> \u{1b}[31mred\u{7} \u{202e}gnp.exe \u{5d0}\u{5d1}\n";
     let banner = format!("{tricks}{}", "<img src=x> banner\n".repeat(5500));
     let question = format!("{tricks}{}", "<b>long</b>\n".repeat(9000));
@@ -63,7 +63,7 @@ async fn hostile_questions_and_banners_are_shown_as_text_and_cut() {
 }
 
 #[tokio::test]
-async fn a_question_is_not_lost_on_a_busy_machine() {
+async fn prompt_is_not_lost_on_a_busy_machine() {
     // Between knocking and asking, the program that asks may have to wait for its turn.
     let slow = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     let script = "#!/usr/bin/python3\nimport os, socket, sys, time\ns = socket.socket(socket.AF_UNIX)\n\
@@ -84,7 +84,7 @@ async fn a_question_is_not_lost_on_a_busy_machine() {
 }
 
 #[tokio::test]
-async fn two_tabs_make_one_try_and_show_the_same_question() {
+async fn two_tabs_share_one_attempt_and_one_prompt() {
     let server = Server::asking(CODE, "");
     let (portal, alice) = with_alice_on(&server).await;
     tokio::join!(begin(&alice), begin(&alice), begin(&alice), begin(&alice));
@@ -101,7 +101,7 @@ async fn two_tabs_make_one_try_and_show_the_same_question() {
 }
 
 #[tokio::test]
-async fn a_browser_closed_half_way_leaves_a_sign_in_that_can_be_given_up() {
+async fn login_left_half_way_can_be_cancelled_later() {
     let server = Server::asking(CODE, "");
     let (portal, alice) = with_alice_on(&server).await;
     begin(&alice).await;
@@ -127,7 +127,7 @@ async fn a_browser_closed_half_way_leaves_a_sign_in_that_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_to_an_old_question_does_not_reach_the_next() {
+async fn answer_to_an_old_prompt_never_reaches_the_next() {
     let server = Server::asking(CODE, "");
     let (_portal, alice) = with_alice_on(&server).await;
     begin(&alice).await;
@@ -146,7 +146,7 @@ async fn an_answer_to_an_old_question_does_not_reach_the_next() {
 }
 
 #[tokio::test]
-async fn a_process_that_is_not_our_ssh_gets_neither_answers_nor_signatures() {
+async fn foreign_process_gets_no_answers_and_no_signatures() {
     let server = Server::asking(CODE, "");
     let (portal, alice) = with_alice_on(&server).await;
     begin(&alice).await;

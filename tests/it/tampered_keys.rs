@@ -58,7 +58,7 @@ async fn allow_unattended(person: &Client, key: i64) {
 }
 
 #[tokio::test]
-async fn a_changed_row_opens_nothing() {
+async fn changed_key_row_opens_nothing() {
     let (mut portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_cluster("key").await;
     alice.make_key().await;
@@ -112,7 +112,7 @@ async fn a_changed_row_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_row_in_anothers_place_opens_nothing() {
+async fn key_row_copied_to_someone_else_opens_nothing() {
     let (mut portal, admin, alice) = TestApp::with_member("alice").await;
     let bob = portal.member(&admin, "bob").await;
     let [a, b] = [portal.person_id("alice").await, portal.person_id("bob").await];

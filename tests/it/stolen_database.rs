@@ -56,7 +56,7 @@ async fn with_alice() -> (TestApp, Client, Client) {
 }
 
 #[tokio::test]
-async fn a_stolen_database_opens_nothing_under_another_master_key() {
+async fn stolen_database_opens_nothing_under_another_master_key() {
     let (mut portal, ..) = with_alice().await;
     portal.stop().await;
     let (_dir, data) = copy(&portal.app.config.data_dir);

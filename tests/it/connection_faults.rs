@@ -6,7 +6,7 @@ use portolan::cluster::ConnectionStatus;
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::program::signal_pid;
 use crate::support::relay::Relay;
 use crate::support::server::{CODE, Server, is_alive, site_at};
@@ -23,11 +23,11 @@ async fn with_alice_connected(server: &Server) -> (TestApp, Client) {
 }
 
 #[tokio::test]
-async fn where_few_sessions_are_allowed_many_callers_are_served_one_after_the_other() {
+async fn callers_queue_when_the_server_allows_few_sessions() {
     for most in [2, 1] {
         let server = Server::with(&format!("MaxSessions {most}"));
         let (portal, _alice) = with_alice_connected(&server).await;
-        let line = portal.line("alice", "own").await;
+        let line = portal.connection("alice", "own").await;
         let mut callers = tokio::task::JoinSet::new();
         for number in 0..20 {
             let line = line.clone();
@@ -55,10 +55,10 @@ async fn where_few_sessions_are_allowed_many_callers_are_served_one_after_the_ot
 }
 
 #[tokio::test]
-async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_so() {
+async fn killed_master_loses_the_command_and_the_page_says_so() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let asked = {
         let line = line.clone();
         tokio::spawn(async move { run(&line, "sleep", &["4711.01"]).await })
@@ -68,7 +68,7 @@ async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_s
     signal_pid(line.master().pid().try_into().unwrap(), "KILL");
     assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
     assert!(matches!(
-        portal.app.connections.status(portal.line_key("alice", "own").await),
+        portal.app.connections.status(portal.connection_key("alice", "own").await),
         ConnectionStatus::Down
     ));
     alice.wait_until_asked("own", "The connection was lost").await;
@@ -82,14 +82,14 @@ async fn a_master_killed_in_the_middle_of_a_command_loses_it_and_the_page_says_s
 }
 
 #[tokio::test]
-async fn a_command_of_which_nobody_knows_how_far_it_got_is_lost_and_not_unsent() {
+async fn command_cut_off_midway_counts_as_lost_not_as_unsent() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let master = line.master().pid();
     let files = || std::fs::read_dir(format!("/proc/{master}/fd")).unwrap().count();
     relay.cut();
@@ -101,7 +101,7 @@ async fn a_command_of_which_nobody_knows_how_far_it_got_is_lost_and_not_unsent()
 }
 
 #[tokio::test]
-async fn a_connection_that_needs_nobody_comes_back_by_itself_and_in_its_own_time() {
+async fn connection_without_prompts_reconnects_by_itself_with_backoff() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
     server.kill();
@@ -117,12 +117,12 @@ async fn a_connection_that_needs_nobody_comes_back_by_itself_and_in_its_own_time
     portal.app.connections.sweep().await.unwrap();
     alice.wait_until_connected("own").await;
     assert_eq!(portal.tries("alice", "own").await, tries + 1);
-    let answer = run(&portal.line("alice", "own").await, "squeue", &["--me", "-h"]).await;
+    let answer = run(&portal.connection("alice", "own").await, "squeue", &["--me", "-h"]).await;
     assert_eq!(answer.unwrap().code, 0);
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_waits_for_its_person() {
+async fn connection_with_prompts_waits_for_its_owner() {
     let server = Server::asking(CODE, "");
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
@@ -143,10 +143,10 @@ async fn a_connection_that_asks_waits_for_its_person() {
 }
 
 #[tokio::test]
-async fn commands_are_bounded_in_size_and_time_and_the_connection_goes_on() {
+async fn commands_are_limited_in_size_and_time_and_the_connection_survives() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let much = RemoteCommand::new("seq").arg("1000000").with_max_output(1000);
     assert_eq!(line.run(much, CallUrgency::Interactive).await, Err(RunCommandError::OutputTooLong));
     let late = RemoteCommand::new("sleep").arg("4711.02").with_deadline(Duration::from_secs(1));
@@ -158,10 +158,10 @@ async fn commands_are_bounded_in_size_and_time_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn callers_who_go_away_do_not_use_up_the_sessions() {
+async fn abandoned_calls_free_their_sessions() {
     let server = Server::start();
     let (portal, _alice) = with_alice_connected(&server).await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let most = line.session_limit();
     let asked = || RemoteCommand::new("sleep").arg("0.4711").with_deadline(Duration::from_secs(20));
     let mut callers: Vec<_> = (0..12)
@@ -185,7 +185,7 @@ async fn callers_who_go_away_do_not_use_up_the_sessions() {
 }
 
 #[tokio::test]
-async fn giving_up_while_the_portal_looks_around_is_heard() {
+async fn connecting_can_be_cancelled_during_discovery() {
     // A login that never comes to an end: the connection stands, but nothing is known of the place yet.
     let server = Server::with("ForceCommand sleep 4711.03");
     let (portal, _, alice) = TestApp::with_member("alice").await;
@@ -199,16 +199,16 @@ async fn giving_up_while_the_portal_looks_around_is_heard() {
         let left = alice.post_and_follow(way, &[("purpose", "connect")]).await;
         assert!(left.text().contains(">Connect<"), "{way}: {}", left.text());
         wait_until("the process has ended", async || !is_alive(ssh)).await;
-        assert!(!portal.stored_line("alice", "own").await.is_wanted, "{way}");
+        assert!(!portal.stored_connection("alice", "own").await.is_wanted, "{way}");
     }
 }
 
 #[tokio::test]
-async fn what_closes_does_not_get_into_the_way_of_what_opens() {
+async fn closing_an_old_connection_does_not_disturb_a_new_one() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
     // A process that hangs takes its time to end; meanwhile the other tab connects.
-    let hanging = portal.line("alice", "own").await.master().pid();
+    let hanging = portal.connection("alice", "own").await.master().pid();
     signal_pid(hanging.try_into().unwrap(), "STOP");
     let (_, ()) = tokio::join!(alice.post("/clusters/own/disconnect", &[]), async {
         alice.wait_until_asked("own", "Reconnect").await;
@@ -216,7 +216,7 @@ async fn what_closes_does_not_get_into_the_way_of_what_opens() {
     });
     alice.wait_until_connected("own").await;
     assert!(!is_alive(hanging));
-    let answer = run(&portal.line("alice", "own").await, "echo", &["on"]).await;
+    let answer = run(&portal.connection("alice", "own").await, "echo", &["on"]).await;
     assert_eq!(answer.unwrap().stdout_text(), "on\n");
     assert_eq!(portal.run_folders().len(), 1);
 }

@@ -60,7 +60,7 @@ impl Story {
     /// A portal for the owner, whose training has left something to look at.
     async fn begin(kind: DashboardKind) -> Self {
         let (portal, _, _) = connected(OWNER).await;
-        let line = portal.line(OWNER, "key").await;
+        let line = portal.connection(OWNER, "key").await;
         let at = format!("/scratch/{OWNER}/boards test/{kind}");
         let train = format!(
             "rm -rf '{at}' {BASE}/env/{kind}-* {BASE}/boards/{kind}-*; source /etc/profile; module load python scipy-stack; \
@@ -254,7 +254,7 @@ fn listens_once(door: &DashboardEndpoint) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tensorboard_from_nothing_to_its_end() {
+async fn tensorboard_job_installs_serves_and_stops() {
     let story = Story::begin(DashboardKind::TensorBoard).await;
     // Someone's power failed: half an environment, a draft of one, and the lock of a job that is no more.
     let probe = story.script(&format!("{BASE}/boards/tensorboard-a"));
@@ -317,7 +317,7 @@ async fn tensorboard_from_nothing_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mlflow_from_nothing_to_its_end() {
+async fn mlflow_job_installs_serves_and_stops() {
     let story = Story::begin(DashboardKind::Mlflow).await;
     let run = story.start("a").await;
     let door = story.ready(&run).await;
@@ -344,7 +344,7 @@ async fn mlflow_from_nothing_to_its_end() {
 
 /// Every script that a site's preset gives is good bash. Few of them differ in anything but names and numbers.
 #[test]
-fn scripts_of_every_site_are_good_bash() {
+fn dashboard_scripts_of_every_site_are_valid_bash() {
     let folder = tempfile::tempdir().unwrap();
     let mut different = BTreeMap::new();
     for site in sites::presets() {

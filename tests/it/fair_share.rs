@@ -36,7 +36,7 @@ pub async fn lab() -> (TestApp, Client, Client, Client, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pi_sees_shares_demand_and_who_stores_what() {
+async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     let (portal, admin, pi, alice, group) = lab().await;
     // Held, so that it waits for as long as it is looked at.
     let job =
@@ -94,7 +94,7 @@ async fn a_pi_sees_shares_demand_and_who_stores_what() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_reads_why_their_priority_is_low() {
+async fn member_sees_why_their_priority_is_low() {
     let (_portal, _admin, _pi, alice, group) = lab().await;
     // It asks for a node that is busy with itself: more cores than are free, so that it waits in line.
     let jobs: Vec<String> = (0..4)

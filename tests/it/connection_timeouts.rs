@@ -6,14 +6,14 @@ use portolan::cluster::ConnectionStatus;
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::relay::Relay;
 use crate::support::server::{CODE, Server, is_alive, site_at};
 use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
 #[tokio::test]
-async fn silence_of_every_kind_ends_with_words_and_leaves_nothing() {
+async fn every_silent_server_times_out_with_a_message_and_leaves_nothing() {
     tokio::join!(
         a_person_who_does_not_answer(),
         an_answer_after_the_servers_own_patience(),
@@ -61,7 +61,7 @@ async fn an_answer_after_the_servers_own_patience() {
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_asked("own", "its time for answers was over").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
-    assert!(!portal.stored_line("alice", "own").await.is_wanted);
+    assert!(!portal.stored_connection("alice", "own").await.is_wanted);
 }
 
 async fn a_server_that_hangs() {
@@ -79,7 +79,7 @@ async fn a_connection_whose_process_hangs() {
     let server = Server::start();
     let (portal, alice) = alice_on(&server, |_| ()).await;
     alice.connect("own").await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     server.signal_connections("STOP");
     let asked = RemoteCommand::new("true").with_deadline(Duration::from_secs(1));
     assert_eq!(line.run(asked, CallUrgency::Interactive).await, Err(RunCommandError::TimedOut));
@@ -94,7 +94,7 @@ async fn a_network_that_is_cut_while_all_processes_live() {
     portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     let short = || RemoteCommand::new("sleep").arg("1").with_deadline(Duration::from_secs(1));
     let under_way = {
         let line = line.clone();
@@ -120,6 +120,6 @@ async fn a_network_that_is_cut_while_all_processes_live() {
         "on\n",
         "a short cut costs nothing"
     );
-    let key = portal.line_key("alice", "own").await;
+    let key = portal.connection_key("alice", "own").await;
     assert!(matches!(portal.app.connections.status(key), ConnectionStatus::Up(_)));
 }

@@ -149,7 +149,7 @@ while True:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_becomes_ready_while_someone_looks() {
+async fn open_page_shows_when_the_dashboard_is_ready() {
     let (portal, _admin, dave) = connected("dave").await;
     let folder = Folder::new("dave", &format!("cat >board.py <<'END'\n{BOARD}\nEND"));
     let script = format!("cd {} && exec python3 board.py", folder.path);

@@ -21,7 +21,7 @@ async fn world() -> World {
     let other = portal.group(&admin, "Jones Lab").await;
     let mia = portal.member(&admin, "mia").await;
     let otto = portal.join(&portal.invite(&admin, other, "pi").await, "otto").await;
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
     let board = portal.put_board("max", EVIL, &["/scratch/max/runs"]).await;
     portal.put_run(board, Run { state: "over", end: "time", ..Run::default() }).await;
     World { portal, admin, max, mia, otto, lab, other, board }
@@ -34,7 +34,7 @@ const DEEDS: [&str; 7] = ["start", "wake", "extend", "stop", "remove", "settings
 impl World {
     /// For this person there is no such dashboard, wherever they ask.
     async fn sees_nothing(&self, who: &Client, name: &str) {
-        let before = self.portal.boards_as_stored().await;
+        let before = self.portal.dashboards_as_stored().await;
         for end in ["", "/fragment", "/open"] {
             let path = format!("/dashboards/{}{end}", self.board);
             assert_eq!(who.get(&path).await.status, 404, "{name}: {path}");
@@ -45,7 +45,7 @@ impl World {
         }
         assert_eq!(who.post("/dashboards/999/stop", &[]).await.status, 404, "the same as for none");
         assert!(!who.get("/dashboards").await.text().contains("board-row"), "{name}");
-        assert_eq!(self.portal.boards_as_stored().await, before, "{name}");
+        assert_eq!(self.portal.dashboards_as_stored().await, before, "{name}");
     }
 
     async fn show_to(&self, group: &str, wakes: &str) -> u16 {
@@ -55,7 +55,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn what_is_shown_to_a_group_is_read_only_there_and_nothing_elsewhere() {
+async fn shared_dashboard_is_read_only_for_the_group_and_hidden_from_others() {
     let world = world().await;
     let World { portal, admin, max, mia, otto, lab, other, board } = &world;
     for (who, name) in [(mia, "mia"), (otto, "otto"), (admin, "ada")] {
@@ -79,11 +79,11 @@ async fn what_is_shown_to_a_group_is_read_only_there_and_nothing_elsewhere() {
     assert_eq!(buttons(&page), [""; 0]);
     assert!(page.select_all("#share, #settings, #evil").is_empty());
     assert!(!page.text().contains("/jobs/key/"), "the job is its owner's");
-    let before = portal.boards_as_stored().await;
+    let before = portal.dashboards_as_stored().await;
     for deed in DEEDS.iter().filter(|deed| **deed != "wake") {
         assert_eq!(mia.post(&format!("{path}/{deed}"), FORM).await.status, 403, "{deed}");
     }
-    assert_eq!(portal.boards_as_stored().await, before);
+    assert_eq!(portal.dashboards_as_stored().await, before);
 
     let id = portal.person_id("mia").await;
     admin.post(&format!("/groups/{lab}/people/{id}/remove"), &[]).await;
@@ -94,7 +94,7 @@ async fn what_is_shown_to_a_group_is_read_only_there_and_nothing_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_group_wakes_it_within_its_owners_limits() {
+async fn group_members_start_it_within_the_owners_limits() {
     let world = world().await;
     let World { portal, max, mia, lab, board, .. } = &world;
     assert_eq!(world.show_to(&lab.to_string(), "1").await, 303);
@@ -114,7 +114,7 @@ async fn a_group_wakes_it_within_its_owners_limits() {
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("as often as its owner allows"));
     portal
-        .on_board(
+        .on_dashboard(
             *board,
             "UPDATE dashboard_runs SET asked_at = asked_at - 90000 WHERE dashboard_id = $1",
         )
@@ -133,11 +133,11 @@ async fn a_group_wakes_it_within_its_owners_limits() {
 }
 
 #[tokio::test]
-async fn settings_are_checked() {
+async fn invalid_settings_are_refused() {
     let world = world().await;
     let World { portal, max, board, .. } = &world;
     let path = format!("/dashboards/{board}/settings");
-    let before = portal.boards_as_stored().await;
+    let before = portal.dashboards_as_stored().await;
     for (field, value, problem) in [
         ("title", " ", "Enter a name."),
         ("title", "a\u{202e}b", "invisible"),
@@ -154,14 +154,14 @@ async fn settings_are_checked() {
         assert!(page.select_text(".error-summary").contains(problem), "{field}={value}");
     }
     assert_eq!(max.post(&path, &[("wakes", "1")]).await.status, 400);
-    assert_eq!(portal.boards_as_stored().await, before);
+    assert_eq!(portal.dashboards_as_stored().await, before);
     let page = max.post_and_follow(&path, &[("title", "Other <i>")]).await;
     assert_eq!(page.select_text("h1"), "Other <i>");
 }
 
 /// A page is told of dashboards that its person sees, and of no others.
 #[tokio::test]
-async fn events_tell_those_who_see_it() {
+async fn events_reach_everyone_who_may_see_the_dashboard() {
     let world = world().await;
     let World { max, mia, otto, lab, .. } = &world;
     let open =

@@ -76,7 +76,7 @@ async fn member() -> (TestApp, Client, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
+async fn job_end_is_notified_once_even_after_a_restart() {
     let (mut portal, _, tessa) = connected("tessa").await;
     let said = |page: &Page, words: &str| lines(page).iter().filter(|line| *line == words).count();
     wait_for_list(&tessa, "/jobs", "a first look", |page| page.text().contains("as of")).await;
@@ -103,7 +103,7 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
     wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
     // Further looks tell nothing again.
     let seen = async || {
-        let key = portal.line_key("tessa", "key").await;
+        let key = portal.connection_key("tessa", "key").await;
         let key = portolan::jobs::ClusterAccountId { person: key.person, cluster: key.cluster };
         portal.app.queue_monitor.view(key, false).await.unwrap().version
     };
@@ -115,7 +115,7 @@ async fn ends_are_told_once_also_if_the_portal_was_stopped_meanwhile() {
 }
 
 #[tokio::test]
-async fn many_are_folded_into_one_toast() {
+async fn many_notifications_fold_into_one_toast() {
     let (portal, _, bob) = member().await;
     assert_eq!(badge(&bob.get("/").await), "");
     let mut all = ended(1..13, "align", "COMPLETED");
@@ -155,7 +155,7 @@ async fn many_are_folded_into_one_toast() {
 }
 
 #[tokio::test]
-async fn what_was_seen_is_no_longer_new() {
+async fn read_notifications_are_no_longer_new() {
     let (portal, _, bob) = member().await;
     tell(&portal, "bob", "key", &ended(1..3, "a", "COMPLETED")).await;
     let page = bob.get("/notifications").await;
@@ -197,7 +197,7 @@ async fn toasts_are_shown_as_chosen() {
 }
 
 #[tokio::test]
-async fn names_of_jobs_do_no_harm() {
+async fn hostile_job_names_are_shown_as_text() {
     let (portal, _, bob) = member().await;
     let name = "<script>alert(1)</script>\" onload=\"x' \u{202e}<b>|&amp;";
     tell(&portal, "bob", "key", &ended(1..2, name, "FAILED")).await;
@@ -213,7 +213,7 @@ async fn names_of_jobs_do_no_harm() {
 }
 
 #[tokio::test]
-async fn nobody_sees_the_notices_of_others() {
+async fn nobody_sees_the_notifications_of_others() {
     let (portal, admin, bob) = member().await;
     let eve = portal.member(&admin, "eve").await;
     tell(&portal, "bob", "key", &ended(1..2, "private-matter", "FAILED")).await;
@@ -231,7 +231,7 @@ async fn nobody_sees_the_notices_of_others() {
 }
 
 #[tokio::test]
-async fn old_notices_and_jobs_are_forgotten() {
+async fn old_notifications_and_jobs_are_deleted() {
     let (portal, _, bob) = member().await;
     tell(&portal, "bob", "key", &ended(1..2, "old", "COMPLETED")).await;
     assert_eq!(badge(&bob.get("/").await), "1 new");
@@ -255,7 +255,7 @@ async fn old_notices_and_jobs_are_forgotten() {
 
 /// In a real browser: the badge and a toast come by themselves, the toast leads to the job, the list is read by opening.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_page_is_told_by_itself() {
+async fn open_page_shows_new_notifications_by_itself() {
     let (portal, _, _) = member().await;
     let browser = Browser::open(&portal.url, 1280).await;
     browser.go("/sign-in").await;

@@ -21,7 +21,7 @@ async fn number_asked(person: &Client) -> String {
 }
 
 #[tokio::test]
-async fn questions_connections_and_keys_belong_to_one_person() {
+async fn prompts_connections_and_keys_belong_to_one_person() {
     let server = Server::asking(CODE, "");
     let (portal, admin, alice) = TestApp::with_member("alice").await;
     let bob = portal.member(&admin, "bob").await;
@@ -48,7 +48,7 @@ async fn questions_connections_and_keys_belong_to_one_person() {
 
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_connected("own").await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
     // Bob says that he is alice there. It is her key that opens the door, not her name.
     bob.make_key().await;
     bob.name_user("own", "alice").await;
@@ -66,7 +66,7 @@ async fn questions_connections_and_keys_belong_to_one_person() {
     }
     bob.wait_until_asked("own", "did not accept your key").await;
     assert!(is_alive(master));
-    let status = portal.app.connections.status(portal.line_key("alice", "own").await);
+    let status = portal.app.connections.status(portal.connection_key("alice", "own").await);
     assert!(matches!(status, ConnectionStatus::Up(_)), "{status:?}");
     let after = alice.get("/account/key").await;
     assert!(after.text().contains("Only while you are signed in"));

@@ -4,7 +4,7 @@
 use fantoccini::Locator;
 use portolan::domain::DashboardId;
 
-use crate::board_access::{OWNER, stopped};
+use crate::dashboard_access::{OWNER, stopped};
 use crate::queue::connected;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
@@ -126,7 +126,7 @@ async fn owner_of(portal: &TestApp, _signed_in: &Client) -> Browser {
 
 /// TensorBoard, from the training script that everyone has to a link for a professor.
 #[tokio::test(flavor = "multi_thread")]
-async fn curves_are_drawn_shared_and_taken_back() {
+async fn tensorboard_curves_are_shared_by_link_until_it_is_revoked() {
     train();
     let (portal, _, owner) = connected(OWNER).await;
     let browser = owner_of(&portal, &owner).await;
@@ -144,7 +144,7 @@ async fn curves_are_drawn_shared_and_taken_back() {
 
 /// The same with MLflow.
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_of_mlflow_are_listed_shared_and_taken_back() {
+async fn mlflow_runs_are_shared_by_link_until_it_is_revoked() {
     train();
     let (portal, _, owner) = connected(OWNER).await;
     let browser = owner_of(&portal, &owner).await;

@@ -49,7 +49,7 @@ impl TestApp {
     }
 
     /// Which line is meant: someone's to the login host of a cluster.
-    pub async fn line_key(&self, name: &str, slug: &str) -> ConnectionKey {
+    pub async fn connection_key(&self, name: &str, slug: &str) -> ConnectionKey {
         let person = PersonId(self.person_id(name).await);
         ConnectionKey { person, cluster: self.cluster_id(slug).await, role: ConnectionRole::Login }
     }
@@ -61,20 +61,24 @@ impl TestApp {
     }
 
     /// Someone's connection that stands.
-    pub async fn line(&self, name: &str, slug: &str) -> Arc<ClusterConnection> {
-        self.app.connections.connection(self.line_key(name, slug).await).unwrap()
+    pub async fn connection(&self, name: &str, slug: &str) -> Arc<ClusterConnection> {
+        self.app.connections.connection(self.connection_key(name, slug).await).unwrap()
     }
 
     /// What the database knows of someone's line.
-    pub async fn stored_line(&self, name: &str, slug: &str) -> store::connections::ConnectionRow {
-        let key = self.line_key(name, slug).await;
+    pub async fn stored_connection(
+        &self,
+        name: &str,
+        slug: &str,
+    ) -> store::connections::ConnectionRow {
+        let key = self.connection_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
         store::connections::get(&mut db, key).await.unwrap().unwrap()
     }
 
     /// How often someone's portal has tried to connect to a cluster.
     pub async fn tries(&self, name: &str, slug: &str) -> i64 {
-        let key = self.line_key(name, slug).await;
+        let key = self.connection_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
         store::connections::count_attempts(&mut db, key, super::app::START.plus(-1))
             .await

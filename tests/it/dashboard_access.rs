@@ -29,9 +29,9 @@ pub async fn actor(portal: &TestApp, name: &str) -> Actor {
     Actor { id: Some(id), name: name.to_owned(), address: String::new() }
 }
 
-/// A wish for a dashboard of some folders.
-pub async fn wish(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> NewDashboard {
-    let key = portal.line_key(OWNER, "key").await;
+/// The request for a dashboard of some folders.
+pub async fn new_dashboard(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> NewDashboard {
+    let key = portal.connection_key(OWNER, "key").await;
     NewDashboard {
         person: key.person,
         cluster: key.cluster,
@@ -45,7 +45,7 @@ pub async fn wish(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> New
 }
 
 /// What is known of a dashboard, as its owner sees it.
-pub async fn standing(portal: &TestApp, id: DashboardId) -> DashboardStatus {
+pub async fn dashboard_status(portal: &TestApp, id: DashboardId) -> DashboardStatus {
     let mut db = portal.app.store.read().await.unwrap();
     let person = PersonId(portal.person_id(OWNER).await);
     let viewer = portal.app.auth.viewer(&mut db, person).await.unwrap().unwrap();
@@ -61,7 +61,7 @@ pub async fn wait_for(
     holds: impl Fn(&DashboardStatus) -> bool,
 ) -> DashboardStatus {
     wait::wait_for(what, async || {
-        let now = standing(portal, id).await;
+        let now = dashboard_status(portal, id).await;
         if holds(&now) { Ok(now) } else { Err(format!("{now:#?}")) }
     })
     .await
@@ -69,8 +69,8 @@ pub async fn wait_for(
 
 /// A dashboard that is ready.
 pub async fn opened(portal: &TestApp, kind: DashboardKind, places: &[&str]) -> DashboardId {
-    let wish = wish(portal, kind, places).await;
-    let id = portal.app.dashboards.create(&actor(portal, OWNER).await, &wish).await.unwrap();
+    let request = new_dashboard(portal, kind, places).await;
+    let id = portal.app.dashboards.create(&actor(portal, OWNER).await, &request).await.unwrap();
     let now = wait_for(portal, id, "ready", |now| now.is_live || !now.is_open()).await;
     assert!(now.is_live, "{:#?}", now.run);
     id
@@ -83,7 +83,7 @@ pub async fn stopped(portal: &TestApp, id: DashboardId) {
 }
 
 /// A portal with the owner connected, and a TensorBoard of theirs.
-async fn with_board() -> (TestApp, Client, Client, DashboardId) {
+async fn with_dashboard() -> (TestApp, Client, Client, DashboardId) {
     let (portal, admin, owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     (portal, admin, owner, id)
@@ -129,8 +129,8 @@ async fn asks(browser: &Client, method: Method, path: &str, headers: &[(&str, &s
 
 /// The owner's ticket works once; what it leads to is one browser's, and nothing of the portal's.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_lets_one_browser_in_once() {
-    let (portal, _, owner, id) = with_board().await;
+async fn ticket_admits_one_browser_once() {
+    let (portal, _, owner, id) = with_dashboard().await;
     let path = ticket(&portal, &owner, id).await;
     let browser = guest(&portal);
     let entered = browser.get(&path).await;
@@ -180,8 +180,8 @@ async fn a_ticket_lets_one_browser_in_once() {
 
 /// A guest sees this dashboard, reads, and is shut out the moment the link is taken back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_reads_one_dashboard_until_the_link_ends() {
-    let (portal, admin, _owner, id) = with_board().await;
+async fn guest_reads_one_dashboard_until_the_link_ends() {
+    let (portal, admin, _owner, id) = with_dashboard().await;
     let path = link(&portal, id, "").await;
     let browser = guest(&portal);
     let place = come_in(&browser, &path).await;
@@ -259,8 +259,8 @@ async fn a_guest_reads_one_dashboard_until_the_link_ends() {
 
 /// A passphrase stands before the dashboard; guesses are counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_passphrase_is_asked_first() {
-    let (portal, _, _owner, id) = with_board().await;
+async fn guest_link_asks_for_its_passphrase() {
+    let (portal, _, _owner, id) = with_dashboard().await;
     let path = link(&portal, id, "three old boats").await;
     let browser = guest(&portal);
     let place = come_in(&browser, &path).await;
@@ -292,7 +292,7 @@ async fn a_passphrase_is_asked_first() {
 
 /// Ten thousand guesses are stopped after a few, and tell nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn links_cannot_be_guessed() {
+async fn guessing_guest_links_is_limited() {
     let portal = TestApp::start().await;
     portal.set_up("ada").await;
     let browser = guest(&portal);
@@ -320,8 +320,8 @@ async fn links_cannot_be_guessed() {
 
 /// Requests that could be read in two ways, or that name another host, get nowhere.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_can_be_read_in_two_ways_are_refused() {
-    let (portal, _, owner, id) = with_board().await;
+async fn ambiguous_requests_are_refused() {
+    let (portal, _, owner, id) = with_dashboard().await;
     let browser = guest(&portal);
     let entered = browser.get(&ticket(&portal, &owner, id).await).await;
     let place = entered.location().to_owned();
@@ -393,8 +393,8 @@ async fn requests_that_can_be_read_in_two_ways_are_refused() {
 
 /// Someone else's dashboard: not seen, not opened, not shared, not woken, until it is shown to the group.
 #[tokio::test(flavor = "multi_thread")]
-async fn colleagues_see_what_is_shown_to_them_and_read_only() {
-    let (portal, admin, _owner, id) = with_board().await;
+async fn group_members_see_shared_dashboards_read_only() {
+    let (portal, admin, _owner, id) = with_dashboard().await;
     let member = portal.member(&admin, "bob").await;
     let bob = actor(&portal, "bob").await;
     let boards = &portal.app.dashboards;

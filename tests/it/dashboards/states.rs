@@ -1,19 +1,19 @@
 //! The page of a dashboard in each of its states, in words.
 
-use super::{EVIL, Run, buttons, says, wish};
+use super::{EVIL, Run, buttons, form_with, says};
 use crate::support::app::START;
 use crate::support::{Client, TestApp};
 
-async fn with_board() -> (TestApp, Client, i64) {
+async fn with_dashboard() -> (TestApp, Client, i64) {
     let (portal, _admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
     let board = portal.put_board("max", EVIL, &[EVIL, "/scratch/max/runs"]).await;
     (portal, max, board)
 }
 
 #[tokio::test]
-async fn every_end_is_told_with_what_to_do() {
-    let (portal, max, board) = with_board().await;
+async fn every_end_is_explained_with_a_next_step() {
+    let (portal, max, board) = with_dashboard().await;
     let path = format!("/dashboards/{board}");
     assert!(says(&max.get(&path).await).contains("It was never started"));
     for (end, words) in [
@@ -58,8 +58,8 @@ async fn every_end_is_told_with_what_to_do() {
 
 /// Nobody is connected in these tests: the page says so, and that it comes back.
 #[tokio::test]
-async fn without_a_connection_it_says_what_goes_on() {
-    let (portal, max, board) = with_board().await;
+async fn page_without_a_connection_offers_to_connect() {
+    let (portal, max, board) = with_dashboard().await;
     let path = format!("/dashboards/{board}");
     for state in ["waiting", "starting", "ready"] {
         let started_at = Some(START.0).filter(|_| state != "waiting");
@@ -87,8 +87,8 @@ async fn without_a_connection_it_says_what_goes_on() {
 }
 
 #[tokio::test]
-async fn starting_prolonging_and_stopping() {
-    let (portal, max, board) = with_board().await;
+async fn dashboard_can_be_started_extended_and_stopped() {
+    let (portal, max, board) = with_dashboard().await;
     let path = format!("/dashboards/{board}");
     let follow = async |verb: &str| {
         let page = max.post_and_follow(&format!("{path}/{verb}"), &[]).await;
@@ -117,10 +117,10 @@ async fn starting_prolonging_and_stopping() {
 
 /// The first run waits for its connection, as every job does.
 #[tokio::test]
-async fn a_new_one_waits_for_the_connection() {
+async fn new_dashboard_waits_for_the_connection() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
-    let made = max.post("/dashboards", &wish(&[])).await;
+    portal.give_cluster_account(&max, "max").await;
+    let made = max.post("/dashboards", &form_with(&[])).await;
     let page = max.get(made.location()).await;
     assert!(says(&page).contains("Waiting for the connection"), "{}", says(&page));
     assert_eq!(buttons(&page), ["Connect", "Stop…"]);

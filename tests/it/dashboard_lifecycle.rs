@@ -4,8 +4,9 @@
 use portolan::dashboards::DashboardKind;
 use portolan::store::dashboards::runs::DashboardRunState;
 
-use crate::board_access::{
-    OWNER, actor, come_in, guest, link, opened, standing, stopped, ticket, wait_for, wish,
+use crate::dashboard_access::{
+    OWNER, actor, come_in, dashboard_status, guest, link, new_dashboard, opened, stopped, ticket,
+    wait_for,
 };
 use crate::queue::{cancel, connected};
 use crate::support::app::hurry;
@@ -24,31 +25,31 @@ async fn until(browser: &Client, path: &str, status: u16) {
 
 /// A portal that is stopped and started again finds its dashboards; whoever looked goes on looking.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_portal_adopts_what_runs() {
+async fn restarted_portal_takes_over_running_dashboards() {
     let (mut portal, _, owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &owner, id).await).await;
     let visitor = guest(&portal);
     let shared = come_in(&visitor, &link(&portal, id, "").await).await;
-    let job = standing(&portal, id).await.run.unwrap().job;
+    let job = dashboard_status(&portal, id).await.run.unwrap().job;
     portal.restart().await;
     wait_for(&portal, id, "live again", |now| now.is_live).await;
     for (who, place) in [(&browser, &place), (&visitor, &shared)] {
         until(who, &format!("{place}app/data/runs"), 200).await;
     }
-    assert_eq!(standing(&portal, id).await.run.unwrap().job, job, "the same job");
+    assert_eq!(dashboard_status(&portal, id).await.run.unwrap().job, job, "the same job");
     stopped(&portal, id).await;
 }
 
 /// When the connection breaks, the page says so; when it is back, so is the dashboard.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dashboard_comes_back_with_the_connection() {
+async fn dashboard_returns_when_the_connection_returns() {
     let (portal, _, owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
     let place = come_in(&browser, &link(&portal, id, "").await).await;
-    let master = portal.line(OWNER, "key").await.master().pid();
+    let master = portal.connection(OWNER, "key").await.master().pid();
     signal_pid(u32::try_from(master).unwrap(), "KILL");
     wait_for(&portal, id, "not to be reached", |now| !now.is_live).await;
     let page = browser.get(&place).await;
@@ -65,15 +66,15 @@ async fn a_dashboard_comes_back_with_the_connection() {
 
 /// Whatever ends its job, the dashboard says how it ended and can be started again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
+async fn dashboard_job_cancelled_on_the_cluster_is_noticed() {
     let (portal, _, _owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
-    let job = standing(&portal, id).await.run.unwrap().job.unwrap().to_string();
+    let job = dashboard_status(&portal, id).await.run.unwrap().job.unwrap().to_string();
     cancel(OWNER, &job);
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     assert_eq!(over.run.unwrap().end, "cancelled");
     assert!(!over.is_live);
-    // Twice is one too many: the second wish is refused, and nothing is started twice.
+    // Twice is one too many: the second request is refused, and nothing is started twice.
     let actor = actor(&portal, OWNER).await;
     portal.app.dashboards.start(&actor, id).await.unwrap();
     assert!(portal.app.dashboards.start(&actor, id).await.is_err());
@@ -86,12 +87,12 @@ async fn a_job_that_is_cancelled_elsewhere_is_noticed() {
 
 /// The same form sent twice is one dashboard and one job; stopped before it was a job, it never becomes one.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_started_twice() {
+async fn same_form_sent_twice_makes_one_dashboard() {
     let (portal, _, _owner) = connected(OWNER).await;
-    let wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
+    let request = new_dashboard(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let actor = actor(&portal, OWNER).await;
     let boards = &portal.app.dashboards;
-    let (one, two) = tokio::join!(boards.create(&actor, &wish), boards.create(&actor, &wish));
+    let (one, two) = tokio::join!(boards.create(&actor, &request), boards.create(&actor, &request));
     assert_eq!(one.unwrap(), two.unwrap());
     let list = portal.app.dashboards.list(&viewer(&portal).await).await.unwrap();
     assert_eq!(list.len(), 1);
@@ -109,7 +110,7 @@ async fn viewer(portal: &TestApp) -> portolan::auth::Viewer {
 
 /// A follow-up waits in the queue for its time, takes over when it is ready, and what it follows is ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follow_up_takes_over() {
+async fn follow_up_job_takes_over_before_the_first_ends() {
     let (portal, _, owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
     let browser = guest(&portal);
@@ -156,7 +157,7 @@ async fn a_follow_up_takes_over() {
 
 /// One that nobody looks at is stopped, and its owner is told.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forgotten_dashboard_is_stopped_with_notice() {
+async fn unused_dashboard_is_stopped_and_its_owner_notified() {
     let portal = TestApp::start_at(portolan::clock::Clock::system(), |config| {
         hurry(config);
         config.dashboards.idle_minutes = 0;
@@ -167,8 +168,8 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
     portal.add_cluster("key").await;
     owner.prepare("key", OWNER).await;
     owner.connect("key").await;
-    let wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
-    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let request = new_dashboard(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
+    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &request).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "idle", "{run:#?}");
@@ -180,11 +181,11 @@ async fn a_forgotten_dashboard_is_stopped_with_notice() {
 
 /// What cannot be shown says why: a folder that is not there, a project that may not pay.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_slurm_refuses_is_said() {
+async fn slurm_refusal_of_a_dashboard_job_is_shown() {
     let (portal, _, _owner) = connected(OWNER).await;
-    let mut wish = wish(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
-    wish.account = "no-such-project".to_owned();
-    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &wish).await.unwrap();
+    let mut request = new_dashboard(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
+    request.account = "no-such-project".to_owned();
+    let id = portal.app.dashboards.create(&actor(&portal, OWNER).await, &request).await.unwrap();
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "refused");

@@ -1,7 +1,7 @@
 //! Links for guests: made, shown once, kept as hashes only, taken back by those who may.
 
 use super::{EVIL, Run};
-use crate::support::needles::{Needle, in_files};
+use crate::support::secret_scan::{Needle, in_files};
 use crate::support::{Client, Page, TestApp};
 
 const PASSPHRASE: &str = "gulls above the fish market";
@@ -15,7 +15,7 @@ struct World {
 
 async fn world() -> World {
     let (portal, admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
     let board = portal.put_board("max", EVIL, &["/scratch/max/runs"]).await;
     portal.put_run(board, Run { state: "over", end: "time", ..Run::default() }).await;
     World { portal, admin, max, board }
@@ -29,7 +29,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_link_is_shown_once_and_never_kept() {
+async fn link_is_shown_once_and_stored_only_as_a_hash() {
     let world = world().await;
     let World { portal, max, board, .. } = &world;
     let page = world.share(EVIL, PASSPHRASE).await;
@@ -90,12 +90,12 @@ async fn a_link_needs_a_label_a_time_and_no_short_passphrase() {
         assert!(page.select_all("#evil").is_empty());
     }
     assert_eq!(max.post(&path, &[("label", "x")]).await.status, 400);
-    assert!(portal.boards_as_stored().await.ends_with("[]"));
+    assert!(portal.dashboards_as_stored().await.ends_with("[]"));
 }
 
 /// Owners, those who lead their group and administrators take links back; for others there is none.
 #[tokio::test]
-async fn links_are_overseen() {
+async fn owners_pis_and_administrators_can_revoke_links() {
     let world = world().await;
     let World { portal, admin, max, .. } = &world;
     let lab = portal.group(admin, "Smith Lab").await;
@@ -123,14 +123,14 @@ async fn links_are_overseen() {
         assert!(page.select_text("tbody").contains(EVIL) && page.select_all("#evil").is_empty());
         assert_eq!(who.get("/dashboards/1").await.status, 404, "{name} sees links, not results");
     }
-    let before = portal.boards_as_stored().await;
+    let before = portal.dashboards_as_stored().await;
     for (who, name) in [(&otto, "otto"), (&mia, "mia")] {
         for id in ["1", "999", "x", "-1"] {
             let path = format!("/dashboards/guest-links/{id}/revoke");
             assert_eq!(who.post(&path, &[]).await.status, 404, "{name}: {id}");
         }
     }
-    assert_eq!(portal.boards_as_stored().await, before);
+    assert_eq!(portal.dashboards_as_stored().await, before);
     for (who, id, to) in [
         (max, 1, "/dashboards/1"),
         (&pia, 2, "/dashboards/guest-links"),

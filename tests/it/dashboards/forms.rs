@@ -1,16 +1,16 @@
 //! The form of a new dashboard: what it offers, what it refuses, and that it makes one and not two.
 
-use super::{EVIL, wish};
+use super::{EVIL, form_with};
 use crate::support::TestApp;
 
 #[tokio::test]
-async fn a_dashboard_is_asked_for_once() {
+async fn submitting_the_form_twice_makes_one_dashboard() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     let page = max.get("/dashboards").await;
     assert!(page.text().contains("Open your first dashboard"));
     let page = max.get("/dashboards/new").await;
     assert!(page.text().contains("No cluster yet") && page.select_all("#new-board").is_empty());
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
 
     let page = max.get("/dashboards/new?cluster=key&kind=mlflow&place=/scratch/max/mlruns").await;
     assert_eq!(page.attribute("#f-kind-mlflow", "checked"), "");
@@ -57,9 +57,9 @@ async fn a_dashboard_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_said_at_its_field() {
+async fn errors_are_shown_at_their_field() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
     let long = "x".repeat(81);
     let deep = format!("/{}", "x".repeat(2000));
     for (changes, field, problem) in [
@@ -77,7 +77,7 @@ async fn what_cannot_be_is_said_at_its_field() {
         (vec![("title", "a\u{202e}b")], "title", "invisible"),
         (vec![("cluster", "nowhere")], "cluster", "Choose one of your clusters."),
     ] {
-        let page = max.post("/dashboards", &wish(&changes)).await;
+        let page = max.post("/dashboards", &form_with(&changes)).await;
         assert_eq!(page.status, 422, "{changes:?}");
         let summary = page.select_text(".error-summary");
         assert!(summary.contains(problem), "{changes:?}: {summary}");
@@ -85,38 +85,38 @@ async fn what_cannot_be_is_said_at_its_field() {
         assert_eq!(href, format!("#f-{field}"), "{changes:?}");
         assert_eq!(page.select_all(&href).len(), 1, "the summary leads to the field {field}");
     }
-    let mut two = wish(&[("kind", "mlflow")]);
+    let mut two = form_with(&[("kind", "mlflow")]);
     two.push(("place", "/scratch/max/other"));
     let page = max.post("/dashboards", &two).await;
     assert!(page.select_text(".error-summary").contains("one tracking folder"), "{}", page.text());
-    let mut many = wish(&[]);
+    let mut many = form_with(&[]);
     let paths: Vec<String> = (0..40).map(|number| format!("/runs/{number}")).collect();
     many.extend(paths.iter().map(|path| ("place", path.as_str())));
     let page = max.post("/dashboards", &many).await;
     assert!(page.select_text(".error-summary").contains("twelve"), "{}", page.text());
-    assert_eq!(max.post("/dashboards", &wish(&[("form", " ")])).await.status, 400);
+    assert_eq!(max.post("/dashboards", &form_with(&[("form", " ")])).await.status, 400);
     let no_path = EVIL.trim_start_matches('/');
-    let page = max.post("/dashboards", &wish(&[("title", EVIL), ("place", no_path)])).await;
+    let page = max.post("/dashboards", &form_with(&[("title", EVIL), ("place", no_path)])).await;
     assert_eq!((page.status, page.select_all("#evil").len()), (422, 0));
     assert_eq!(page.attribute("#f-place", "value"), no_path, "what was typed stays");
-    assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
+    assert_eq!(portal.dashboards_as_stored().await, "[]\n[]\n[]");
 }
 
 /// Without script, one more field and another choice are a way to the server and back; nothing is made by it.
 #[tokio::test]
-async fn the_form_can_be_looked_at_again() {
+async fn form_works_without_javascript() {
     let (portal, admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
-    let page = max.post("/dashboards", &wish(&[("add", "yes"), ("title", "Mine")])).await;
+    portal.give_cluster_account(&max, "max").await;
+    let page = max.post("/dashboards", &form_with(&[("add", "yes"), ("title", "Mine")])).await;
     assert_eq!(page.status, 200);
     assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/runs");
     assert_eq!(page.attribute("#f-place-2", "value"), "");
     assert_eq!(page.attribute("[name=title]", "value"), "Mine");
     assert_eq!(page.attribute("[name=form]", "value"), "0123456789abcdef");
-    let page = max.post("/dashboards", &wish(&[("look", "yes"), ("kind", "mlflow")])).await;
+    let page = max.post("/dashboards", &form_with(&[("look", "yes"), ("kind", "mlflow")])).await;
     assert!(page.select_all("[name=add]").is_empty(), "MLflow shows one at a time");
     assert_eq!(page.attribute("[data-pick]", "data-pick-kind"), "any");
-    assert_eq!(portal.boards_as_stored().await, "[]\n[]\n[]");
+    assert_eq!(portal.dashboards_as_stored().await, "[]\n[]\n[]");
 
     // Nothing is known of this person there, and of that cluster nothing but that it exists.
     let page = admin.get("/dashboards/new").await;
@@ -124,15 +124,15 @@ async fn the_form_can_be_looked_at_again() {
     admin.name_user("key", "ada").await;
     let page = admin.get("/dashboards/new").await;
     assert!(page.text().contains("Connect once first"), "{}", page.text());
-    let page = admin.post("/dashboards", &wish(&[("place", "/home/ada/runs")])).await;
+    let page = admin.post("/dashboards", &form_with(&[("place", "/home/ada/runs")])).await;
     assert_eq!(page.status, 422);
     assert!(page.select_text(".error-summary").contains("Connect to it first"));
 }
 
 #[tokio::test]
-async fn what_could_be_shown_is_asked_of_ones_own_connection_only() {
+async fn suggested_folders_come_from_the_own_connection_only() {
     let (portal, admin, max) = TestApp::with_member("max").await;
-    portal.give_ground(&max, "max").await;
+    portal.give_cluster_account(&max, "max").await;
     let page = max.get("/dashboards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("There is no connection to the cluster."), "{}", page.text());

@@ -5,7 +5,7 @@ use portolan::cluster::ConnectionStatus;
 use portolan::domain::ConnectionRole;
 use portolan::store;
 
-use crate::support::lines::run;
+use crate::support::connections::run;
 use crate::support::server::{CODE, Server, is_alive};
 use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, TestApp};
@@ -28,23 +28,23 @@ async fn begin_at(portal: &TestApp, server: &Server, alice: &Client) -> i32 {
     alice.name_user("asks", "alice").await;
     alice.post("/clusters/asks/connect", &[]).await;
     alice.wait_until_asked("asks", "Verification code").await;
-    let key = portal.line_key("alice", "asks").await;
+    let key = portal.connection_key("alice", "asks").await;
     let folder = format!("{}-{}-login", key.person, key.cluster);
     let pid = portal.app.config.run_dir().join(folder).join("pid");
     std::fs::read_to_string(pid).unwrap().parse().unwrap()
 }
 
 async fn opens(portal: &TestApp, name: &str) -> bool {
-    let person = portal.line_key(name, "own").await.person;
+    let person = portal.connection_key(name, "own").await.person;
     let open = portal.app.auth.unseal_keys(person, ConnectionRole::Login).await;
     open.is_ok_and(|keys: Vec<UnsealedKey>| !keys.is_empty())
 }
 
 #[tokio::test]
-async fn signing_out_leaves_connections_and_signing_out_everywhere_closes_them() {
+async fn signing_out_keeps_connections_and_signing_out_everywhere_closes_them() {
     let (server, asking) = (Server::start(), Server::asking(CODE, ""));
     let (portal, _, alice) = with_alice_connected(&server).await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
     alice.post("/sign-out", &[]).await;
     portal.app.connections.sweep().await.unwrap();
     assert!(is_alive(master));
@@ -64,7 +64,7 @@ async fn signing_out_leaves_connections_and_signing_out_everywhere_closes_them()
 async fn switching_an_account_off_closes_its_connections() {
     let (server, asking) = (Server::start(), Server::asking(CODE, ""));
     let (portal, admin, alice) = with_alice_connected(&server).await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
     let on_its_way = begin_at(&portal, &asking, &alice).await;
     let path = format!("/people/{}/disable", portal.person_id("alice").await);
     admin.post(&path, &[]).await;
@@ -77,10 +77,10 @@ async fn switching_an_account_off_closes_its_connections() {
 }
 
 #[tokio::test]
-async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_more() {
+async fn key_is_locked_after_the_last_sign_out_unless_its_owner_allowed_more() {
     let server = Server::start();
     let (portal, _, alice) = with_alice_connected(&server).await;
-    let key = portal.line_key("alice", "own").await;
+    let key = portal.connection_key("alice", "own").await;
     let is_down = async || matches!(portal.app.connections.status(key), ConnectionStatus::Down);
     let second = portal.visitor();
     second.sign_in("alice", PASSWORD).await;
@@ -117,7 +117,7 @@ async fn after_the_last_sign_out_the_key_stays_closed_unless_its_owner_allowed_m
 }
 
 #[tokio::test]
-async fn a_session_that_runs_out_closes_the_key_as_signing_out_does() {
+async fn expired_session_locks_the_key_like_signing_out() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     alice.make_key().await;
     let person = portolan::domain::PersonId(portal.person_id("alice").await);
@@ -128,14 +128,14 @@ async fn a_session_that_runs_out_closes_the_key_as_signing_out_does() {
 }
 
 #[tokio::test]
-async fn after_a_restart_the_browsers_cookie_opens_the_key_again() {
+async fn session_cookie_unlocks_the_key_after_a_restart() {
     let server = Server::start();
     let (mut portal, _, alice) = with_alice_connected(&server).await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
     portal.restart().await;
     assert!(!opens(&portal, "alice").await, "nobody has come back yet");
     assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"), "taken over");
-    let line = portal.line("alice", "own").await;
+    let line = portal.connection("alice", "own").await;
     assert_eq!((line.master().pid(), server.visits()), (master, 1), "nobody was asked");
     assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     alice.post("/clusters/own/disconnect", &[]).await;
@@ -147,7 +147,7 @@ async fn after_a_restart_the_browsers_cookie_opens_the_key_again() {
 async fn a_new_password_keeps_the_key_and_a_reset_link_loses_it_and_says_so() {
     let server = Server::start();
     let (portal, admin, alice) = with_alice_connected(&server).await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
     let form = [("current", PASSWORD), ("password", NEW_PASSWORD), ("again", NEW_PASSWORD)];
     assert_eq!(alice.post("/account/password", &form).await.status, 303);
     assert!(is_alive(master), "the connection stays");
@@ -156,7 +156,7 @@ async fn a_new_password_keeps_the_key_and_a_reset_link_loses_it_and_says_so() {
     alice.sign_in("alice", NEW_PASSWORD).await;
     alice.post("/clusters/own/disconnect", &[]).await;
     alice.connect("own").await;
-    let master = portal.line("alice", "own").await.master().pid();
+    let master = portal.connection("alice", "own").await.master().pid();
 
     let person = format!("/people/{}", portal.person_id("alice").await);
     assert!(admin.get(&person).await.text().contains("deletes their SSH keys"), "said before");
@@ -176,12 +176,12 @@ async fn a_new_password_keeps_the_key_and_a_reset_link_loses_it_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_hourly_cap_on_tries_holds_over_a_restart() {
+async fn hourly_limit_on_attempts_survives_a_restart() {
     let server = Server::start();
     let (mut portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
     alice.prepare_on(&server, "own", "alice").await;
-    let key = portal.line_key("alice", "own").await;
+    let key = portal.connection_key("alice", "own").await;
     for _ in 0..20 {
         let mut tx = portal.app.store.write().await.unwrap();
         store::connections::begin_attempt(&mut tx, key, portal.clock.now()).await.unwrap();
