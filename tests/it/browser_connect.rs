@@ -198,8 +198,7 @@ async fn two_tabs_show_the_same_prompt_and_keep_what_is_typed() {
         "return performance.getEntriesByType('resource').length > {}",
         asked.as_u64().unwrap() + 1
     );
-    wait_until("the page looks again by itself", async || browser.run(&looked_again).await == true)
-        .await;
+    browser.wait_until_true("the page looks again by itself", &looked_again).await;
     let typed = browser.run("return document.getElementById('f-answer').value").await;
     assert_eq!(typed, "12", "what is typed stays");
 

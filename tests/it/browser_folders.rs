@@ -4,7 +4,6 @@ use crate::accessibility::audit;
 use crate::folders::{Folder, with_alice};
 use crate::support::Client;
 use crate::support::browser::Browser;
-use crate::support::wait::wait_until;
 
 /// The rows of the dialog that are seen.
 const ROWS: &str =
@@ -36,7 +35,7 @@ struct Desk {
 impl Desk {
     async fn is_so(&self, what: &str, script: &str) {
         let script = format!("return Boolean({script})");
-        wait_until(what, async || self.browser.run(&script).await == true).await;
+        self.browser.wait_until_true(what, &script).await;
         self.browser.settled().await;
     }
 

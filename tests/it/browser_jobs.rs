@@ -36,10 +36,7 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     let cancelled = format!(
         "const row = document.querySelector('{words}'); return Boolean(row) && row.innerText.includes('Cancelled')"
     );
-    crate::support::wait::wait_until("the desk shows it", async || {
-        desk.run(&cancelled).await == true
-    })
-    .await;
+    desk.wait_until_true("the desk shows it", &cancelled).await;
     let still = format!("return document.querySelector(\"{}\").checked", box_of(&second));
     assert_eq!(desk.run(&still).await, true, "what was chosen stays chosen");
 

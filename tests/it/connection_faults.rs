@@ -10,7 +10,7 @@ use crate::support::connections::run;
 use crate::support::program::signal_pid;
 use crate::support::relay::Relay;
 use crate::support::server::{CODE, Server, is_alive, site_at};
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, TestApp};
 
 /// A portal with alice, who is connected to a server of her own.
@@ -95,7 +95,8 @@ async fn command_cut_off_midway_counts_as_lost_not_as_unsent() {
     relay.cut();
     let before = files();
     let asked = tokio::spawn(async move { run(&line, "true", &[]).await });
-    wait_until("ssh has taken the command over", async || files() >= before + 4).await;
+    wait_for_value("ssh has taken the command over", async || files(), |seen| *seen >= before + 4)
+        .await;
     signal_pid(master.try_into().unwrap(), "KILL");
     assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
 }
@@ -170,8 +171,12 @@ async fn abandoned_calls_free_their_sessions() {
             tokio::spawn(async move { line.run(asked(), CallUrgency::Interactive).await })
         })
         .collect();
-    wait_until("the first ones run", async || Cluster::get().count_processes("sleep 0.4711") > 0)
-        .await;
+    wait_for_value(
+        "the first ones run",
+        async || Cluster::get().count_processes("sleep 0.4711"),
+        |seen| *seen > 0,
+    )
+    .await;
     for caller in callers.drain(..) {
         caller.abort();
     }

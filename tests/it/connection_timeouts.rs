@@ -9,7 +9,7 @@ use crate::support::cluster::Cluster;
 use crate::support::connections::run;
 use crate::support::relay::Relay;
 use crate::support::server::{CODE, Server, is_alive, site_at};
-use crate::support::wait::wait_until;
+use crate::support::wait::wait_for_value;
 use crate::support::{Client, TestApp};
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_person_who_does_not_answer() {
     let pid = portal.app.config.run_dir().join(&portal.run_folders()[0]).join("pid");
     let ssh = std::fs::read_to_string(pid).unwrap().parse().unwrap();
     assert!(is_alive(ssh));
-    wait_until("the sign-in has ended", async || portal.run_folders().is_empty()).await;
+    wait_for_value("the sign-in has ended", async || portal.run_folders(), Vec::is_empty).await;
     assert!(!is_alive(ssh), "no process is left");
     alice.wait_until_asked("own", "The time for answers was over").await;
 }
@@ -57,7 +57,12 @@ async fn an_answer_after_the_servers_own_patience() {
     let (portal, alice) = alice_on(&server, |_| ()).await;
     begin(&alice).await;
     let asked = alice.wait_until_asked("own", "Verification code").await;
-    wait_until("the server has lost patience", async || server.connections() == 0).await;
+    wait_for_value(
+        "the server has lost patience",
+        async || server.connections(),
+        |seen| *seen == 0,
+    )
+    .await;
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_asked("own", "its time for answers was over").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
@@ -100,9 +105,11 @@ async fn a_network_that_is_cut_while_all_processes_live() {
         let line = line.clone();
         tokio::spawn(async move { line.run(short(), CallUrgency::Interactive).await })
     };
-    wait_until("the command is under way", async || {
-        line.call_budget().stats(std::time::Instant::now()).commands > 4
-    })
+    wait_for_value(
+        "the command is under way",
+        async || line.call_budget().stats(std::time::Instant::now()).commands,
+        |seen| *seen > 4,
+    )
     .await;
     relay.cut();
     let asked_later = line.run(short(), CallUrgency::Interactive).await;

@@ -15,7 +15,7 @@ use crate::support::cluster::Cluster;
 use crate::support::connections::run;
 use crate::support::relay::Relay;
 use crate::support::server::{Server, is_alive, site_at};
-use crate::support::wait::wait_until;
+use crate::support::wait::wait_for_value;
 use crate::support::{Client, Page, TestApp};
 
 /// A folder on the cluster that goes with the test.
@@ -353,7 +353,7 @@ async fn one_sftp_session_is_reused_and_yields_to_commands() {
         // It ends with the connection.
         portal.app.connections.close_connection(portal.connection_key("alice", "own").await).await;
         assert_eq!(folders::list(&line, "/scratch").await, Err(FolderError::NotConnected));
-        wait_until("nothing is left", async || services(&server) == 0).await;
+        wait_for_value("nothing is left", async || services(&server), |seen| *seen == 0).await;
     }
 }
 
@@ -367,7 +367,12 @@ async fn busy_connection_asks_people_to_wait() {
         let command = RemoteCommand::new("sleep").arg("30").with_deadline(Duration::from_secs(40));
         tokio::spawn(async move { line.run(command, CallUrgency::Interactive).await })
     };
-    wait_until("it runs", async || server.log().matches("command for alice").count() > 0).await;
+    wait_for_value(
+        "it runs",
+        async || server.log().matches("command for alice").count(),
+        |seen| *seen > 0,
+    )
+    .await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let begun = Instant::now();
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;

@@ -5,7 +5,7 @@ use portolan::ssh::{CallUrgency, RemoteCommand};
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::connections::run;
-use crate::support::wait::{wait_for, wait_until};
+use crate::support::wait::wait_for;
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A portal with a member whose connection to the test cluster stands, that looks often.
@@ -267,7 +267,7 @@ fn log_says(words: &str) -> String {
 
 async fn until_log_says(browser: &Browser, words: &str) {
     let script = log_says(words);
-    wait_until(words, async || browser.run(&script).await == true).await;
+    browser.wait_until_true(words, &script).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

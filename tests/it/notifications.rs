@@ -9,7 +9,7 @@ use portolan::store::notifications::NewJobNotification;
 use crate::queue::{connected, submit, wait_for_list};
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A job of someone's in the records, and a notice of it.
@@ -108,7 +108,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
         portal.app.queue_monitor.view(key, false).await.unwrap().version
     };
     let before = seen().await;
-    wait_until("three more looks", async || seen().await >= before + 3).await;
+    wait_for_value("three more looks", async || seen().await, |seen| *seen >= before + 3).await;
     let page = tessa.get("/notifications").await;
     assert_eq!(said(&page, &words), 1);
     assert_eq!(said(&page, &format!("{} is done", unique("short"))), 1);
@@ -265,14 +265,24 @@ async fn open_page_shows_new_notifications_by_itself() {
     browser.wait_for_text("Hello bob").await;
     let bob = PersonId(portal.person_id("bob").await);
     // Its stream of events must be open before the bell rings.
-    wait_until("the page listens", async || portal.state.pages.event_streams.count(bob) > 0).await;
+    wait_for_value(
+        "the page listens",
+        async || portal.state.pages.event_streams.count(bob),
+        |seen| *seen > 0,
+    )
+    .await;
     tell(&portal, "bob", "key", &ended(7..8, "align", "COMPLETED")).await;
     browser.wait_for_text("align is done").await;
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");
     browser.go("/notifications").await;
-    wait_until("it is read", async || portal.app.notifications.cached_unread(bob).count == 0).await;
+    wait_for_value(
+        "it is read",
+        async || portal.app.notifications.cached_unread(bob).count,
+        |seen| *seen == 0,
+    )
+    .await;
     wait_until("the badge goes", async || {
         browser.run("return !document.querySelector('.bell-count')").await == true
     })

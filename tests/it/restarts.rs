@@ -7,7 +7,7 @@ use portolan::store;
 use crate::support::connections::run;
 use crate::support::program::{Installation, PROGRAM, Server as Program};
 use crate::support::server::{CODE, Server, is_alive};
-use crate::support::wait::wait_until;
+use crate::support::wait::wait_for_value;
 use crate::support::{Client, PASSWORD, TestApp};
 
 const SLUGS: [&str; 5] = ["one", "two", "three", "four", "five"];
@@ -141,7 +141,8 @@ async fn stopping_cancels_waiting_prompts_without_answering_them() {
     ada.wait_until_asked("own", "Verification code").await;
     assert!(program.stop("TERM").success());
     assert_eq!(std::fs::read_dir(installation.data().join("run")).unwrap().count(), 0);
-    wait_until("the server has seen it", async || server.connections() == 0).await;
+    wait_for_value("the server has seen it", async || server.connections(), |seen| *seen == 0)
+        .await;
     assert!(!server.log().contains("Failed"), "no code was tried: {}", server.log());
 }
 
@@ -181,6 +182,6 @@ async fn full_disk_in_the_run_folder_is_reported_and_leaves_nothing() {
     std::fs::remove_file(&filler).unwrap();
     ada.connect("own").await;
     ada.post("/clusters/own/disconnect", &[]).await;
-    wait_until("it is closed", async || server.connections() == 0).await;
+    wait_for_value("it is closed", async || server.connections(), |seen| *seen == 0).await;
     assert_eq!(left(), 0);
 }

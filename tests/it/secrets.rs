@@ -10,7 +10,7 @@ use crate::support::cluster::Cluster;
 use crate::support::program::Installation;
 use crate::support::secret_scan::{Needle, in_files, in_memory, in_processes};
 use crate::support::server::{Server, connections_to};
-use crate::support::wait::wait_until;
+use crate::support::wait::wait_for_value;
 
 const PASSWORD: &str = "lanterns over wet cobblestones";
 const PASSPHRASE: &str = "gulls above the fish market";
@@ -148,10 +148,16 @@ async fn no_secret_stays_anywhere_after_everyone_has_signed_out() {
     assert_eq!(in_processes(pid, &needles), clean, "while connected");
     assert_eq!(in_files(installation.dir.path(), &needles), clean, "while connected");
     ada.post("/account/devices/end-all", &[]).await;
-    wait_until("the connection is closed", async || server.connections() == 0).await;
+    wait_for_value("the connection is closed", async || server.connections(), |seen| *seen == 0)
+        .await;
     // The browser too: what it sent last lies in the buffer of its own connection as long as that is open.
     drop(ada);
-    wait_until("the browser has left", async || connections_to(installation.ports[0]) == 0).await;
+    wait_for_value(
+        "the browser has left",
+        async || connections_to(installation.ports[0]),
+        |seen| *seen == 0,
+    )
+    .await;
     let mut found = in_memory(pid, &needles);
     for _ in 0..3 {
         if found.is_empty() {

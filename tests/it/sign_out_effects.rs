@@ -7,7 +7,7 @@ use portolan::store;
 
 use crate::support::connections::run;
 use crate::support::server::{CODE, Server, is_alive};
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, PASSWORD, TestApp};
 
 const NEW_PASSWORD: &str = "another harbour, later";
@@ -54,7 +54,7 @@ async fn signing_out_keeps_connections_and_signing_out_everywhere_closes_them() 
     alice.post("/account/devices/end-all", &[]).await;
     wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
         .await;
-    wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
+    wait_for_value("nothing is left", async || portal.run_folders(), Vec::is_empty).await;
     portal.clock.advance(60);
     portal.app.connections.sweep().await.unwrap();
     assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");
@@ -70,7 +70,7 @@ async fn switching_an_account_off_closes_its_connections() {
     admin.post(&path, &[]).await;
     wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
         .await;
-    wait_until("nothing is left", async || portal.run_folders().is_empty()).await;
+    wait_for_value("nothing is left", async || portal.run_folders(), Vec::is_empty).await;
     portal.clock.advance(60);
     portal.app.connections.sweep().await.unwrap();
     assert_eq!((server.visits(), asking.visits()), (1, 1), "and it stays so");

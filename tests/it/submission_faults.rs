@@ -15,7 +15,7 @@ use crate::support::app::hurry;
 use crate::support::program::{Installation, signal_pid};
 use crate::support::relay::Relay;
 use crate::support::server::{Server, site_at};
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// Runs what was asked for, with the `sbatch` beside it.
@@ -125,9 +125,11 @@ async fn a_connection_cut_before_the_answer_gives_one_job() {
         } else {
             desk.server.drop_connections();
         }
-        wait_until("it is in doubt", async || {
-            portal.submission(id).await.state == SubmissionState::Checking
-        })
+        wait_for_value(
+            "it is in doubt",
+            async || portal.submission(id).await.state,
+            |seen| *seen == SubmissionState::Checking,
+        )
         .await;
         let page = bob.get(&format!("/submissions/{id}")).await;
         assert!(page.text().contains("Checking whether it arrived"), "{}", page.text());
@@ -153,9 +155,11 @@ async fn a_connection_cut_while_sbatch_runs_gives_one_job() {
         let id = portal.submit(&portal.order("bob", "own", HELD).await).await;
         desk.wait_for("called").await;
         desk.server.drop_connections();
-        wait_until("it is in doubt", async || {
-            portal.submission(id).await.state == SubmissionState::Checking
-        })
+        wait_for_value(
+            "it is in doubt",
+            async || portal.submission(id).await.state,
+            |seen| *seen == SubmissionState::Checking,
+        )
         .await;
         bob.connect("own").await;
         let missed = async || portal.submission(id).await.checked_at().is_some();
@@ -163,7 +167,12 @@ async fn a_connection_cut_while_sbatch_runs_gives_one_job() {
         if goes_on {
             desk.let_go();
         } else {
-            wait_until("it is sent again", async || portal.submission(id).await.tries == 2).await;
+            wait_for_value(
+                "it is sent again",
+                async || portal.submission(id).await.tries,
+                |seen| *seen == 2,
+            )
+            .await;
             desk.let_go();
         }
         one_job_each("bob", &[portal.settled(id).await]);
@@ -187,9 +196,11 @@ async fn a_controller_that_hangs_gives_one_job() {
         ids.push(portal.submit(&portal.order("bob", "own", HELD).await).await);
     }
     for id in &ids {
-        wait_until("it is in doubt", async || {
-            portal.submission(*id).await.state == SubmissionState::Checking
-        })
+        wait_for_value(
+            "it is in doubt",
+            async || portal.submission(*id).await.state,
+            |seen| *seen == SubmissionState::Checking,
+        )
         .await;
     }
     let page = bob.get(&format!("/submissions/{}", ids[0])).await;

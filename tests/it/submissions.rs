@@ -14,7 +14,7 @@ use crate::queue::cancel;
 use crate::support::app::hurry;
 use crate::support::cluster::Cluster;
 use crate::support::server::{Server, site_at};
-use crate::support::wait::wait_until;
+use crate::support::wait::{note_seen, wait_for_value, wait_until};
 use crate::support::{Client, TestApp};
 
 /// A job that only waits.
@@ -54,7 +54,9 @@ impl TestApp {
 
     /// A submission as it is now.
     pub async fn submission(&self, id: SubmissionId) -> Submission {
-        self.app.submissions.wait(id, Duration::ZERO).await.unwrap().unwrap()
+        let submission = self.app.submissions.wait(id, Duration::ZERO).await.unwrap().unwrap();
+        note_seen(|| format!("{submission:#?}"));
+        submission
     }
 }
 
@@ -159,7 +161,12 @@ async fn a_page_leads_from_the_button_to_the_job() {
     let (page, at_job) = (bob.get(&path).await, bob.get(&job).await);
     assert!(page.status == 303 || page.text().contains("Slurm has taken it as job"));
     assert!(at_job.status == 200 || at_job.location() == path, "{}", at_job.status);
-    wait_until("the job is known", async || bob.get(&path).await.location() == job).await;
+    wait_for_value(
+        "the job is known",
+        async || bob.get(&path).await.location().to_owned(),
+        |seen| *seen == job,
+    )
+    .await;
     assert_eq!(bob.get(&job).await.status, 200);
     let part =
         bob.request(reqwest::Method::GET, &format!("{path}/fragment")).header("hx-request", "1");

@@ -17,7 +17,7 @@ use crate::support::app::hurry;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::server::Server;
-use crate::support::wait::wait_until;
+use crate::support::wait::{note_seen, wait_for_value, wait_until};
 use crate::support::{Client, TestApp};
 
 /// Days that tests read, today included (`support/app.rs`).
@@ -46,7 +46,9 @@ impl TestApp {
         let mut db = self.app.store.read().await.unwrap();
         let viewer: Viewer = self.app.auth.viewer(&mut db, id).await.unwrap().unwrap();
         drop(db);
-        self.app.usage.load_group_usage(&viewer, GroupId(1)).await.unwrap()
+        let seen = self.app.usage.load_group_usage(&viewer, GroupId(1)).await.unwrap();
+        note_seen(|| format!("{seen:#?}"));
+        seen
     }
 
     /// Waits until everything is read for someone.
@@ -206,7 +208,7 @@ async fn interrupted_accounting_is_reported_and_nothing_is_read_twice() {
     leader.connect("key").await;
     portal.set_accounts("key", &["def-smith"]).await;
     let read = async || portal.usage_seen_by("asmith").await.accounts[0].progress.0;
-    wait_until("some days are read", async || read().await > 3).await;
+    wait_for_value("some days are read", async || read().await, |seen| *seen > 3).await;
     crate::queue_faults::spoil(&server, "AccountingStoragePort");
     wait_until("the trouble is told", async || {
         portal.usage_seen_by("asmith").await.accounts[0].problem.contains("did not answer")
@@ -228,7 +230,7 @@ async fn interrupted_accounting_is_reported_and_nothing_is_read_twice() {
 async fn reading_usage_resumes_after_a_restart() {
     let (mut portal, _, leader) = led().await;
     let read = async |portal: &TestApp| portal.usage_seen_by("asmith").await.accounts[0].progress.0;
-    wait_until("some days are read", async || read(&portal).await > 3).await;
+    wait_for_value("some days are read", async || read(&portal).await, |seen| *seen > 3).await;
     portal.restart().await;
     assert!(read(&portal).await > 3, "what was read is there");
     let _ = leader.get("/").await;
@@ -315,9 +317,11 @@ async fn history_is_one_command_a_day_and_never_two_at_once() {
     portal.set_accounts("key", &["def-smith", "rrg-smith"]).await;
     // Another reader waits for their turn on the same cluster.
     portal.usage_seen_by("bob").await;
-    wait_until("a hundred days are read", async || {
-        portal.usage_seen_by("asmith").await.accounts[0].progress == (100, 100)
-    })
+    wait_for_value(
+        "a hundred days are read",
+        async || portal.usage_seen_by("asmith").await.accounts[0].progress,
+        |seen| *seen == (100, 100),
+    )
     .await;
     portal.stop().await;
     let turns = server.read("turns");

@@ -12,7 +12,7 @@ use portolan::store;
 use sha2::Sha256;
 
 use crate::notifications::{Told, ended, tell};
-use crate::support::wait::{PATIENCE, wait_until};
+use crate::support::wait::{PATIENCE, note_seen, wait_for_value, wait_until};
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// A request that arrived: its head in lower case, and its body.
@@ -106,7 +106,9 @@ async fn set(bob: &Client, address: &str) -> String {
 async fn stored_webhook(portal: &TestApp) -> store::webhooks::Webhook {
     let bob = PersonId(portal.person_id("bob").await);
     let mut db = portal.app.store.read().await.unwrap();
-    store::webhooks::get(&mut db, bob).await.unwrap().unwrap()
+    let webhook = store::webhooks::get(&mut db, bob).await.unwrap().unwrap();
+    note_seen(|| format!("{webhook:#?}"));
+    webhook
 }
 
 fn next(arrived: &Receiver<Arrived>) -> Arrived {
@@ -157,7 +159,12 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("soon failed") && text.contains("later failed"), "{text}");
     let noted = portal.clock.now().plus(30);
-    wait_until("it is noted", async || stored_webhook(&portal).await.next_at == noted).await;
+    wait_for_value(
+        "it is noted",
+        async || stored_webhook(&portal).await.next_at,
+        |seen| *seen == noted,
+    )
+    .await;
     portal.clock.advance(31);
     portal.app.webhooks.send_due().await.unwrap();
     assert!(arrived.try_recv().is_err(), "once");
@@ -176,7 +183,12 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     drop(listener);
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_until("one failure", async || stored_webhook(&portal).await.failures == 1).await;
+    wait_for_value(
+        "one failure",
+        async || stored_webhook(&portal).await.failures,
+        |seen| *seen == 1,
+    )
+    .await;
     let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("127.0.0.1 cannot be reached."), "{}", page.select_text("main"));
     assert_eq!(stored_webhook(&portal).await.next_at, portal.clock.now().plus(60));
@@ -192,7 +204,12 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     let message = next(&arrived);
     assert!(message.is_signed_with(&secret));
     assert!(message.json()["text"].as_str().unwrap().starts_with("first is done"));
-    wait_until("it is noted", async || stored_webhook(&portal).await.failures == 0).await;
+    wait_for_value(
+        "it is noted",
+        async || stored_webhook(&portal).await.failures,
+        |seen| *seen == 0,
+    )
+    .await;
     assert!(stored_webhook(&portal).await.problem.is_empty());
 }
 
@@ -207,7 +224,12 @@ async fn delivery_is_given_up_after_three_days_and_reported() {
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     next(&arrived);
-    wait_until("one failure", async || stored_webhook(&portal).await.failures == 1).await;
+    wait_for_value(
+        "one failure",
+        async || stored_webhook(&portal).await.failures,
+        |seen| *seen == 1,
+    )
+    .await;
     assert!(stored_webhook(&portal).await.problem.contains("status 404"));
     portal.clock.advance(3 * 86_400);
     portal.app.webhooks.send_due().await.unwrap();
@@ -293,7 +315,12 @@ async fn saved_addresses_are_checked_again_at_each_delivery() {
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     portal.restart_with(|config| config.notifications.allow_private = false).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_until("one failure", async || stored_webhook(&portal).await.failures >= 1).await;
+    wait_for_value(
+        "one failure",
+        async || stored_webhook(&portal).await.failures,
+        |seen| *seen >= 1,
+    )
+    .await;
     assert!(stored_webhook(&portal).await.problem.contains("private network"));
     assert!(arrived.try_recv().is_err());
 }

@@ -107,7 +107,7 @@ async fn audit_all(width: u32) {
     wait_until("the form fits MLflow", async || browser.run(script).await == 0).await;
     // Other tests may have left runs of MLflow there, or not.
     let script = "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
-    wait_until("the search has ended", async || browser.run(script).await == true).await;
+    browser.wait_until_true("the search has ended", script).await;
     look(&browser, "/dashboards/new for MLflow").await;
     browser.press("Open the dashboard").await;
     browser.wait_for_text("MLflow shows one tracking folder").await;

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::wait::{PATIENCE, wait_until};
+use super::wait::{PATIENCE, note_seen, wait_for};
 
 /// A browser window with its driver; both end when it is dropped.
 pub struct Browser {
@@ -85,7 +85,7 @@ impl Browser {
         for _ in 0..20 {
             let found =
                 self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
-            let found = found.unwrap_or_else(|error| panic!("{problem}: {error}"));
+            let Ok(found) = found else { panic!("{problem} on {}", self.seen().await) };
             self.settled().await;
             self.window.execute(WATCH_CLICK, vec![json!(path)]).await.unwrap();
             match found.click().await {
@@ -99,7 +99,7 @@ impl Browser {
                 Err(error) => panic!("{problem}: {error}"),
             }
         }
-        panic!("{problem}: it never stays for long enough");
+        panic!("{problem}: it never stays for long enough on {}", self.seen().await);
     }
 
     /// Presses the button whose words begin so, in the row of a list that begins with this title.
@@ -122,15 +122,16 @@ impl Browser {
     /// The first element that fits, waiting for it.
     pub async fn find(&self, selector: &str) -> fantoccini::elements::Element {
         let found = self.window.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
+        let Ok(found) = found else { panic!("nothing fits {selector} on {}", self.seen().await) };
         self.settled().await;
-        found.unwrap_or_else(|error| panic!("nothing fits {selector}: {error}"))
+        found
     }
 
     /// Waits until the page says something.
     pub async fn wait_for_text(&self, words: &str) {
         let path = format!("//*[contains(normalize-space(.), '{words}')]");
         let found = self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(&path)).await;
-        assert!(found.is_ok(), "the page never said '{words}': {}", self.text().await);
+        assert!(found.is_ok(), "the page never said '{words}': {}", self.seen().await);
         self.settled().await;
     }
 
@@ -139,6 +140,25 @@ impl Browser {
         // Asked of the page, not of an element: that one may be replaced in between.
         let text = self.run("return document.body ? document.body.innerText : ''").await;
         text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until a script returns true. If it never does, the page of the last look is told.
+    pub async fn wait_until_true(&self, what: &str, script: &str) {
+        // In one call, so that what is told is what was judged.
+        let look = format!(
+            "const holds = (() => {{ {script} }})(); \
+             return holds === true ? '' : `${{location.pathname}}: ${{holds}}\\n${{document.body?.innerText}}`"
+        );
+        wait_for(what, async || match self.run(&look).await.as_str() {
+            Some("") => Ok(()),
+            seen => Err(seen.unwrap_or_default().to_owned()),
+        })
+        .await;
+    }
+
+    /// The page as a failed wait tells it.
+    async fn seen(&self) -> String {
+        format!("{}:\n{}", self.path().await, self.text().await)
     }
 
     /// The path of the page.
@@ -151,12 +171,14 @@ impl Browser {
     pub async fn settled(&self) {
         let script =
             "return document.querySelector('.htmx-added, .htmx-settling, .htmx-swapping') === null";
-        wait_until("the page has settled", async || self.run(script).await == true).await;
+        self.wait_until_true("the page has settled", script).await;
     }
 
     /// Runs a script in the page and gives what it returns.
     pub async fn run(&self, script: &str) -> serde_json::Value {
-        self.window.execute(script, Vec::new()).await.unwrap()
+        let value = self.window.execute(script, Vec::new()).await.unwrap();
+        note_seen(|| format!("{script}: {value}"));
+        value
     }
 
     /// Light or dark, as if the device said so.

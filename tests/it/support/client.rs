@@ -7,6 +7,8 @@ use reqwest::cookie::{CookieStore as _, Jar};
 use reqwest::{Method, RequestBuilder};
 use scraper::{Html, Selector};
 
+use super::wait::note_seen;
+
 /// Someone's browser.
 #[derive(Clone)]
 pub struct Client {
@@ -91,13 +93,16 @@ impl Client {
 /// Sends a request and reads the whole answer.
 pub async fn send(request: RequestBuilder) -> Page {
     let response = request.send().await.unwrap();
+    let path = response.url().path().to_owned();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let is_html = headers
         .get("content-type")
         .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/html")));
     let body = response.text().await.unwrap();
     let body = if is_html { collapse_line_breaks(&body) } else { body };
-    Page { status, headers, body }
+    let page = Page { status, headers, body };
+    note_seen(|| format!("{path}: {} {}\n{}", page.status, page.location(), page.text()));
+    page
 }
 
 /// Line breaks of a page as single spaces, which is how a browser shows them: where a template wraps a line is nothing

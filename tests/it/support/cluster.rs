@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use super::wait::note_seen;
+
 /// The running test cluster.
 pub struct Cluster {
     facts: serde_json::Value,
@@ -67,12 +69,14 @@ impl Cluster {
 
     /// Runs `script/cluster`.
     pub fn script(&self, args: &[&str]) -> Output {
-        Command::new(root().join("script/cluster"))
+        let output = Command::new(root().join("script/cluster"))
             .arg("--dir")
             .arg(self.dir())
             .args(args)
             .output()
-            .unwrap()
+            .unwrap();
+        note_seen(|| format!("script/cluster {args:?}: {output:?}"));
+        output
     }
 }
 
