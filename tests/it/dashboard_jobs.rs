@@ -19,9 +19,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use crate::queue::{cancel, connected};
-use crate::support::TestApp;
 use crate::support::cluster::Cluster;
 use crate::support::wait::wait_for;
+use crate::support::{TestApp, snapshots_in};
 
 /// Whose boards these are. Nobody else's test makes environments, which takes a minute.
 const OWNER: &str = "carol";
@@ -342,6 +342,39 @@ async fn mlflow_job_installs_serves_and_stops() {
     story.stop(&[&run]).await;
 }
 
+fn script_at(kind: DashboardKind, site: &Site) -> String {
+    let places = ["/scratch/a b/it's".to_owned()];
+    let request = build_request(kind, 60, Some("def-smith"), None, site);
+    let (folder, base) = ("/h/.portolan/boards/a", "/h/.portolan");
+    render_script(&LaunchPlan { kind, places: &places, folder, base, site, request }).unwrap()
+}
+
+/// The scripts word for word: one where a wheelhouse has the packages, one where they come from the network.
+#[test]
+fn dashboard_scripts_read_as_recorded() {
+    let wheelhouse = sites::presets().iter().find(|site| site.jobs.wheelhouse).unwrap();
+    let network = sites::presets().iter().find(|site| !site.jobs.wheelhouse).unwrap();
+    let _settings = snapshots_in("dashboard_jobs");
+    for (kind, site) in [(DashboardKind::TensorBoard, wheelhouse), (DashboardKind::Mlflow, network)]
+    {
+        insta::assert_snapshot!(kind.to_string(), without_files(&script_at(kind, site)));
+    }
+}
+
+/// Without the text of the files that it writes, which are files of ours.
+fn without_files(script: &str) -> String {
+    let mut is_inside = false;
+    let mut kept = String::new();
+    for line in script.lines() {
+        is_inside &= line != "END_OF_THE_FILE";
+        if !is_inside {
+            kept.extend([line, "\n"]);
+        }
+        is_inside |= line.ends_with("<<'END_OF_THE_FILE'");
+    }
+    kept
+}
+
 /// Every script that a site's preset gives is good bash. Few of them differ in anything but names and numbers.
 #[test]
 fn dashboard_scripts_of_every_site_are_valid_bash() {
@@ -349,13 +382,8 @@ fn dashboard_scripts_of_every_site_are_valid_bash() {
     let mut different = BTreeMap::new();
     for site in sites::presets() {
         for kind in DashboardKind::ALL {
-            let places = ["/scratch/a b/it's".to_owned()];
-            let request = build_request(kind, 60, Some("def-smith"), None, site);
-            let (folder_there, base) = ("/h/.portolan/boards/a", "/h/.portolan");
-            let plan =
-                LaunchPlan { kind, places: &places, folder: folder_there, base, site, request };
             let name = format!("{kind}-{}", site.name.as_str());
-            let text = render_script(&plan).unwrap();
+            let text = script_at(kind, site);
             assert!(text.starts_with("#!/bin/bash\n#SBATCH --job-name=board-"), "{text}");
             std::fs::write(folder.path().join(&name), text).unwrap();
             let jobs = &site.jobs;

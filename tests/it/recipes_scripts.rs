@@ -7,6 +7,7 @@ use portolan::recipes::catalog::RecipeCatalog;
 use portolan::sites;
 
 use crate::recipes::{composed, place};
+use crate::support::snapshots_in;
 
 type Answers<'a> = Vec<(&'a str, &'a str)>;
 
@@ -116,4 +117,15 @@ fn every_script_at_every_site_is_valid_bash() {
         .output()
         .expect("shellcheck is installed by script/test");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+/// What people get from each recipe, word for word: a change in a recipe or in a shared block shows in every script.
+#[test]
+fn scripts_at_the_demo_site_read_as_recorded() {
+    let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap();
+    let _settings = snapshots_in("recipes_scripts");
+    for recipe in &RecipeCatalog::shipped().recipes {
+        let job = composed(&recipe.name, &needed(&recipe.name), &place(site));
+        insta::assert_snapshot!(recipe.name.as_str(), job.build_script());
+    }
 }

@@ -17,3 +17,13 @@ pub use client::{Client, Page};
 
 /// The password of everyone in the tests.
 pub const PASSWORD: &str = "quiet harbour at dawn";
+
+/// Text is compared with the snapshots in the folder of this test, until the value is dropped. After a change that was
+/// meant, `INSTA_UPDATE=always` writes them anew.
+pub fn snapshots_in(test: &str) -> insta::internals::SettingsBindDropGuard {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(test);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind_to_scope()
+}
