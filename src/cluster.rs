@@ -23,7 +23,5 @@ pub mod submit;
 
 pub use cluster_profile::ClusterProfile;
 pub use connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
-pub use connection_pool::{
-    ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection,
-};
+pub use connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 pub use discovered_facts::DiscoveredFacts;

@@ -51,7 +51,8 @@ pub async fn run(core: Core, notifications: NotificationHub, metrics: Prometheus
 pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     let result = async {
         let sessions = core.auth.sweep_sessions().await?;
-        let until = core.clock.now().plus(-i64::from(core.config.activity.keep_days) * SECONDS_PER_DAY);
+        let until =
+            core.clock.now().plus(-i64::from(core.config.activity.keep_days) * SECONDS_PER_DAY);
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?

@@ -17,7 +17,8 @@ async fn connecting_and_discovery_work_with_every_login_shell() {
         alice.connect(user).await;
         let shell = Cluster::get().person(user)["shell"].as_str().unwrap().to_owned();
         let learnt: serde_json::Value =
-            serde_json::from_str(&portal.stored_connection("alice", user).await.discovered).unwrap();
+            serde_json::from_str(&portal.stored_connection("alice", user).await.discovered)
+                .unwrap();
         assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
         assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
         let page = alice.get(&format!("/clusters/{user}")).await;
