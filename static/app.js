@@ -193,8 +193,15 @@
     chosen = new Set(all("[data-picks] input[name=job]:checked", root).map((box) => box.value));
   }
 
-  function restoreRows(root) {
+  // Called in the swap itself: htmx:load only comes when the new rows have settled. Until then a chosen box would be
+  // empty, and a click on one would be undone.
+  function restorePicks(root) {
     for (const box of all("[data-picks] input[name=job]", root)) box.checked = chosen.has(box.value);
+    countPicks();
+  }
+
+  // Called on htmx:load: settling sets the classes of rows anew.
+  function markChanges(root) {
     if (before.size > 0) {
       for (const row of all("[data-mark]", root)) {
         if (before.get(row.id) !== row.dataset.mark) row.classList.add("is-changed");
@@ -243,6 +250,9 @@
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.target?.matches?.("[data-queue]")) rememberRows(event.detail.target);
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.matches?.("[data-queue]")) restorePicks(event.target);
   });
 
   // ---- Notifications of the browser: only where someone has asked for them, while the page is not seen, by one tab ----
@@ -313,7 +323,7 @@
     notifyOf(all("[data-notice]", root));
     showNotifyState(root);
     refreshTimes(root);
-    if (all("[data-queue]", root).length > 0) restoreRows(root);
+    if (all("[data-queue]", root).length > 0) markChanges(root);
     all(".error-summary", root)[0]?.focus();
   }
 

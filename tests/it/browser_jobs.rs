@@ -25,6 +25,13 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     // In one go: the list may be renewed between finding and clicking.
     desk.run(&format!("document.querySelector(\"{}\").click()", box_of(&second))).await;
     desk.wait_for_text("1 job chosen").await;
+    // Every new list is looked at in the swap itself, before it has settled: a person may click right then.
+    desk.run(&format!(
+        "window.lost = 0; document.addEventListener('htmx:afterSwap', () => {{ \
+         if (!document.querySelector(\"{}\").checked) window.lost += 1; }})",
+        box_of(&second)
+    ))
+    .await;
 
     // Done on the phone, seen on the desk.
     phone.go(&format!("/jobs/key/{first}")).await;
@@ -39,6 +46,7 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     desk.wait_until_true("the desk shows it", &cancelled).await;
     let still = format!("return document.querySelector(\"{}\").checked", box_of(&second));
     assert_eq!(desk.run(&still).await, true, "what was chosen stays chosen");
+    assert_eq!(desk.run("return window.lost").await, 0, "not for a moment was it lost");
 
     desk.press("Release").await;
     desk.wait_for_text("Release second one?").await;
