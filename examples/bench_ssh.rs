@@ -13,6 +13,7 @@ use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
 use portolan::ssh::route::{ConnectionFolder, RouteHost, SshRoute};
 use portolan::ssh::{CallUrgency, ClusterConnection, CommandDialect, RemoteCommand, key_import};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 /// Rounds of one command each; the three ways take turns, so that a busy moment hits all of them.
 const ROUNDS: usize = 300;
@@ -44,15 +45,18 @@ async fn main() -> anyhow::Result<()> {
         takes_password: false,
     };
     let key = key_import::import(&std::fs::read_to_string(key)?, None)?;
-    let opened = login::start_login(LoginRequest {
+    let request = LoginRequest {
         folder: ConnectionFolder::new(&run, "bench"),
         route,
         keys: vec![key],
         askpass_program: PathBuf::from(program),
         timeout: Duration::from_secs(30),
         attendance: LoginAttendance::Unattended,
-    });
-    let opened = opened.end.await?.map_err(|failed| anyhow::anyhow!("{}", failed.error))?;
+        cancel: CancellationToken::new(),
+    };
+    let opened = login::log_in(request, drop)
+        .await
+        .map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
     let control = opened.master.folder().control_socket();
     let line = ClusterConnection::new(opened.master, CommandDialect::Bare, SESSIONS, u32::MAX);
     let result = measure(&line, &control).await;

@@ -82,7 +82,9 @@ impl Viewer {
             Permission::UseOwnAccount | Permission::UseClusters => true,
             Permission::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
             // A PI brings members in; who else leads the group is the administrators' decision.
-            Permission::Invite(group, GroupRole::Member) | Permission::SeeInvitations(group) => {
+            Permission::Invite(group, GroupRole::Member)
+            | Permission::SeeInvitations(group)
+            | Permission::OverseeDashboardLinks(group) => {
                 self.is_admin || self.role_in(group) == Some(GroupRole::Pi)
             }
             Permission::UseRecipe(whose) => {
@@ -112,9 +114,6 @@ impl Viewer {
                 !self.is_owner(whose) && whose.group.is_some_and(|group| self.is_in(group))
             }
             Permission::ShowDashboard(whose, group) => self.is_owner(whose) && self.is_in(group),
-            Permission::OverseeDashboardLinks(group) => {
-                self.is_admin || self.role_in(group) == Some(GroupRole::Pi)
-            }
             // Whoever administers the portal sees nobody's work by that.
             Permission::SeeUsage(group) => self.is_in(group),
             Permission::SeePeoplesUsage(group) | Permission::ManageUsage(group) => {

@@ -170,10 +170,10 @@ fn query_commands(
     }
     match wishes.quota {
         QuotaTool::DiskusageReport => {
-            asks.push((QueueQueryPart::StorageQuotas, site("diskusage_report")))
+            asks.push((QueueQueryPart::StorageQuotas, site("diskusage_report")));
         }
         QuotaTool::Dusage => {
-            asks.push((QueueQueryPart::StorageQuotas, site("dusage").arg("--no-colors")))
+            asks.push((QueueQueryPart::StorageQuotas, site("dusage").arg("--no-colors")));
         }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
@@ -198,10 +198,10 @@ impl QueueReply {
         let said = || if well { Ok(()) } else { Err(error_text(part)) };
         match ask {
             QueueQueryPart::OwnJobs => {
-                self.queue = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)))
+                self.queue = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
             QueueQueryPart::GroupJobs => {
-                self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)))
+                self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
             QueueQueryPart::History => {
                 self.history =
@@ -213,13 +213,13 @@ impl QueueReply {
             }
             QueueQueryPart::PendingCounts if well => {
                 self.pending_counts =
-                    Some(pending_counts::parse_pending_counts(&part.stdout_text()))
+                    Some(pending_counts::parse_pending_counts(&part.stdout_text()));
             }
             QueueQueryPart::PriorityFactors if well => {
-                self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()))
+                self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()));
             }
             QueueQueryPart::FairShare if well => {
-                self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()))
+                self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()));
             }
             QueueQueryPart::StorageQuotas if well => {
                 self.storage_quotas = Some(match wishes.quota {
@@ -229,7 +229,7 @@ impl QueueReply {
             }
             // Not every site's program knows the option: then there is nothing to tell.
             QueueQueryPart::StoragePerUser if well => {
-                self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()))
+                self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()));
             }
             QueueQueryPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
             QueueQueryPart::Cost if well => {

@@ -73,7 +73,7 @@ impl RecipeCatalog {
             match RecipeBlock::parse(&file.text) {
                 Ok(block) => book.blocks.push(block),
                 Err(error) => {
-                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error })
+                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
                 }
             }
         }
@@ -90,7 +90,7 @@ impl RecipeCatalog {
                     book.recipes.push(Arc::new(recipe));
                 }
                 Err(error) => {
-                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error })
+                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
                 }
             }
         }

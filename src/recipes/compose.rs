@@ -344,14 +344,14 @@ fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> ScriptLine 
     let mut keys: Vec<String> = Vec::new();
     match directive.sets {
         RequestField::Qos => {
-            keys.extend(asked(RequestField::Qos).or_else(|| asked(RequestField::Partition)))
+            keys.extend(asked(RequestField::Qos).or_else(|| asked(RequestField::Partition)));
         }
         RequestField::Gpus => {
             keys.extend(asked(RequestField::Gpus));
             keys.extend(asked(RequestField::GpuModel));
         }
         RequestField::Output => {
-            keys.extend(asked(RequestField::Output).or_else(|| asked(RequestField::Folder)))
+            keys.extend(asked(RequestField::Output).or_else(|| asked(RequestField::Folder)));
         }
         sets => keys.extend(asked(sets)),
     }

@@ -72,7 +72,7 @@ impl SlurmConfig {
             "PriorityWeightFairShare" => self.fair_share_weight = parse_leading_number(value),
             "PriorityDecayHalfLife" => self.half_life_hours = parse_half_life(value),
             "AccountingStorageType" => {
-                self.accounting_storage = Some(sanitize(value, MAX_VALUE_LEN))
+                self.accounting_storage = Some(sanitize(value, MAX_VALUE_LEN));
             }
             "AccountingStoreFlags" => {
                 self.keeps_comments = split_commas(value).any(|word| word == "job_comment");

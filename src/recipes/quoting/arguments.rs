@@ -34,7 +34,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                 word.get_or_insert_default();
             }
             (ArgumentQuoting::Single, '\'') | (ArgumentQuoting::Double, '"') => {
-                inside = ArgumentQuoting::Nothing
+                inside = ArgumentQuoting::Nothing;
             }
             (ArgumentQuoting::Nothing | ArgumentQuoting::Double, '$') => {
                 let place = word.get_or_insert_default();

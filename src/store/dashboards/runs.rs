@@ -219,7 +219,7 @@ pub async fn set_state(
     db: &mut DbConnection,
     id: DashboardRunId,
     state: DashboardRunState,
-    (stage, message): (&str, &str),
+    (reported, message): (&str, &str),
 ) -> Result<()> {
     sqlx::query(
         "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
@@ -227,7 +227,7 @@ pub async fn set_state(
     .bind(id)
     .bind(state.as_str())
     .bind(message)
-    .bind(stage)
+    .bind(reported)
     .execute(db)
     .await?;
     Ok(())

@@ -134,14 +134,14 @@ fn build_row(
     }
     match (status, line) {
         (ConnectionStatus::Up(up), _) => {
-            let stats = up.stats();
+            let figures = up.stats();
             ClusterListRow {
                 kind: "ok",
                 label: "Connected",
                 since: Some(up.since),
-                idle: format_idle(stats.idle.as_secs()),
-                problem: stats.problem.clone().unwrap_or_default(),
-                figures: Some(stats),
+                idle: format_idle(figures.idle.as_secs()),
+                problem: figures.problem.clone().unwrap_or_default(),
+                figures: Some(figures),
                 action: ClusterListAction::Disconnect,
                 ..empty
             }

@@ -114,7 +114,7 @@ async fn estimate_here(
             answer.start = start_words(now, &asked).map(|words| (words, start.at));
         }
         test_only::TestOnlyAnswer::Refused(said) => {
-            answer.refused = Some(sbatch::explain_sbatch(said))
+            answer.refused = Some(sbatch::explain_sbatch(said));
         }
         test_only::TestOnlyAnswer::Unclear => {
             "The scheduler gave no estimate. It may be busy; submitting still works."
