@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::clock::Clock;
-use crate::cluster::ConnectionPool;
 use crate::cluster::dashboard_folders::DashboardFolderCache;
+use crate::cluster::{ClusterAccounts, ConnectionPool};
 use crate::config::Config;
 use crate::core::Core;
 use crate::dashboards::Dashboards;
@@ -56,6 +56,8 @@ pub struct App {
     pub core: Core,
     /// People's connections to clusters.
     pub connections: ConnectionPool,
+    /// Each person on each of their clusters.
+    pub cluster_accounts: ClusterAccounts,
     pub queue_monitor: QueueMonitor,
     /// Jobs on their way to clusters.
     pub submissions: SubmissionWorker,
@@ -127,6 +129,7 @@ impl App {
             recipe_files: RecipeFiles::new(core.config.data_dir.join(files::RECIPES)),
             site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
             metrics,
+            cluster_accounts: connections.accounts().clone(),
             connections,
             queue_monitor: queues,
             submissions,

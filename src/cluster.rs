@@ -4,6 +4,7 @@ pub mod accounting_day;
 pub mod administration;
 mod attempt_log;
 pub mod automation_wrapper;
+pub mod cluster_account;
 pub mod cluster_profile;
 mod connect;
 mod connect_attempt;
@@ -21,6 +22,7 @@ mod pool_maintenance;
 pub mod queue;
 pub mod submit;
 
+pub use cluster_account::{ClusterAccount, ClusterAccountId, ClusterAccounts};
 pub use cluster_profile::ClusterProfile;
 pub use connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 pub use connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};

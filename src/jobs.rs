@@ -26,7 +26,7 @@ pub use job_list::JobListItem;
 pub use job_record::JobRecord;
 pub use output::OutputCache;
 pub use past_runs::PastRunsCache;
-pub use queue_monitor::{ClusterAccountId, QueueMonitor};
+pub use queue_monitor::QueueMonitor;
 pub use queue_snapshot::{QueueReadError, QueueSnapshot};
 pub use saved_recipes::SavedRecipes;
 pub use submissions::SubmissionWorker;

@@ -26,7 +26,7 @@ pub use account_usage::{AccountUsage, UsageRow};
 pub use forecast::{AllocationForecast, forecast_allocation};
 pub use group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
 pub use periods::allocation_period;
-pub use service::{UsageReader, UsageService};
+pub use service::UsageService;
 pub use settings::{AllocationInput, GroupAccountOption, UsageSettingsError};
 pub use totals::{UsageOutcome, UsageTotals, hours};
 pub use units::{AllocationUnit, SiteUnit, UsageMeasure};

@@ -80,7 +80,7 @@ async fn add_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
 
 async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
     let known = find_cluster(app, &args.name).await?;
-    let site = args.description.into_site(app, &args.name, known.site.clone())?;
+    let site = args.description.into_site(app, &args.name, Site::clone(&known.site))?;
     let places = |site: &Site| {
         hosts_to_pin(site)
             .into_iter()
@@ -94,7 +94,7 @@ async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()>
     } else {
         None
     };
-    if site == known.site && pins.is_none() {
+    if site == *known.site && pins.is_none() {
         say!("{} is as you wish already.", site.title);
         return Ok(());
     }

@@ -7,14 +7,15 @@ use crate::sites::{AuthFactor, Site};
 use crate::ssh::host_keys::HostKey;
 use crate::ssh::route::{RouteHost, SshRoute};
 use crate::ssh::{ClusterConnection, CommandDialect, ControlMaster};
-use crate::store::{self, clusters::Cluster};
+use crate::store;
+use crate::store::clusters::{Cluster, PinnedHostKey};
 
 /// A cluster with its description.
 #[derive(Debug, Clone)]
 pub struct ClusterProfile {
     pub row: Cluster,
     /// What it is like.
-    pub site: Site,
+    pub site: Arc<Site>,
     /// Its pinned host keys, by host: `login`, `jump`, `robot`.
     pub pins: Vec<(String, HostKey)>,
 }
@@ -42,12 +43,16 @@ impl ClusterProfile {
 
     pub async fn load(db: &mut store::DbConnection, row: Cluster) -> store::Result<Self> {
         let pins = store::clusters::list_host_keys(db, row.id).await?;
+        Self::parse(row, &pins)
+    }
+
+    pub(super) fn parse(row: Cluster, pins: &[PinnedHostKey]) -> store::Result<Self> {
         let pins = pins
-            .into_iter()
-            .filter_map(|(hop, line)| Some((hop, HostKey::parse(&line)?)))
+            .iter()
+            .filter_map(|(hop, line)| Some((hop.clone(), HostKey::parse(line)?)))
             .collect();
         let slug = row.slug.parse().map_err(|_| store::StoreError::Malformed("clusters.slug"))?;
-        Ok(Self { site: site_from_row(&row, slug), row, pins })
+        Ok(Self { site: Arc::new(site_from_row(&row, slug)), row, pins })
     }
 
     /// The keys that one of its hosts may show.
@@ -100,7 +105,7 @@ impl ClusterProfile {
         )
     }
 
-    pub const fn slug(&self) -> &Slug {
+    pub fn slug(&self) -> &Slug {
         &self.site.name.0
     }
 

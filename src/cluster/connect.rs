@@ -32,7 +32,7 @@ const HOUR_S: i64 = 3600;
 /// A try, before it begins.
 pub(super) struct ConnectRequest {
     pub(super) key: ConnectionKey,
-    pub(super) profile: ClusterProfile,
+    pub(super) profile: Arc<ClusterProfile>,
     pub(super) route: SshRoute,
     pub(super) purpose: ConnectPurpose,
     attended: LoginAttendance,
@@ -73,7 +73,7 @@ impl ConnectionPool {
         let row = store::clusters::get(&mut db, key.cluster)
             .await?
             .ok_or(ConnectStartError::ClusterClosed)?;
-        let known = ClusterProfile::load(&mut db, row).await?;
+        let known = self.0.accounts.profile(&mut db, row).await?;
         let tries =
             store::connections::count_attempts(&mut db, key, self.0.core.clock.now().plus(-HOUR_S))
                 .await?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use tokio::sync::{Semaphore, broadcast};
 
+use super::cluster_account::ClusterAccounts;
 use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 use crate::auth::AuthError;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
@@ -102,6 +103,7 @@ pub struct ConnectionPool(pub(super) Arc<ConnectionPoolInner>);
 
 pub(super) struct ConnectionPoolInner {
     pub(super) core: Core,
+    pub(super) accounts: ClusterAccounts,
     entries: Mutex<HashMap<ConnectionKey, PoolEntry>>,
     login_permits: Mutex<HashMap<ClusterId, Arc<Semaphore>>>,
     alarms: Mutex<HashSet<ClusterId>>,
@@ -112,12 +114,18 @@ impl ConnectionPool {
     /// No connections yet; [`ConnectionPool::adopt_masters`] finds those of the run before.
     pub fn new(core: Core) -> Self {
         Self(Arc::new(ConnectionPoolInner {
+            accounts: ClusterAccounts::new(core.store.clone()),
             core,
             entries: Mutex::default(),
             login_permits: Mutex::default(),
             alarms: Mutex::default(),
             changes: broadcast::channel(256).0,
         }))
+    }
+
+    /// Whose connections they are.
+    pub fn accounts(&self) -> &ClusterAccounts {
+        &self.0.accounts
     }
 
     /// How a connection is.

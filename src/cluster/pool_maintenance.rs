@@ -1,13 +1,13 @@
 //! Keeping connections: taken over after a restart, opened again where nobody is needed, closed when they should be.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster_profile::ClusterProfile;
 use super::connection_pool::{
     ConnectionPool, ConnectionStatus, OpenConnection, is_connection_folder, parse_folder_name,
 };
-use super::discovered_facts::DiscoveredFacts;
 use super::discovery;
 use crate::auth::SessionsEnded;
 use crate::auth::activity::Actor;
@@ -60,12 +60,11 @@ impl ConnectionPool {
         if let Some((key, (line, cluster))) = known
             && let Some(master) = ControlMaster::find(&folder).await
         {
-            let learnt: DiscoveredFacts =
-                serde_json::from_str(&line.discovered).unwrap_or_default();
             let dialect = if key.role == ConnectionRole::Automation {
                 CommandDialect::Automation
             } else {
-                discovery::dialect_for(&learnt)
+                let facts = self.0.accounts.discovered(&line).unwrap_or_default();
+                discovery::dialect_for(&facts)
             };
             let up = cluster.new_connection(master, dialect);
             let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
@@ -87,12 +86,12 @@ impl ConnectionPool {
     async fn find_wanted(
         &self,
         key: ConnectionKey,
-    ) -> Result<Option<(store::connections::ConnectionRow, ClusterProfile)>, StoreError> {
+    ) -> Result<Option<(store::connections::ConnectionRow, Arc<ClusterProfile>)>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let lines = store::connections::list_wanted(&mut db).await?;
         let Some(line) = lines.into_iter().find(|line| line.key() == key) else { return Ok(None) };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
-        Ok(Some((line, ClusterProfile::load(&mut db, row).await?)))
+        Ok(Some((line, self.0.accounts.profile(&mut db, row).await?)))
     }
 
     /// Keeps connections until the portal stops.
@@ -129,7 +128,7 @@ impl ConnectionPool {
             wanted.iter().map(store::connections::ConnectionRow::key).collect();
         let mut clusters = Vec::new();
         for row in store::clusters::list(&mut db).await? {
-            clusters.push(ClusterProfile::load(&mut db, row).await?);
+            clusters.push(self.0.accounts.profile(&mut db, row).await?);
         }
         drop(db);
         for key in self.filter_keys(|key| !keys.contains(key)) {

@@ -5,8 +5,8 @@ use super::service::{Dashboards, owner_of, queue_key};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::cluster::ClusterAccount;
 use crate::cluster::discovered_facts::FolderKind;
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
 use crate::domain::{DashboardId, DisplayName, GroupId, NameError, PersonId};
 use crate::entropy;
 use crate::sites::SubmitFolderRule;
@@ -271,7 +271,11 @@ impl Dashboards {
         minutes: i64,
         begin_at: Option<UnixTime>,
     ) -> Result<(), DashboardError> {
-        let base = base_folder(db, board).await?.ok_or(DashboardError::NotConnected)?;
+        let accounts = self.0.connections.accounts();
+        let owner = accounts.get_with(db, queue_key(board)).await?;
+        let owner = owner.filter(|owner| owner.cluster().retired_at().is_none());
+        let base =
+            owner.and_then(|owner| base_folder(&owner)).ok_or(DashboardError::NotConnected)?;
         let name = random_run_name()?;
         let folder = format!("{base}/boards/{name}");
         let new = NewDashboardRun {
@@ -334,26 +338,15 @@ async fn ensure_no_open_run(db: &mut DbConnection, id: DashboardId) -> Result<()
 }
 
 /// The folder on the cluster under which everything of dashboards is kept.
-async fn base_folder(
-    db: &mut DbConnection,
-    board: &Dashboard,
-) -> Result<Option<String>, StoreError> {
-    let Some(line) = store::connections::get(db, queue_key(board).connection_key()).await? else {
-        return Ok(None);
-    };
-    let Some(row) = store::clusters::get(db, board.cluster_id).await? else { return Ok(None) };
-    if row.retired_at().is_some() {
-        return Ok(None);
-    }
-    let known = ClusterProfile::load(db, row).await?;
-    let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
-    let scratch = learnt.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
+fn base_folder(owner: &ClusterAccount) -> Option<String> {
+    let facts = &owner.discovered;
+    let scratch = facts.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
     // Where jobs must not write into the home folder, they may not start from there either.
-    let place = match known.site.jobs.submit_from {
-        SubmitFolderRule::Scratch => scratch.map(|folder| folder.path.clone()).or(learnt.home),
-        SubmitFolderRule::Anywhere => learnt.home,
+    let place = match owner.site().jobs.submit_from {
+        SubmitFolderRule::Scratch => scratch.map(|folder| &folder.path).or(facts.home.as_ref()),
+        SubmitFolderRule::Anywhere => facts.home.as_ref(),
     };
-    Ok(place.map(|place| format!("{}/.portolan", place.trim_end_matches('/'))))
+    place.map(|place| format!("{}/.portolan", place.trim_end_matches('/')))
 }
 
 /// A random word, good as a folder's name.

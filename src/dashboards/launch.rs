@@ -4,9 +4,8 @@ use super::DashboardKind;
 use super::job::{self, LaunchPlan};
 use super::service::{Dashboards, queue_key};
 use crate::auth::activity::Actor;
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::cluster::ClusterAccount;
 use crate::jobs::submissions::{SubmitError, SubmitRequest};
-use crate::sites::Site;
 use crate::store::dashboards::Dashboard;
 use crate::store::dashboards::runs::{self, DashboardRun};
 use crate::store::{self, StoreError};
@@ -42,27 +41,23 @@ impl Dashboards {
         board: &Dashboard,
         run: &DashboardRun,
     ) -> Result<Result<SubmitRequest, String>, StoreError> {
-        let mut db = self.0.core.store.read().await?;
-        let line = store::connections::get(&mut db, queue_key(board).connection_key()).await?;
-        let row = store::clusters::get(&mut db, board.cluster_id).await?;
-        let (Some(line), Some(row)) = (line, row) else {
-            return Ok(Err("There is no way to this cluster any more.".to_owned()));
-        };
-        let known = ClusterProfile::load(&mut db, row).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
-        Ok(build_submit_request(board, run, &known.site, &learnt))
+        let accounts = self.0.connections.accounts();
+        Ok(match accounts.get(queue_key(board)).await? {
+            Some(account) => build_submit_request(board, run, &account),
+            None => Err("There is no way to this cluster any more.".to_owned()),
+        })
     }
 }
 
 fn build_submit_request(
     board: &Dashboard,
     run: &DashboardRun,
-    site: &Site,
-    learnt: &DiscoveredFacts,
+    owner: &ClusterAccount,
 ) -> Result<SubmitRequest, String> {
+    let site = owner.site();
     let kind: DashboardKind =
         board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
-    let account = charged_account(board, site, learnt);
+    let account = charged_account(board, owner);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
     let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);
     let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at(), site);
@@ -85,10 +80,10 @@ fn build_submit_request(
 }
 
 /// Which project pays: the chosen one, or the first where one must be named.
-fn charged_account(board: &Dashboard, site: &Site, learnt: &DiscoveredFacts) -> Option<String> {
+fn charged_account(board: &Dashboard, owner: &ClusterAccount) -> Option<String> {
     if !board.account.is_empty() {
         return Some(board.account.clone());
     }
-    let first = learnt.accounts.first().map(|account| account.name.clone());
-    first.filter(|_| site.jobs.account_required)
+    let first = owner.discovered.accounts.first().map(|account| account.name.clone());
+    first.filter(|_| owner.site().jobs.account_required)
 }

@@ -1,7 +1,8 @@
 //! What people do to their jobs: written down, carried out once, and answered in words.
 
-use super::queue_monitor::{ClusterAccountId, QueueMonitor};
+use super::queue_monitor::QueueMonitor;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::cluster::ClusterAccountId;
 use crate::cluster::job_actions::run_job_action;
 pub use crate::cluster::job_actions::{JobAction, JobActionTarget};
 use crate::explain::refusals;

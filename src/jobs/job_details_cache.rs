@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
-use super::queue_monitor::{ClusterAccountId, is_recent};
-use crate::cluster::ConnectionPool;
+use super::queue_monitor::is_recent;
 use crate::cluster::job_details_query::{self, JobDetailsQuery};
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store::{self, StoreError};

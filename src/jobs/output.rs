@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::queue_monitor::{ClusterAccountId, is_recent};
+use super::queue_monitor::is_recent;
 use crate::clock::UnixTime;
-use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::entropy;
 use crate::logs::findings::{self, LogFindings};

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
-use super::queue_monitor::ClusterAccountId;
-use crate::cluster::{ConnectionPool, past_runs};
+use crate::cluster::{ClusterAccountId, ConnectionPool, past_runs};
 use crate::core::Core;
 use crate::explain::right_size::PastRun;
 use crate::store::{self, StoreError};

@@ -9,10 +9,9 @@ use tokio::sync::broadcast;
 use super::notifications::NotificationHub;
 use super::queue_snapshot::{QueueReadError, QueueSnapshot};
 use crate::clock::UnixTime;
-use crate::cluster::ConnectionPool;
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
-use crate::domain::{ClusterId, ConnectionRole, PersonId};
-use crate::store::connections::ConnectionKey;
+use crate::domain::ConnectionRole;
 use crate::store::{self, StoreError};
 
 /// Jobs that ended within this time are part of the picture; older ones are history.
@@ -27,19 +26,6 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
 /// Nobody's picture is kept in memory for longer than this without being looked at, if there is no connection.
 const SNAPSHOT_TTL: Duration = Duration::from_hours(1);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClusterAccountId {
-    pub person: PersonId,
-    pub cluster: ClusterId,
-}
-
-impl ClusterAccountId {
-    /// The connection that it is read over.
-    pub const fn connection_key(self) -> ConnectionKey {
-        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
-    }
-}
 
 /// What is done by and for one queue.
 pub(super) struct WatchedQueue {

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::queue_diff::{self, JobChange, JobRecords as KnownJobs};
-use super::queue_monitor::{ClusterAccountId, QueueMonitor, is_recent};
+use super::queue_monitor::{QueueMonitor, is_recent};
 use super::queue_snapshot::{GroupQueue, QueueReadError, QueueSnapshot};
 use super::save::QueueUpdate;
 use super::{JobRecord, change_notifications};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::queue::{self, QueueQuery, QueueReply};
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
+use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::GroupRole;
-use crate::sites::Site;
 use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
-use crate::store::connections::ConnectionRow;
 use crate::store::{self, StoreError};
 
 /// Ranks change with every job of everybody's; who waits can wait for them.
@@ -40,13 +38,6 @@ const MAX_ENDED: usize = 200;
 /// Jobs that ended earlier than this leave the picture; the history has them.
 const RECENT: i64 = 24 * 3600;
 
-/// What has to be known before one can ask.
-struct RefreshContext {
-    connection: ConnectionRow,
-    site: Site,
-    discovered: DiscoveredFacts,
-}
-
 impl QueueMonitor {
     /// Looks once. Says whether the queue was seen.
     pub(super) async fn refresh_once(&self, key: ClusterAccountId) -> bool {
@@ -66,57 +57,39 @@ impl QueueMonitor {
             .connections
             .connection(key.connection_key())
             .map_err(|error| read_error(&error))?;
-        let Some(ground) = self.load_context(key).await.map_err(other)? else {
+        let Some(account) = self.0.connections.accounts().get(key).await.map_err(other)? else {
             return Err(QueueReadError::NotConnected);
         };
+        let every = Duration::from_secs(account.site().limits.queue_every_s.into());
+        let every = self.0.core.config.queue_pace.clamp_interval(every);
+        if let Some(spot) = self.watched().get_mut(&key) {
+            spot.every = every;
+        }
         let allowed = self.0.core.auth.can_act_for(key.person).await;
         if !allowed.map_err(|error| QueueReadError::Other(error.to_string()))? {
             return Err(QueueReadError::OwnerAway);
         }
         let before = self.snapshot(key).await.map_err(other)?;
-        let wishes = self.plan_query(key, &ground, &before).await.map_err(other)?;
+        let wishes = self.plan_query(&account, &before).await.map_err(other)?;
         let is_looked_at =
             self.watched().get(&key).is_some_and(|spot| spot.is_viewed(Instant::now()));
         if is_looked_at {
             connection.call_budget().record_use(Instant::now());
         }
-        let told = queue::load_queue(
-            &connection,
-            &ground.connection.remote_user,
-            &wishes,
-            CallUrgency::Background,
-        )
-        .await
-        .map_err(|error| read_error(&error))?;
+        let told =
+            queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background)
+                .await
+                .map_err(|error| read_error(&error))?;
         self.apply_reply(key, &before, told, &wishes).await
-    }
-
-    async fn load_context(
-        &self,
-        key: ClusterAccountId,
-    ) -> Result<Option<RefreshContext>, StoreError> {
-        let mut db = self.0.core.store.read().await?;
-        let Some(line) = store::connections::get(&mut db, key.connection_key()).await? else {
-            return Ok(None);
-        };
-        let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
-        let known = ClusterProfile::load(&mut db, row).await?;
-        let learnt = serde_json::from_str(&line.discovered).unwrap_or_default();
-        let every = Duration::from_secs(known.site.limits.queue_every_s.into());
-        let every = self.0.core.config.queue_pace.clamp_interval(every);
-        if let Some(spot) = self.watched().get_mut(&key) {
-            spot.every = every;
-        }
-        Ok(Some(RefreshContext { connection: line, site: known.site, discovered: learnt }))
     }
 
     /// What to ask besides the queue itself.
     async fn plan_query(
         &self,
-        key: ClusterAccountId,
-        ground: &RefreshContext,
+        account: &ClusterAccount,
         before: &QueueSnapshot,
     ) -> Result<QueueQuery, StoreError> {
+        let key = account.id;
         let mut db = self.0.core.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
         let memberships = store::groups::list_for_person(&mut db, key.person).await?;
@@ -136,8 +109,7 @@ impl QueueMonitor {
         } else if !is_recent(spot.history_asked, at, HISTORY_EVERY) {
             wishes.history = Some(next_history_range(read_until, now));
         }
-        let accounts: Vec<String> =
-            ground.discovered.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect();
+        let accounts = account.slurm_accounts();
         if spot.is_group_viewed(at) {
             wishes.group_accounts.clone_from(&accounts);
         }
@@ -147,11 +119,11 @@ impl QueueMonitor {
         }
         if looked && !is_recent(spot.resources_asked, at, RESOURCES_EVERY) {
             spot.resources_asked = Some(at);
-            if ground.site.units.fair_share || ground.discovered.uses_fair_share {
+            if account.uses_fair_share() {
                 wishes.fair_share = accounts;
             }
-            let has = |tool: &str| ground.discovered.tools.iter().any(|known| known == tool);
-            let tool = ground.site.storage.quota_tool;
+            let has = |tool: &str| account.discovered.tools.iter().any(|known| known == tool);
+            let tool = account.site().storage.quota_tool;
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 wishes.quota = tool;
@@ -159,7 +131,7 @@ impl QueueMonitor {
                 wishes.storage_per_user = memberships.iter().any(|one| one.role() == GroupRole::Pi);
             }
             if has("cost") {
-                wishes.cost = ground.site.units.cost_tool;
+                wishes.cost = account.site().units.cost_tool;
             }
         }
         Ok(wishes)

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::queue_diff::{JobChange, JobTransition};
-use super::queue_monitor::{ClusterAccountId, QueueMonitor};
+use super::queue_monitor::QueueMonitor;
 use super::queue_snapshot::{QueueSnapshot, ResourceSnapshot};
 use super::{JobRecord, change_notifications};
 use crate::clock::UnixTime;
+use crate::cluster::ClusterAccountId;
 use crate::cluster::queue::QueueReply;
 use crate::domain::JobRowId;
 use crate::slurm::fair_share::SshareRow;

@@ -15,10 +15,10 @@ use tokio::sync::{Notify, broadcast};
 
 pub use submit_request::SubmitRequestError;
 
-use super::queue_monitor::{ClusterAccountId, QueueMonitor};
+use super::queue_monitor::QueueMonitor;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
-use crate::cluster::{ClusterProfile, ConnectionPool, DiscoveredFacts};
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
@@ -108,23 +108,17 @@ impl SubmissionWorker {
         if submissions::count_open(&mut tx, order.person).await? >= MAX_OPEN {
             return Err(SubmitError::TooMany);
         }
-        let line = store::connections::get(&mut tx, key.connection_key())
-            .await?
+        let account = self.0.connections.accounts().get_with(&mut tx, key).await?;
+        let account = account
+            .filter(|account| account.cluster().retired_at().is_none())
             .ok_or(SubmitError::NotConnected)?;
-        let cluster = store::clusters::get(&mut tx, order.cluster).await?;
-        let cluster = cluster
-            .filter(|cluster| cluster.retired_at().is_none())
-            .ok_or(SubmitError::NotConnected)?;
-        let title = cluster.title.clone();
-        let known = ClusterProfile::load(&mut tx, cluster).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
-        let is_kept = learnt.keeps_comments && !known.site.jobs.comment_lost;
+        let is_kept = account.discovered.keeps_comments && !account.site().jobs.comment_lost;
         let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
         let token = new_token()?;
         let id = submissions::add(&mut tx, &order, &token, carrier.as_str(), now).await?;
         let about = ActivityDetails {
             person: Some(order.person),
-            subject: &title,
+            subject: &account.cluster().title,
             detail: &order.job_name,
         };
         record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;

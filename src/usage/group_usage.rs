@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 use super::account_usage::AccountUsage;
 use super::forecast::{AllocationForecast, LOOKBACK_WEEKS, forecast_allocation};
 use super::schedule;
-use super::service::{UsageReader, UsageService, lock};
+use super::service::{UsageService, lock};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
-use crate::domain::{ClusterId, ConnectionRole, GroupId, PersonId};
+use crate::cluster::{ClusterAccountId, ClusterAccounts, ClusterProfile, DiscoveredFacts};
+use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::sites::Site;
 use crate::slurm::accounting::account_runs::is_account_name;
 use crate::store::allocations::Allocation;
-use crate::store::connections::ConnectionKey;
 use crate::store::usage::UsageSource;
 use crate::store::{self, DbConnection, StoreError};
 
@@ -175,8 +174,8 @@ impl UsageService {
         self.0
             .contexts
             .get_or_load(store, &key, async || {
-                let mut db = store.read().await?;
-                read_context(&mut db, viewer.id, group).await
+                let accounts = self.0.connections.accounts();
+                read_context(&mut *store.read().await?, accounts, viewer.id, group).await
             })
             .await
     }
@@ -195,7 +194,7 @@ impl UsageService {
                 ledgers.push(self.account_usage(book.id).await?);
             }
             let today = self.today(facts.cluster, now);
-            let reader = UsageReader { person: viewer.id, cluster: facts.cluster };
+            let reader = ClusterAccountId { person: viewer.id, cluster: facts.cluster };
             let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
             let read_at =
                 |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
@@ -254,7 +253,7 @@ impl UsageService {
         }
         store::commit(tx).await?;
         for facts in &ground.accounts {
-            self.request_read(UsageReader { person: viewer.id, cluster: facts.cluster });
+            self.request_read(ClusterAccountId { person: viewer.id, cluster: facts.cluster });
         }
         Ok(true)
     }
@@ -272,28 +271,24 @@ async fn list_led_accounts(
 
 async fn read_context(
     db: &mut DbConnection,
+    accounts: &ClusterAccounts,
     viewer: PersonId,
     group: GroupId,
 ) -> Result<GroupUsageContext, StoreError> {
     let led = list_led_accounts(db, viewer).await?;
+    let own = accounts.list_with(db, viewer).await?;
     let mut facts = Vec::new();
-    let mut sites: HashMap<ClusterId, (ClusterProfile, Arc<Site>)> = HashMap::new();
+    let mut clusters: HashMap<ClusterId, Arc<ClusterProfile>> = HashMap::new();
     for one in store::allocations::list_accounts(db, group).await? {
         let cluster = one.cluster_id;
-        if let std::collections::hash_map::Entry::Vacant(place) = sites.entry(cluster) {
+        if let std::collections::hash_map::Entry::Vacant(place) = clusters.entry(cluster) {
             let Some(row) = store::clusters::get(db, cluster).await? else { continue };
-            let known = ClusterProfile::load(db, row).await?;
-            let site = Arc::new(known.site.clone());
-            place.insert((known, site));
+            place.insert(accounts.profile(db, row).await?);
         }
-        let Some((known, site)) = sites.get(&cluster) else { continue };
-        let key = ConnectionKey { person: viewer, cluster, role: ConnectionRole::Login };
-        let line = store::connections::get(db, key).await?;
-        let learnt: DiscoveredFacts = line
-            .as_ref()
-            .and_then(|line| serde_json::from_str(&line.discovered).ok())
-            .unwrap_or_default();
-        let slurm_names = slurm_names(&learnt, &one.account);
+        let Some(known) = clusters.get(&cluster) else { continue };
+        let own = own.iter().find(|account| account.id.cluster == cluster);
+        let discovered = own.map(|account| account.discovered.clone()).unwrap_or_default();
+        let slurm_names = slurm_names(&discovered, &one.account);
         let books = store::usage::list_sources(db, viewer, cluster).await?;
         facts.push(Arc::new(GroupAccountDetails {
             cluster,
@@ -303,13 +298,15 @@ async fn read_context(
             wants_names: led.contains(&(cluster, one.account.clone())),
             account: one.account,
             slurm_names,
-            site: site.clone(),
-            own_user: line.filter(|_| learnt.user.is_some()).map(|line| line.remote_user),
-            discovered: Arc::new(learnt),
+            site: known.site.clone(),
+            own_user: own
+                .filter(|_| discovered.user.is_some())
+                .map(|account| account.remote_user.clone()),
+            discovered,
         }));
     }
     facts.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
-    let people = Arc::new(list_people(db, group, &sites).await?);
+    let people = Arc::new(list_people(db, accounts, group, &clusters).await?);
     Ok(GroupUsageContext { accounts: facts, people })
 }
 
@@ -325,8 +322,9 @@ fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
 /// shell over there says of itself is its owner's to change.
 async fn list_people(
     db: &mut DbConnection,
+    accounts: &ClusterAccounts,
     group: GroupId,
-    clusters: &HashMap<ClusterId, (ClusterProfile, Arc<Site>)>,
+    clusters: &HashMap<ClusterId, Arc<ClusterProfile>>,
 ) -> Result<HashMap<(ClusterId, String), GroupPerson>, StoreError> {
     let mut people = HashMap::new();
     for member in store::groups::list_members(db, group).await? {
@@ -334,9 +332,7 @@ async fn list_people(
             if !clusters.contains_key(&line.cluster_id) {
                 continue;
             }
-            let learnt: DiscoveredFacts =
-                serde_json::from_str(&line.discovered).unwrap_or_default();
-            if learnt.user.is_none() {
+            if accounts.discovered(&line).is_none_or(|facts| facts.user.is_none()) {
                 continue;
             }
             let user = line.remote_user;

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, broadcast};
 
 use super::account_usage::AccountUsage;
 use crate::clock::Day;
-use crate::cluster::ConnectionPool;
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notifications::NotificationHub;
@@ -19,12 +19,6 @@ const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Searches among jobs at once: fewer than the database has readers.
 const MAX_CONCURRENT_SEARCHES: usize = 2;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UsageReader {
-    pub person: PersonId,
-    pub cluster: ClusterId,
-}
 
 /// When a reader was served, and is next.
 pub(super) struct UsageReadTurn {
@@ -43,7 +37,7 @@ pub(super) struct UsageServiceInner {
     pub(super) account_usage: Mutex<HashMap<UsageSourceId, CachedAccountUsage>>,
     /// Clusters on which something is being read.
     pub(super) busy_clusters: Mutex<HashSet<ClusterId>>,
-    pub(super) turns: Mutex<HashMap<UsageReader, UsageReadTurn>>,
+    pub(super) turns: Mutex<HashMap<ClusterAccountId, UsageReadTurn>>,
     /// How far east clusters' clocks are, in seconds.
     pub(super) utc_offsets: Mutex<HashMap<ClusterId, i64>>,
     /// What views are made of, until anything is written.
@@ -53,7 +47,7 @@ pub(super) struct UsageServiceInner {
     /// When it was last written down that someone looks.
     pub(super) views_recorded_at: Mutex<HashMap<(PersonId, GroupId), Instant>>,
     /// When it was last looked whether a leader is to be told something.
-    pub(super) alerts_checked_at: Mutex<HashMap<UsageReader, Instant>>,
+    pub(super) alerts_checked_at: Mutex<HashMap<ClusterAccountId, Instant>>,
     /// Of which looks at people's figures it is known that they were written down, and on which day.
     pub(super) recorded_views: Mutex<HashMap<super::settings::UsageViewKey, Day>>,
     /// Searches among jobs that may go on at once: of a million it takes a second, and other pages must not wait.
@@ -61,7 +55,7 @@ pub(super) struct UsageServiceInner {
     /// Held while a ledger is read from the database.
     load_lock: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
-    changes: broadcast::Sender<UsageReader>,
+    changes: broadcast::Sender<ClusterAccountId>,
 }
 
 pub(super) struct CachedAccountUsage {
@@ -93,7 +87,7 @@ impl UsageService {
     }
 
     /// Tells for whom something was read.
-    pub fn watch(&self) -> broadcast::Receiver<UsageReader> {
+    pub fn watch(&self) -> broadcast::Receiver<ClusterAccountId> {
         self.0.changes.subscribe()
     }
 
@@ -103,13 +97,13 @@ impl UsageService {
         self.0.searches.acquire().await.ok()
     }
 
-    pub(super) fn publish_change(&self, reader: UsageReader) {
+    pub(super) fn publish_change(&self, reader: ClusterAccountId) {
         // Nobody may be looking.
         let _ = self.0.changes.send(reader);
     }
 
     /// Reads on at once, if anything is to be read.
-    pub fn request_read(&self, reader: UsageReader) {
+    pub fn request_read(&self, reader: ClusterAccountId) {
         if let Some(turn) = lock(&self.0.turns).get_mut(&reader).filter(|turn| turn.failures == 0) {
             turn.next_read = Instant::now();
         }

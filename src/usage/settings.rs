@@ -2,6 +2,7 @@
 //! allowed, done and recorded in one transaction. Also: that someone looked at people's figures.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::alerts::quota_alert_key;
 use super::service::{UsageService, lock};
@@ -9,9 +10,8 @@ use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
-use crate::domain::{AllocationId, ClusterId, ConnectionRole, GroupId, PersonId};
-use crate::sites::Site;
+use crate::cluster::{ClusterAccounts, ClusterProfile};
+use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
 use crate::store::{self, DbConnection, StoreError};
@@ -30,12 +30,7 @@ pub(super) type UsageViewKey = (PersonId, GroupId, String);
 /// A cluster, and the accounts on it that may be a group's.
 #[derive(Debug, Clone)]
 pub struct GroupAccountOption {
-    pub cluster: ClusterId,
-    /// The cluster's short name.
-    pub slug: String,
-    pub title: String,
-    /// What it is like.
-    pub site: Site,
+    pub profile: Arc<ClusterProfile>,
     /// Names of accounts, and whether each is the group's.
     pub accounts: Vec<(String, bool)>,
 }
@@ -92,7 +87,7 @@ impl UsageService {
         group: GroupId,
     ) -> Result<Vec<GroupAccountOption>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        read_account_options(&mut db, person, group).await
+        read_account_options(&mut db, self.0.connections.accounts(), person, group).await
     }
 
     /// Adds accounts to those of a group, and takes others away. What another leader chose meanwhile stays.
@@ -108,9 +103,10 @@ impl UsageService {
         core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let person = actor.id.ok_or(AuthError::Denied)?;
-        let offers = read_account_options(&mut tx, person, group).await?;
+        let known = self.0.connections.accounts();
+        let offers = read_account_options(&mut tx, known, person, group).await?;
         let is_offered = |(cluster, account): &(ClusterId, String)| {
-            let of = |offer: &&GroupAccountOption| offer.cluster == *cluster;
+            let of = |offer: &&GroupAccountOption| offer.profile.row.id == *cluster;
             let has =
                 |offer: &GroupAccountOption| offer.accounts.iter().any(|(name, _)| name == account);
             is_name(account) && offers.iter().find(of).is_some_and(has)
@@ -119,7 +115,7 @@ impl UsageService {
             return Err(UsageSettingsError::NoSuchAccount);
         }
         let was = |(cluster, account): &(ClusterId, String), is_chosen: bool| {
-            let here = offers.iter().filter(|offer| offer.cluster == *cluster);
+            let here = offers.iter().filter(|offer| offer.profile.row.id == *cluster);
             here.flat_map(|offer| &offer.accounts).any(|one| *one == (account.clone(), is_chosen))
         };
         if !added.iter().any(|one| was(one, false)) && !removed.iter().any(|one| was(one, true)) {
@@ -129,15 +125,16 @@ impl UsageService {
         for offer in &offers {
             let is_theirs = |(name, was_chosen): &&(String, bool)| {
                 let is_in = |list: &[(ClusterId, String)]| {
-                    list.iter()
-                        .any(|(cluster, account)| *cluster == offer.cluster && account == name)
+                    list.iter().any(|(cluster, account)| {
+                        *cluster == offer.profile.row.id && account == name
+                    })
                 };
                 is_in(added) || (*was_chosen && !is_in(removed))
             };
             let theirs = offer.accounts.iter().filter(is_theirs);
             let names: Vec<String> = theirs.map(|(name, _)| name.clone()).collect();
-            allocations::set_accounts(&mut tx, group, offer.cluster, &names).await?;
-            words.extend(names.iter().map(|name| format!("{name} on {}", offer.slug)));
+            allocations::set_accounts(&mut tx, group, offer.profile.row.id, &names).await?;
+            words.extend(names.iter().map(|name| format!("{name} on {}", offer.profile.row.slug)));
         }
         let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
         let about =
@@ -168,10 +165,9 @@ impl UsageService {
             return Err(UsageSettingsError::NoSuchAccount);
         }
         let row = store::clusters::get(&mut tx, grant.cluster).await?;
-        let site = ClusterProfile::load(&mut tx, row.ok_or(UsageSettingsError::NoSuchAccount)?)
-            .await?
-            .site;
-        if grant.unit.measure == UsageMeasure::Site && SiteUnit::from_site(&site).is_none() {
+        let row = row.ok_or(UsageSettingsError::NoSuchAccount)?;
+        let known = self.0.connections.accounts().profile(&mut tx, row).await?;
+        if grant.unit.measure == UsageMeasure::Site && SiteUnit::from_site(&known.site).is_none() {
             return Err(UsageSettingsError::NoSuchUnit);
         }
         let all = allocations::list_for_group(&mut tx, group).await?;
@@ -296,34 +292,27 @@ fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: 
 
 async fn read_account_options(
     db: &mut DbConnection,
+    accounts: &ClusterAccounts,
     person: PersonId,
     group: GroupId,
 ) -> Result<Vec<GroupAccountOption>, StoreError> {
     let mut found: BTreeMap<ClusterId, BTreeMap<String, bool>> = BTreeMap::new();
-    for line in store::connections::list_for_person(db, person).await? {
-        if line.key().role != ConnectionRole::Login {
-            continue;
-        }
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
-        let names = learnt.accounts.into_iter().map(|account| account.name);
+    for own in accounts.list_with(db, person).await? {
+        let names = own.discovered.accounts.iter().map(|account| account.name.clone());
         let names = names.filter(|name| is_name(name)).map(|name| (name, false));
-        found.entry(line.cluster_id).or_default().extend(names);
+        found.entry(own.id.cluster).or_default().extend(names);
     }
     for one in allocations::list_accounts(db, group).await? {
         found.entry(one.cluster_id).or_default().insert(one.account, true);
     }
     let mut offers = Vec::new();
-    for (cluster, accounts) in found {
+    for (cluster, names) in found {
         let Some(row) = store::clusters::get(db, cluster).await? else { continue };
-        let known = ClusterProfile::load(db, row).await?;
-        offers.push(GroupAccountOption {
-            cluster,
-            slug: known.row.slug.clone(),
-            title: known.row.title.clone(),
-            site: known.site,
-            accounts: accounts.into_iter().collect(),
-        });
+        let profile = accounts.profile(db, row).await?;
+        offers.push(GroupAccountOption { profile, accounts: names.into_iter().collect() });
     }
-    offers.sort_by(|a, b| (&a.title, &a.slug).cmp(&(&b.title, &b.slug)));
+    let order =
+        |one: &GroupAccountOption| (one.profile.row.title.clone(), one.profile.row.slug.clone());
+    offers.sort_by_cached_key(order);
     Ok(offers)
 }

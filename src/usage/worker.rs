@@ -6,16 +6,14 @@ use std::time::Instant;
 use super::account_usage::{AccountUsage, row_from_totals};
 use super::daily_totals::{DailyTotals, DayWindow, UserNamePolicy, count_day};
 use super::schedule::{self, SETTLED_AFTER};
-use super::service::{UsageReader, UsageService, lock};
+use super::service::{UsageService, lock};
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
-use crate::cluster::ClusterProfile;
 use crate::cluster::accounting_day::{
     AccountedRun, AccountingDay, AccountingDayError, load_accounting_day,
 };
-use crate::domain::{ClusterId, ConnectionRole};
-use crate::sites::Site;
+use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::domain::ClusterId;
 use crate::ssh::RunCommandError;
-use crate::store::connections::ConnectionKey;
 use crate::store::usage::{UsageDayRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
@@ -26,9 +24,8 @@ const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
 
 /// What has to be known before one can ask.
 struct UsageReadContext {
+    account: Arc<ClusterAccount>,
     sources: Vec<(UsageSource, Arc<AccountUsage>)>,
-    site: Site,
-    remote_user: String,
 }
 
 impl UsageService {
@@ -58,15 +55,15 @@ impl UsageService {
         let mut db = self.0.core.store.read().await?;
         let books = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
         drop(db);
-        let mut readers: Vec<UsageReader> = books
+        let mut readers: Vec<ClusterAccountId> = books
             .iter()
-            .map(|book| UsageReader { person: book.person_id, cluster: book.cluster_id })
+            .map(|book| ClusterAccountId { person: book.person_id, cluster: book.cluster_id })
             .collect();
         readers.dedup();
         let standing = self.0.connections.connected_keys();
         readers.retain(|reader| standing.contains(&reader.connection_key()));
         let at = Instant::now();
-        let mut due: Vec<(ClusterId, UsageReader)> = Vec::new();
+        let mut due: Vec<(ClusterId, ClusterAccountId)> = Vec::new();
         {
             let turns = lock(&self.0.turns);
             readers.retain(|reader| turns.get(reader).is_none_or(|turn| turn.next_read <= at));
@@ -92,7 +89,7 @@ impl UsageService {
     }
 
     /// Reads the next day for someone, and says when to come again.
-    async fn serve_reader(&self, reader: UsageReader) {
+    async fn serve_reader(&self, reader: ClusterAccountId) {
         let pace = &self.0.core.config.usage_pace;
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
         let began = Instant::now();
@@ -118,7 +115,7 @@ impl UsageService {
     }
 
     /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
-    async fn read_next_day(&self, reader: UsageReader) -> Result<Option<u16>, UsageReadError> {
+    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<Option<u16>, UsageReadError> {
         let core = &self.0.core;
         let Ok(line) = self.0.connections.connection(reader.connection_key()) else {
             return Ok(None);
@@ -147,7 +144,7 @@ impl UsageService {
                     self.save_day(&books, day, &told, &ground).await?;
                 }
                 self.publish_change(reader);
-                Ok(Some(ground.site.limits.calls_per_minute))
+                Ok(Some(ground.account.site().limits.calls_per_minute))
             }
             Err(AccountingDayError::Run(
                 RunCommandError::NotConnected
@@ -165,16 +162,12 @@ impl UsageService {
 
     async fn load_read_context(
         &self,
-        reader: UsageReader,
+        reader: ClusterAccountId,
     ) -> Result<Option<UsageReadContext>, StoreError> {
+        let Some(account) = self.0.connections.accounts().get(reader).await? else {
+            return Ok(None);
+        };
         let mut db = self.0.core.store.read().await?;
-        let Some(row) = store::clusters::get(&mut db, reader.cluster).await? else {
-            return Ok(None);
-        };
-        let Some(line) = store::connections::get(&mut db, reader.connection_key()).await? else {
-            return Ok(None);
-        };
-        let site = ClusterProfile::load(&mut db, row).await?.site;
         let since = self.0.core.clock.now().plus(-READ_ON_SECONDS);
         let mut books = store::usage::list_wanted(&mut db, since).await?;
         books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
@@ -184,8 +177,7 @@ impl UsageService {
             let ledger = self.account_usage(book.id).await?;
             known.push((book, ledger));
         }
-        let user = line.remote_user;
-        Ok(Some(UsageReadContext { sources: known, site, remote_user: user }))
+        Ok(Some(UsageReadContext { account, sources: known }))
     }
 
     /// Everything of a day in one transaction: what was known of it before goes.
@@ -205,11 +197,11 @@ impl UsageService {
             let names = if book.has_names {
                 UserNamePolicy::All
             } else {
-                UserNamePolicy::Only(ground.remote_user.clone())
+                UserNamePolicy::Only(ground.account.remote_user.clone())
             };
             let runs: Vec<&AccountedRun> =
                 told.runs.iter().filter(|run| run.account == book.account).collect();
-            sheets.push((book, count_day(&runs, window, &names, &ground.site)));
+            sheets.push((book, count_day(&runs, window, &names, ground.account.site())));
         }
         let mut tx = self.0.core.store.write().await?;
         for (book, sheet) in &sheets {
@@ -311,12 +303,5 @@ fn error_text(error: &AccountingDayError) -> String {
             format!("{error} It said: {said}")
         }
         other => other.to_string(),
-    }
-}
-
-impl UsageReader {
-    /// The connection that is read over.
-    pub const fn connection_key(self) -> ConnectionKey {
-        ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
     }
 }

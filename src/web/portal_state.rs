@@ -7,10 +7,8 @@ use crate::app::AppState;
 use crate::entropy;
 use crate::store::StoreCache;
 use crate::web::http::stream_limits::EventStreamLimiter;
-use crate::web::pages::compose::compose_target::ComposeTargetCache;
 use crate::web::pages::groups::usage::UsageSummaryCache;
-use crate::web::pages::home::{HomeConnectionCache, HomeOverview, HomeVisits};
-use crate::web::pages::jobs::ClusterQueueCache;
+use crate::web::pages::home::{HasJobsCache, HomeOverview, HomeVisits};
 
 /// The services, and what pages keep beside them.
 #[derive(Clone)]
@@ -23,14 +21,10 @@ pub struct PortalState {
 pub struct PageState {
     /// What every home page shows.
     pub home_overview: StoreCache<(), HomeOverview>,
-    /// What it shows of each person's connections.
-    pub home_connections: HomeConnectionCache,
+    /// Whether people have had jobs.
+    pub has_jobs: HasJobsCache,
     /// When people were last there.
     pub home_visits: HomeVisits,
-    /// The clusters that people compose jobs for.
-    pub compose_targets: ComposeTargetCache,
-    /// The clusters that people have jobs on.
-    pub cluster_queues: ClusterQueueCache,
     /// What was drawn of groups' use.
     pub usage_summaries: UsageSummaryCache,
     pub event_streams: EventStreamLimiter,
@@ -43,10 +37,8 @@ impl PortalState {
     pub fn new(app: AppState) -> std::io::Result<Self> {
         let pages = PageState {
             home_overview: StoreCache::new(1),
-            home_connections: StoreCache::new(1000),
+            has_jobs: StoreCache::new(1000),
             home_visits: HomeVisits::default(),
-            compose_targets: StoreCache::new(1000),
-            cluster_queues: StoreCache::new(1000),
             usage_summaries: UsageSummaryCache::default(),
             event_streams: EventStreamLimiter::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use portolan::cluster::ClusterAccountId;
 use portolan::cluster::estimate::estimate_starts;
 use portolan::cluster::past_runs::load_past_runs;
-use portolan::jobs::{ClusterAccountId, PastRunsCache};
+use portolan::jobs::PastRunsCache;
 use portolan::slurm::job::JobState;
 use portolan::slurm::test_only::TestOnlyAnswer;
 

@@ -104,7 +104,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
     // Further looks tell nothing again.
     let seen = async || {
         let key = portal.connection_key("tessa", "key").await;
-        let key = portolan::jobs::ClusterAccountId { person: key.person, cluster: key.cluster };
+        let key = portolan::cluster::ClusterAccountId { person: key.person, cluster: key.cluster };
         portal.app.queue_monitor.view(key, false).await.unwrap().version
     };
     let before = seen().await;

@@ -1,15 +1,15 @@
 //! Monthly reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
 
 use portolan::clock::Day;
-use portolan::cluster::DiscoveredFacts;
 use portolan::cluster::discovered_facts::SlurmAccount;
+use portolan::cluster::{ClusterAccountId, DiscoveredFacts};
 use portolan::domain::GroupId;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
 use portolan::store::usage::UsageDayRow;
 use portolan::store::{self, dashboards};
 use portolan::usage::daily_totals::DailyTotals;
-use portolan::usage::{UsageReader, UsageTotals, save_daily_totals};
+use portolan::usage::{UsageTotals, save_daily_totals};
 use reqwest::Method;
 
 use crate::support::app::START;
@@ -33,7 +33,7 @@ pub struct Lab {
     pub outsider: Client,
     pub group: i64,
     pub other: i64,
-    pub reader: UsageReader,
+    pub reader: ClusterAccountId,
 }
 
 /// Some jobs.
@@ -70,7 +70,7 @@ impl Lab {
         let mut tx = portal.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
         store::commit(tx).await.unwrap();
-        let reader = UsageReader { person: key.person, cluster: key.cluster };
+        let reader = ClusterAccountId { person: key.person, cluster: key.cluster };
         let world = Self { portal, admin, pi, member, outsider, group: lab, other, reader };
         world.set_accounts(&[ACCOUNT.to_owned()]).await;
         world
@@ -87,7 +87,7 @@ impl Lab {
 
     /// Writes what was read of a day, `back` days ago. Before anyone has looked: what is known stays in memory.
     pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, UsageTotals)]) {
-        let UsageReader { person, cluster } = self.reader;
+        let ClusterAccountId { person, cluster } = self.reader;
         let mut tx = self.portal.app.store.write().await.unwrap();
         store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
         let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();

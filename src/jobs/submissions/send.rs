@@ -7,11 +7,10 @@ use super::unconfirmed::UnconfirmedSubmission;
 use super::worker::SubmissionWorkerState;
 use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
-use crate::cluster::ClusterProfile;
 use crate::cluster::submit::{
     self, SbatchOutcome, SbatchTimeouts, SubmissionSearch, SubmissionSearchResult,
 };
-use crate::jobs::ClusterAccountId;
+use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::slurm;
 use crate::slurm::submit::{SbatchAnswer, TokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -28,9 +27,8 @@ const NOT_ARRIVED_MESSAGE: &str = "It did not reach Slurm.";
 
 /// What is needed to do anything.
 struct SubmissionContext {
+    account: Arc<ClusterAccount>,
     connection: Arc<ClusterConnection>,
-    remote_user: String,
-    spacing: Duration,
 }
 
 impl SubmissionWorker {
@@ -68,7 +66,7 @@ impl SubmissionWorker {
                 Err(error) => return self.postpone(one, &error.to_string()).await.map(Some),
             }
         }
-        self.wait_for_spacing(key, ground.spacing, memory).await?;
+        self.wait_for_spacing(&ground.account, memory).await?;
         let mut tx = core.store.write().await?;
         let is_wanted = submissions::mark_sent(&mut tx, one.id, core.clock.now()).await?;
         store::commit(tx).await?;
@@ -185,7 +183,7 @@ impl SubmissionWorker {
     ) -> Result<SubmissionSearch, RunCommandError> {
         submit::search_submissions(
             &ground.connection,
-            &ground.remote_user,
+            &ground.account.remote_user,
             since,
             self.0.core.config.submit_pace.lookup_timeout,
         )
@@ -295,10 +293,11 @@ impl SubmissionWorker {
     /// Waits until the site wants the next one.
     async fn wait_for_spacing(
         &self,
-        key: ClusterAccountId,
-        spacing: Duration,
+        account: &ClusterAccount,
         memory: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
+        let (key, limits) = (account.id, &account.site().limits);
+        let spacing = Duration::from_secs(limits.submit_spacing_s.into());
         if memory.last_sent_at.is_none() {
             let core = &self.0.core;
             let mut db = core.store.read().await?;
@@ -327,14 +326,10 @@ impl SubmissionWorker {
         if !core.auth.can_act_for(key.person).await.unwrap_or(false) {
             return Ok(Err(OWNER_AWAY_MESSAGE.to_owned()));
         }
-        let mut db = core.store.read().await?;
-        let line = store::connections::get(&mut db, key.connection_key()).await?;
-        let cluster = store::clusters::get(&mut db, key.cluster).await?;
-        let (Some(line), Some(cluster)) = (line, cluster) else {
-            return Ok(Err(RunCommandError::NotConnected.to_string()));
-        };
-        let known = ClusterProfile::load(&mut db, cluster).await?;
-        let spacing = Duration::from_secs(known.site.limits.submit_spacing_s.into());
-        Ok(Ok(SubmissionContext { connection, remote_user: line.remote_user, spacing }))
+        let account = self.0.connections.accounts().get(key).await?;
+        Ok(match account {
+            Some(account) => Ok(SubmissionContext { account, connection }),
+            None => Err(RunCommandError::NotConnected.to_string()),
+        })
     }
 }

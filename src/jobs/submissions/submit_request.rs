@@ -1,6 +1,6 @@
 //! What of a request cannot be submitted anywhere.
 
-use crate::jobs::queue_monitor::ClusterAccountId;
+use crate::cluster::ClusterAccountId;
 use crate::store::submissions::SubmitRequest;
 
 /// A longer script is no script.

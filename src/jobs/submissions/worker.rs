@@ -9,8 +9,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::unconfirmed::UnconfirmedSubmission;
 use super::{Submission, SubmissionState, SubmissionWorker};
+use crate::cluster::ClusterAccountId;
 use crate::domain::{ConnectionRole, SubmissionId};
-use crate::jobs::ClusterAccountId;
 use crate::store::{StoreError, submissions};
 
 /// What a worker remembers between its rounds.

@@ -10,11 +10,12 @@ use super::{
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::cluster::ClusterAccountId;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::ResourceSnapshot;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
-use crate::usage::service::{UsageReader, UsageService, lock};
+use crate::usage::service::{UsageService, lock};
 
 /// It is looked at most this often for each reader.
 const CHECK_EVERY: Duration = Duration::from_mins(2);
@@ -58,7 +59,7 @@ impl UsageService {
     }
 
     /// After something was read for someone: whether they are to be told something, looked at now and then.
-    pub(in crate::usage) async fn check_alerts(&self, reader: UsageReader) {
+    pub(in crate::usage) async fn check_alerts(&self, reader: ClusterAccountId) {
         let is_early = lock(&self.0.alerts_checked_at)
             .get(&reader)
             .is_some_and(|at| at.elapsed() < CHECK_EVERY);
@@ -72,9 +73,9 @@ impl UsageService {
     }
 
     /// Tells someone what they want to know of their groups on one cluster, each thing once.
-    pub async fn notify_leader(&self, reader: UsageReader) -> Result<(), StoreError> {
+    pub async fn notify_leader(&self, reader: ClusterAccountId) -> Result<(), StoreError> {
         let core = &self.0.core;
-        let UsageReader { person, cluster } = reader;
+        let ClusterAccountId { person, cluster } = reader;
         let mut db = core.store.read().await?;
         let wanted = store::usage_alerts::list_for_cluster(&mut db, person, cluster).await?;
         let viewer = core.auth.viewer(&mut db, person).await?;
@@ -100,7 +101,7 @@ impl UsageService {
     async fn collect_alerts(
         &self,
         view: &GroupUsage,
-        reader: UsageReader,
+        reader: ClusterAccountId,
         alerts: &[UsageAlert],
     ) -> Result<Vec<UsageAlertMessage>, StoreError> {
         let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;

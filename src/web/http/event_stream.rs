@@ -15,13 +15,12 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::app::AppState;
 use crate::auth::sessions::SignedInPerson;
 use crate::auth::{Permission, SessionsEnded};
+use crate::cluster::ClusterAccountId;
 use crate::dashboards::owner_of;
 use crate::domain::{DashboardId, PersonId};
-use crate::jobs::ClusterAccountId;
 use crate::jobs::submissions::SubmissionChange;
 use crate::store;
 use crate::store::connections::ConnectionKey;
-use crate::usage::UsageReader;
 use crate::web::HandlerResult;
 use crate::web::http::cookies::CookieKind;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -60,7 +59,7 @@ struct EventSubscriptions {
     queues: Receiver<ClusterAccountId>,
     submissions: Receiver<SubmissionChange>,
     dashboards: Receiver<DashboardId>,
-    usage: Receiver<UsageReader>,
+    usage: Receiver<ClusterAccountId>,
     notifications: Receiver<PersonId>,
 }
 

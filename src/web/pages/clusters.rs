@@ -1,9 +1,12 @@
 //! Clusters as people see them: the list with one's connections, the way in, connecting, and what was learnt.
 
+use std::sync::Arc;
+
 use crate::app::AppState;
 use crate::cluster::ClusterProfile;
 use crate::domain::{ConnectionRole, PersonId};
 use crate::error::AppError;
+use crate::store;
 use crate::store::connections::ConnectionKey;
 
 pub mod admin;
@@ -20,9 +23,10 @@ mod settings_form;
 pub(in crate::web) async fn find_cluster(
     app: &AppState,
     slug: &str,
-) -> Result<ClusterProfile, AppError> {
+) -> Result<Arc<ClusterProfile>, AppError> {
     let mut db = app.store.read().await?;
-    ClusterProfile::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)
+    let row = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
+    Ok(app.cluster_accounts.profile(&mut db, row).await?)
 }
 
 /// A person's line to a cluster.

@@ -12,11 +12,9 @@ use serde::Deserialize;
 use self::folder_view::{FolderView, OpenedFolder, PickMode};
 use crate::auth::Permission;
 use crate::cluster::folders::{self, FolderError, FolderListing, PathVariables};
-use crate::cluster::{ClusterProfile, DiscoveredFacts};
-use crate::domain::ConnectionRole;
+use crate::cluster::{ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
-use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{
     CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
@@ -24,7 +22,7 @@ use crate::web::http::extractors::{
 use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::pages::clusters::{connection_key, find_cluster};
+use crate::web::pages::clusters::find_cluster;
 
 /// What the dialog wants to see.
 #[derive(Deserialize, Default)]
@@ -122,8 +120,8 @@ fn render(
 
 /// Someone on a cluster.
 struct FolderBrowser {
-    profile: ClusterProfile,
-    discovered: DiscoveredFacts,
+    profile: Arc<ClusterProfile>,
+    discovered: Arc<DiscoveredFacts>,
     folder_names: PathVariables,
     connection: Result<Arc<ClusterConnection>, RunCommandError>,
 }
@@ -135,18 +133,14 @@ impl FolderBrowser {
         slug: &str,
     ) -> Result<Self, AppError> {
         let known = find_cluster(&context.app, slug).await?;
-        let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-        let mut db = context.app.store.read().await?;
-        let line = store::connections::get(&mut db, key).await?;
-        drop(db);
-        let learnt: DiscoveredFacts =
-            line.and_then(|line| serde_json::from_str(&line.discovered).ok()).unwrap_or_default();
-        let names = PathVariables::from_facts(&learnt);
+        let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
+        let account = context.app.cluster_accounts.get(id).await?;
+        let discovered = account.map(|account| account.discovered.clone()).unwrap_or_default();
         Ok(Self {
             profile: known,
-            folder_names: names,
-            discovered: learnt,
-            connection: context.app.connections.connection(key),
+            folder_names: PathVariables::from_facts(&discovered),
+            discovered,
+            connection: context.app.connections.connection(id.connection_key()),
         })
     }
 

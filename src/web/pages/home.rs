@@ -9,11 +9,9 @@ use askama::Template;
 use crate::app::AppState;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::ConnectionStatus;
-use crate::domain::{ClusterId, ConnectionRole, PersonId};
-use crate::jobs::ClusterAccountId;
+use crate::cluster::{ClusterAccount, ConnectionStatus};
+use crate::domain::{ClusterId, PersonId};
 use crate::store::clusters::Cluster;
-use crate::store::connections::ConnectionKey;
 use crate::store::groups::Membership;
 use crate::store::{self, StoreError};
 use crate::web::HandlerResult;
@@ -73,16 +71,8 @@ pub struct HomeOverview {
     pub is_set_up: bool,
 }
 
-/// What is noted of people's connections.
-pub type HomeConnectionCache = store::StoreCache<PersonId, Vec<ConnectionHistory>>;
-
-/// What is noted of a connection to a cluster's login host.
-pub struct ConnectionHistory {
-    cluster: ClusterId,
-    user: String,
-    was_connected: bool,
-    has_jobs: bool,
-}
+/// Whether people have had jobs on any of their clusters.
+pub type HasJobsCache = store::StoreCache<PersonId, bool>;
 
 /// What every home page shows, from memory where nothing was written since.
 pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>, StoreError> {
@@ -105,49 +95,41 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>
         .await
 }
 
-async fn load_connection_history(
+async fn has_jobs(
     context: &RequestContext,
     person: PersonId,
-) -> Result<Arc<Vec<ConnectionHistory>>, StoreError> {
+    accounts: &[Arc<ClusterAccount>],
+) -> Result<bool, StoreError> {
     let app = &context.app;
-    context
-        .pages
-        .home_connections
-        .get_or_load(&app.store, &person, async || {
-            let mut db = app.store.read().await?;
-            let lines = store::connections::list_for_person(&mut db, person).await?;
-            let mut ways = Vec::new();
-            for line in lines.into_iter().filter(|line| line.key().role == ConnectionRole::Login) {
-                ways.push(ConnectionHistory {
-                    cluster: line.cluster_id,
-                    was_connected: line.connected_at().is_some(),
-                    has_jobs: store::jobs::has_any(&mut db, person, line.cluster_id).await?,
-                    user: line.remote_user,
-                });
+    let load = async || {
+        let mut db = app.store.read().await?;
+        for account in accounts {
+            if store::jobs::has_any(&mut db, person, account.id.cluster).await? {
+                return Ok(true);
             }
-            Ok(ways)
-        })
-        .await
+        }
+        Ok(false)
+    };
+    context.pages.has_jobs.get_or_load(&app.store, &person, load).await.map(|found| *found)
 }
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
     let facts = load_overview(&context).await?;
-    let ways = load_connection_history(&context, me.0.person.id).await?;
+    let accounts = app.cluster_accounts.list(me.0.person.id).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
-    let connections = list_connections(app, me.0.person.id, &facts, &ways);
+    let connections = list_connections(app, &facts, &accounts);
     let mut places = cluster_queues::list_cluster_queues(&context, &me).await?;
     for place in &mut places {
-        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
-        place.snapshot = app.queue_monitor.view(key, false).await?;
+        place.snapshot = app.queue_monitor.view(place.account.id, false).await?;
     }
     let steps = if is_admin {
         admin_steps(&facts, me.0.person.has_totp)
     } else {
-        let was_connected = ways.iter().any(|way| way.was_connected);
-        let has_run = ways.iter().any(|way| way.has_jobs);
+        let was_connected = accounts.iter().any(|account| account.connected_at.is_some());
+        let has_run = has_jobs(&context, me.0.person.id, &accounts).await?;
         let has_group = !me.0.memberships.is_empty();
         member_steps(has_group, &facts, was_connected, has_run, me.0.person.has_totp)
     };
@@ -177,18 +159,17 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 /// One's connections, those that one uses first.
 fn list_connections(
     app: &AppState,
-    person: PersonId,
     facts: &HomeOverview,
-    ways: &[ConnectionHistory],
+    accounts: &[Arc<ClusterAccount>],
 ) -> Vec<HomeConnection> {
-    let way_to = |cluster: &Cluster| ways.iter().find(|way| way.cluster == cluster.id);
-    let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, way_to(one))).collect();
-    clusters.sort_by_key(|(_, way)| way.is_none());
+    let account_on = |cluster: &Cluster| accounts.iter().find(|one| one.id.cluster == cluster.id);
+    let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, account_on(one))).collect();
+    clusters.sort_by_key(|(_, account)| account.is_none());
     clusters.truncate(MAX_CLUSTERS);
-    let connection = |(cluster, way): (&Cluster, Option<&ConnectionHistory>)| {
-        let key = ConnectionKey { person, cluster: cluster.id, role: ConnectionRole::Login };
-        let status = app.connections.status(key);
-        let (kind, label) = match (&status, way) {
+    let connection = |(cluster, account): (&Cluster, Option<&Arc<ClusterAccount>>)| {
+        let status =
+            account.map_or(ConnectionStatus::Down, |account| account.status(&app.connections));
+        let (kind, label) = match (&status, account) {
             _ if cluster.alarm_at().is_some() => ("failed", "Stopped"),
             (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
             (ConnectionStatus::Connecting(_), _) => ("waiting", "Connecting"),
@@ -201,9 +182,10 @@ fn list_connections(
             title: cluster.title.clone(),
             kind,
             label,
-            user: way.map(|way| way.user.clone()).unwrap_or_default(),
+            user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             since: if let ConnectionStatus::Up(up) = &status { Some(up.since) } else { None },
-            can_reconnect: label == "Not connected" && way.is_some_and(|way| way.was_connected),
+            can_reconnect: label == "Not connected"
+                && account.is_some_and(|account| account.connected_at.is_some()),
         }
     };
     clusters.into_iter().map(connection).collect()

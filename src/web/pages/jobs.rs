@@ -15,5 +15,3 @@ mod list_query;
 pub mod list_row;
 pub mod output;
 mod timeline;
-
-pub use cluster_queues::ClusterQueueCache;

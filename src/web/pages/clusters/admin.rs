@@ -1,5 +1,7 @@
 //! Adding, changing and retiring clusters, for administrators.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::header;
 use axum::response::IntoResponse as _;
@@ -61,7 +63,7 @@ struct RetiredPresetEntry {
 pub(super) struct ClusterSettingsPage {
     pub page: PageFrame,
     /// The cluster, if it is there already.
-    pub profile: Option<ClusterProfile>,
+    pub profile: Option<Arc<ClusterProfile>>,
     pub form: ClusterSettingsForm,
     /// What is not certain in the preset.
     pub uncertain: Vec<sites::UncertainField>,
@@ -214,7 +216,7 @@ pub async fn update_from_file(
 async fn save_settings(
     context: RequestContext,
     me: &CurrentPerson,
-    known: ClusterProfile,
+    known: Arc<ClusterProfile>,
     site: Site,
 ) -> HandlerResult {
     let places = |site: &Site| {
@@ -391,7 +393,7 @@ const fn centre_title(family: SiteFamily) -> &'static str {
 pub(super) fn build_settings_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: Option<ClusterProfile>,
+    known: Option<Arc<ClusterProfile>>,
     form: ClusterSettingsForm,
     problems: FormErrors,
 ) -> ClusterSettingsPage {

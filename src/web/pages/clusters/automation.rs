@@ -1,6 +1,7 @@
 //! Unattended work through a centre's automation host: what to ask for, the restricted key line, and a test.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::http::header;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::cluster::automation_wrapper;
-use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
+use crate::cluster::{ClusterAccountId, ClusterProfile, ConnectionStatus, DiscoveredFacts};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::sites::automation;
@@ -36,7 +37,7 @@ pub struct AutomationQuery {
 #[template(path = "clusters/automation.html")]
 struct AutomationPage {
     page: PageFrame,
-    profile: ClusterProfile,
+    profile: Arc<ClusterProfile>,
     automation: crate::sites::SiteAutomation,
     user: String,
     key: Option<SshKey>,
@@ -54,15 +55,15 @@ struct AutomationPage {
 enum AutomationTest {
     None,
     Running,
-    /// It works; what was learnt there.
-    Works(Box<DiscoveredFacts>),
+    /// It works; what was found there, and what does not work, one sentence each.
+    Works(Arc<DiscoveredFacts>, Vec<String>),
     /// It does not, one sentence each.
     Fails(Vec<String>),
 }
 
 impl AutomationPage {
     const fn works(&self) -> bool {
-        matches!(self.test, AutomationTest::Works(_))
+        matches!(self.test, AutomationTest::Works(..))
     }
 
     const fn is_untested(&self) -> bool {
@@ -100,17 +101,12 @@ pub async fn get(
     let mut db = context.app.store.read().await?;
     let robot_key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
     let line = store::connections::get(&mut db, robot_key).await?;
-    let login = store::connections::get(
-        &mut db,
-        connection_key(me.0.person.id, &known, ConnectionRole::Login),
-    )
-    .await?;
+    let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
+    let login = context.app.cluster_accounts.get_with(&mut db, id).await?;
     let keys = store::keys::list_for_person(&mut db, me.0.person.id).await?;
     drop(db);
     let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
-    let seen = login
-        .as_ref()
-        .and_then(|line| serde_json::from_str::<DiscoveredFacts>(&line.discovered).ok());
+    let seen = login.map(|account| account.discovered.clone());
     let address = wishes.address.unwrap_or_else(|| {
         seen.as_ref()
             .and_then(|learnt| learnt.our_address)
@@ -142,10 +138,9 @@ pub async fn get(
     let test = match (context.app.connections.status(robot_key), &line) {
         (ConnectionStatus::Connecting(_), _) => AutomationTest::Running,
         (ConnectionStatus::Up(_), Some(line)) => {
-            let mut learnt: Box<DiscoveredFacts> =
-                serde_json::from_str(&line.discovered).unwrap_or_default();
-            learnt.missing = dedup_keep_last(&learnt.missing);
-            AutomationTest::Works(learnt)
+            let facts = context.app.cluster_accounts.discovered(line).unwrap_or_default();
+            let missing = dedup_keep_last(&facts.missing);
+            AutomationTest::Works(facts, missing)
         }
         (_, Some(line)) if !line.problem.is_empty() => AutomationTest::Fails(
             line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),

@@ -1,5 +1,7 @@
 //! One cluster: the guided way in, and once connected what was learnt of the place.
 
+use std::sync::Arc;
+
 use askama::Template;
 
 use crate::auth::Permission;
@@ -26,7 +28,7 @@ const MOST_AT_FIRST: usize = 12;
 #[template(path = "clusters/cluster.html", blocks = ["place"])]
 struct ClusterPage {
     page: PageFrame,
-    profile: ClusterProfile,
+    profile: Arc<ClusterProfile>,
     panel: ConnectPanel,
     user: String,
     user_problem: String,
@@ -39,7 +41,7 @@ struct ClusterPage {
     is_tested: bool,
     /// Whether it was connected before.
     was_connected: bool,
-    discovered: Option<(DiscoveredFacts, UnixTime)>,
+    discovered: Option<(Arc<DiscoveredFacts>, UnixTime)>,
     is_admin: bool,
 }
 
@@ -66,7 +68,7 @@ pub async fn get(
 pub(super) async fn render_changes(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: &ClusterProfile,
+    known: &Arc<ClusterProfile>,
     seen: Option<&str>,
 ) -> HandlerResult {
     use axum::response::IntoResponse as _;
@@ -97,7 +99,7 @@ pub(super) async fn render_changes(
 pub(super) async fn show_with_problem(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: &ClusterProfile,
+    known: &Arc<ClusterProfile>,
     user: &str,
     problem: &str,
 ) -> HandlerResult {
@@ -111,7 +113,7 @@ pub(super) async fn show_with_problem(
 async fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: ClusterProfile,
+    known: Arc<ClusterProfile>,
     way: ClusterSetupState,
 ) -> Result<ClusterPage, AppError> {
     let next_uses = match &way.next_key {
@@ -121,21 +123,19 @@ async fn build_page(
         }
         None => Vec::new(),
     };
-    let line = way.connection.as_ref();
-    let learnt = line.and_then(|line| {
-        Some((serde_json::from_str(&line.discovered).ok()?, line.discovered_at()?))
-    });
+    let account = way.account.as_ref();
     Ok(ClusterPage {
         page: PageFrame::for_person(context, &me.0, &known.row.title, NavSection::Clusters),
         panel: ConnectPanel::new(&known, &way),
-        user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+        user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
         user_problem: String::new(),
+        discovered: account
+            .and_then(|account| Some((account.discovered.clone(), account.discovered_at?))),
         was_connected: way.was_connected(),
         key: way.key,
         next_key: way.next_key,
         next_uses,
         is_tested: false,
-        discovered: learnt,
         is_admin: me.may(Permission::ManageClusters).is_ok(),
         profile: known,
     })

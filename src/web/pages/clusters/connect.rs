@@ -1,5 +1,7 @@
 //! Connecting: the user name, the try, its questions and answers, the end.
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -181,7 +183,7 @@ fn parse_purpose(word: &str) -> ConnectPurpose {
 async fn respond_after_start(
     context: RequestContext,
     me: &CurrentPerson,
-    known: &ClusterProfile,
+    known: &Arc<ClusterProfile>,
     begun: Result<(), ConnectStartError>,
     seen: Option<String>,
 ) -> HandlerResult {
@@ -211,7 +213,7 @@ pub(super) fn redirect_with_refusal(
 async fn panel_or_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: &ClusterProfile,
+    known: &Arc<ClusterProfile>,
     seen: Option<String>,
 ) -> HandlerResult {
     if context.is_fragment {

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{ClusterProfile, ConnectAttempt, ConnectionStatus};
+use crate::cluster::{
+    ClusterAccount, ClusterAccountId, ClusterProfile, ConnectAttempt, ConnectionStatus,
+};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::ssh::LoginError;
 use crate::store;
-use crate::store::connections::ConnectionRow;
 use crate::store::keys::SshKey;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
-use crate::web::pages::clusters::connection_key;
 
 /// One person's way to a cluster.
 pub struct ClusterSetupState {
-    /// What is noted of it.
-    pub connection: Option<ConnectionRow>,
+    /// None as long as the person has told no user name.
+    pub account: Option<Arc<ClusterAccount>>,
     /// The key in use.
     pub key: Option<SshKey>,
     /// A new key that waits to be proven.
@@ -73,15 +73,15 @@ impl ClusterSetupState {
         me: &CurrentPerson,
         known: &ClusterProfile,
     ) -> Result<Self, AppError> {
-        let key = connection_key(me.0.person.id, known, ConnectionRole::Login);
+        let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
+        let (account, key) = (context.app.cluster_accounts.get(id).await?, id.connection_key());
         let mut db = context.app.store.read().await?;
-        let line = store::connections::get(&mut db, key).await?;
         let mut keys = store::keys::list_for_person(&mut db, key.person).await?;
         drop(db);
         keys.retain(|key| key.role() == ConnectionRole::Login);
         let (next, current): (Vec<_>, Vec<_>) = keys.into_iter().partition(SshKey::is_next);
         Ok(Self {
-            connection: line,
+            account,
             key: current.into_iter().next(),
             next_key: next.into_iter().next(),
             status: context.app.connections.status(key),
@@ -90,13 +90,13 @@ impl ClusterSetupState {
     }
 
     /// Whether the person has the key that this cluster wants, if it wants one.
-    pub const fn has_needed_key(&self, known: &ClusterProfile) -> bool {
+    pub fn has_needed_key(&self, known: &ClusterProfile) -> bool {
         self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens
     }
 
     /// Whether it was connected before under this name.
     pub fn was_connected(&self) -> bool {
-        self.connection.as_ref().is_some_and(|line| line.connected_at().is_some())
+        self.account.as_ref().is_some_and(|account| account.connected_at.is_some())
     }
 
     /// What the person does next.
@@ -104,7 +104,7 @@ impl ClusterSetupState {
         if known.row.alarm_at().is_some() || known.row.retired_at().is_some() {
             return NextConnectStep::Closed;
         }
-        let Some(line) = &self.connection else { return NextConnectStep::UserName };
+        let Some(account) = &self.account else { return NextConnectStep::UserName };
         match self.status {
             ConnectionStatus::Up(_) => return NextConnectStep::Connected,
             ConnectionStatus::Connecting(_) => return NextConnectStep::Connect,
@@ -114,8 +114,8 @@ impl ClusterSetupState {
             return NextConnectStep::Key;
         }
         // Nobody but the cluster knows whether the key is registered there; the first try shows it.
-        let is_refused = line.problem_code == LoginError::KeyRefused.code();
-        let is_tried = self.was_connected() || !line.problem.is_empty();
+        let is_refused = account.problem_code == LoginError::KeyRefused.code();
+        let is_tried = self.was_connected() || !account.problem.is_empty();
         if known.site.keys.opens && (is_refused || !is_tried) {
             NextConnectStep::Key
         } else {

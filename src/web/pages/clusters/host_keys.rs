@@ -1,6 +1,7 @@
 //! Host keys: what the hosts show, compared with what their centre publishes, pinned by an administrator.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use askama::Template;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ pub struct PinHostKeysForm {
 struct HostKeysPage {
     page: PageFrame,
     /// The cluster, if it is there already.
-    profile: Option<ClusterProfile>,
+    profile: Option<Arc<ClusterProfile>>,
     title: String,
     hosts: Vec<HostWithKeys>,
     /// The description to be saved with the keys, as a file.
@@ -106,7 +107,7 @@ pub(super) async fn show_for_new(
 pub(super) async fn show_for_changed(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: &ClusterProfile,
+    known: &Arc<ClusterProfile>,
     site: &Site,
 ) -> HandlerResult {
     let action = format!("{}/host-keys", cluster_path(&known.row.slug));
@@ -243,7 +244,7 @@ pub async fn end_alarm(
 async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: Option<&ClusterProfile>,
+    known: Option<&Arc<ClusterProfile>>,
     site: Option<&Site>,
     form: PinHostKeysForm,
     problems: FormErrors,
@@ -290,11 +291,11 @@ fn parse_pins(form: &PinHostKeysForm) -> Result<Vec<PinnedHostKey>, FormErrors> 
 async fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: Option<&ClusterProfile>,
+    known: Option<&Arc<ClusterProfile>>,
     site: Option<&Site>,
     action: String,
 ) -> HostKeysPage {
-    let described = site.or_else(|| known.map(|known| &known.site));
+    let described = site.or_else(|| known.map(|known| &*known.site));
     let scanned = match described {
         Some(site) => scan_hosts(site).await,
         None => Vec::new(),
@@ -323,7 +324,7 @@ async fn build_page(
     }
 }
 
-fn host_with_keys(host: &ScannedHost, known: Option<&ClusterProfile>) -> HostWithKeys {
+fn host_with_keys(host: &ScannedHost, known: Option<&Arc<ClusterProfile>>) -> HostWithKeys {
     let pins = known.map(|known| known.host_keys(host.hop)).unwrap_or_default();
     let shown = host.shown.as_deref().unwrap_or_default();
     HostWithKeys {

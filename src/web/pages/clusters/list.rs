@@ -1,15 +1,17 @@
 //! All clusters, with one's own connections to them.
 
+use std::sync::Arc;
+
 use askama::Template;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::ConnectionStatus;
+use crate::cluster::{ClusterAccount, ConnectionStatus};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::store;
 use crate::store::clusters::Cluster;
-use crate::store::connections::{ConnectionKey, ConnectionRow};
+use crate::store::connections::ConnectionKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
@@ -76,8 +78,8 @@ async fn load_rows(
     me: &CurrentPerson,
 ) -> Result<(Vec<ClusterListRow>, Vec<Cluster>), AppError> {
     let person = me.0.person.id;
+    let accounts = context.app.cluster_accounts.list(person).await?;
     let mut db = context.app.store.read().await?;
-    let lines = store::connections::list_for_person(&mut db, person).await?;
     let (retired, used): (Vec<_>, Vec<_>) = store::clusters::list(&mut db)
         .await?
         .into_iter()
@@ -86,16 +88,13 @@ async fn load_rows(
         .into_iter()
         .map(|cluster| {
             let key = |role| ConnectionKey { person, cluster: cluster.id, role };
-            let line = |role| lines.iter().find(|line| line.key() == key(role));
+            let account = accounts.iter().find(|account| account.id.cluster == cluster.id);
             let robot = match context.app.connections.status(key(ConnectionRole::Automation)) {
                 ConnectionStatus::Up(_) => Some("Automation host connected"),
                 _ => None,
             };
             let status = context.app.connections.status(key(ConnectionRole::Login));
-            ClusterListRow {
-                automation: robot,
-                ..build_row(status, line(ConnectionRole::Login), cluster)
-            }
+            ClusterListRow { automation: robot, ..build_row(status, account, cluster) }
         })
         .collect();
     Ok((rows, retired))
@@ -103,14 +102,14 @@ async fn load_rows(
 
 fn build_row(
     status: ConnectionStatus,
-    line: Option<&ConnectionRow>,
+    account: Option<&Arc<ClusterAccount>>,
     cluster: Cluster,
 ) -> ClusterListRow {
-    let problem = line
-        .map(|line| line.problem.lines().next().unwrap_or_default().to_owned())
+    let problem = account
+        .map(|account| account.problem.lines().next().unwrap_or_default().to_owned())
         .unwrap_or_default();
     let empty = ClusterListRow {
-        user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+        user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
         kind: "neutral",
         label: "Not set up",
         since: None,
@@ -132,7 +131,7 @@ fn build_row(
             ..empty
         };
     }
-    match (status, line) {
+    match (status, account) {
         (ConnectionStatus::Up(up), _) => {
             let figures = up.stats();
             ClusterListRow {
@@ -154,7 +153,7 @@ fn build_row(
             ..empty
         },
         (ConnectionStatus::Down, None) => empty,
-        (ConnectionStatus::Down, Some(line)) if line.connected_at().is_some() => {
+        (ConnectionStatus::Down, Some(account)) if account.connected_at.is_some() => {
             ClusterListRow { label: "Not connected", action: ClusterListAction::Reconnect, ..empty }
         }
         (ConnectionStatus::Down, Some(_)) => ClusterListRow {

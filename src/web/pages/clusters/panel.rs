@@ -125,13 +125,13 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> PanelC
     if known.row.alarm_at().is_some() {
         return PanelContent::Alarm;
     }
-    let line = way.connection.as_ref();
-    match (&way.status, line) {
+    let account = way.account.as_deref();
+    match (&way.status, account) {
         (ConnectionStatus::Connecting(attempt), _) => {
             PanelContent::Attempt(attempt.purpose, attempt.state())
         }
         (ConnectionStatus::Up(connection), _) => PanelContent::Up {
-            user: line.map(|line| line.remote_user.clone()).unwrap_or_default(),
+            user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             connection: connection.clone(),
         },
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
@@ -143,12 +143,13 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> PanelC
         (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
             PanelContent::NotReady("First create or import your key above.")
         }
-        (ConnectionStatus::Down, Some(line)) => {
-            let (problem, said) = line.problem.split_once("\n\n").unwrap_or((&line.problem, ""));
+        (ConnectionStatus::Down, Some(account)) => {
+            let (problem, said) =
+                account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
             PanelContent::Down {
                 problem: problem.to_owned(),
                 said: said.to_owned(),
-                again: line.connected_at().is_some(),
+                again: account.connected_at.is_some(),
                 needs: what_to_have_ready(known.site.login.preferred_factors()),
             }
         }

@@ -52,7 +52,7 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let spots = compose_target::list_targets(&context, &me).await?;
-    let wanted = spots.iter().find(|spot| spot.cluster.slug == ask.cluster);
+    let wanted = spots.iter().find(|spot| spot.cluster().slug == ask.cluster);
     let spot = wanted.or(spots.first()).cloned();
     let (mut run, mut prepare, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     let (mut groups, mut own) = (Vec::new(), Vec::new());
@@ -123,7 +123,7 @@ async fn load_saved_cards(
 fn build_card(recipe: &Recipe, address: &str, spot: &ComposeTarget) -> RecipeCard {
     let icon = if recipe.icon.is_empty() { "jobs" } else { recipe.icon.as_str() };
     RecipeCard {
-        href: format!("/compose/{}/{address}", spot.cluster.slug),
+        href: format!("/compose/{}/{address}", spot.cluster().slug),
         title: recipe.title.clone(),
         summary: recipe.summary.clone(),
         icon: icon.to_owned(),

@@ -4,36 +4,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::discovered_facts::FolderKind;
-use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
-use crate::domain::{ConnectionRole, PersonId};
+use crate::cluster::{ClusterAccount, ConnectionStatus, DiscoveredFacts};
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::recipes::context::{AvailableGpu, ComposeContext};
 use crate::sites::Site;
 use crate::store::clusters::Cluster;
-use crate::store::{self, Store};
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
 /// A cluster to compose for.
 #[derive(Clone)]
 pub struct ComposeTarget {
-    pub cluster: Arc<Cluster>,
+    pub account: Arc<ClusterAccount>,
     /// What forms know of it.
     pub compose_context: Arc<ComposeContext>,
     /// Whether the connection stands.
     pub is_connected: bool,
-    /// Whether anything was learnt of the person's place there yet.
-    pub has_discovered: bool,
 }
 
-/// What is noted of someone's clusters, until anything is written.
-pub type ComposeTargetCache = store::StoreCache<PersonId, Vec<ComposeTargetProfile>>;
+impl ComposeTarget {
+    pub fn cluster(&self) -> &Cluster {
+        self.account.cluster()
+    }
 
-/// What is noted of a cluster.
-pub struct ComposeTargetProfile {
-    cluster: Arc<Cluster>,
-    compose_context: Arc<ComposeContext>,
-    has_discovered: bool,
+    /// Whether anything was learnt of the person's place there yet.
+    pub fn has_discovered(&self) -> bool {
+        let facts = &self.account.discovered;
+        facts.home.is_some() || !facts.partitions.is_empty()
+    }
 }
 
 /// All of them, connected ones first.
@@ -41,52 +38,17 @@ pub async fn list_targets(
     context: &RequestContext,
     me: &CurrentPerson,
 ) -> Result<Vec<ComposeTarget>, AppError> {
-    let person = me.0.person.id;
     let app = &context.app;
-    let noted = context
-        .pages
-        .compose_targets
-        .get_or_load(&app.store, &person, async || load_profiles(&app.store, person).await)
-        .await?;
-    let spot = |one: &ComposeTargetProfile| {
-        let status = app
-            .connections
-            .status(ClusterAccountId { person, cluster: one.cluster.id }.connection_key());
-        ComposeTarget {
-            cluster: one.cluster.clone(),
-            compose_context: one.compose_context.clone(),
-            is_connected: matches!(status, ConnectionStatus::Up(_)),
-            has_discovered: one.has_discovered,
-        }
-    };
-    let mut found: Vec<ComposeTarget> = noted.iter().map(spot).collect();
-    found.sort_by_key(|spot| !spot.is_connected);
-    Ok(found)
-}
-
-async fn load_profiles(
-    store: &Store,
-    person: PersonId,
-) -> Result<Vec<ComposeTargetProfile>, store::StoreError> {
-    let mut db = store.read().await?;
-    let mut found = Vec::new();
-    for line in store::connections::list_for_person(&mut db, person).await? {
-        let key = line.key();
-        if key.role != ConnectionRole::Login {
-            continue;
-        }
-        let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
-        if row.retired_at().is_some() {
-            continue;
-        }
-        let known = ClusterProfile::load(&mut db, row.clone()).await?;
-        let learnt: DiscoveredFacts = serde_json::from_str(&line.discovered).unwrap_or_default();
-        found.push(ComposeTargetProfile {
-            cluster: Arc::new(row),
-            has_discovered: learnt.home.is_some() || !learnt.partitions.is_empty(),
-            compose_context: Arc::new(build_compose_context(known.site, learnt)),
-        });
-    }
+    let accounts = app.cluster_accounts.list(me.0.person.id).await?;
+    let in_use = accounts.iter().filter(|account| account.cluster().retired_at().is_none());
+    let mut found: Vec<ComposeTarget> = in_use
+        .map(|account| ComposeTarget {
+            compose_context: Arc::new(build_compose_context(account)),
+            is_connected: matches!(account.status(&app.connections), ConnectionStatus::Up(_)),
+            account: account.clone(),
+        })
+        .collect();
+    found.sort_by_key(|target| !target.is_connected);
     Ok(found)
 }
 
@@ -96,25 +58,25 @@ pub async fn find_target(
     slug: &str,
 ) -> Result<ComposeTarget, AppError> {
     let found = list_targets(context, me).await?;
-    found.into_iter().find(|spot| spot.cluster.slug == slug).ok_or(AppError::NotFound)
+    found.into_iter().find(|spot| spot.cluster().slug == slug).ok_or(AppError::NotFound)
 }
 
-fn build_compose_context(site: Site, learnt: DiscoveredFacts) -> ComposeContext {
-    let gpus = list_gpus(&site, &learnt);
+fn build_compose_context(account: &ClusterAccount) -> ComposeContext {
+    let (site, facts) = (account.site(), &account.discovered);
     // One more than the highest number that a task may have; ours begin with 0.
-    let max_array = match (site.jobs.max_array, learnt.max_array_size) {
+    let max_array = match (site.jobs.max_array, facts.max_array_size) {
         (Some(said), Some(told)) => Some(said.min(told)),
         (said, told) => said.or(told),
     };
     ComposeContext {
-        user: learnt.user.clone().unwrap_or_default(),
-        folders: path_variables(&learnt),
-        accounts: learnt.accounts,
-        partitions: learnt.partitions,
-        gpus,
+        user: facts.user.clone().unwrap_or_default(),
+        folders: path_variables(facts),
+        accounts: facts.accounts.clone(),
+        partitions: facts.partitions.clone(),
+        gpus: list_gpus(site, facts),
         max_array,
-        keeps_comments: learnt.keeps_comments,
-        site: Arc::new(site),
+        keeps_comments: facts.keeps_comments,
+        site: site.clone(),
     }
 }
 

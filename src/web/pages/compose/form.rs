@@ -7,7 +7,6 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::entropy;
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW};
 use crate::recipes::request::RequestField;
@@ -92,7 +91,7 @@ pub async fn get(
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
     let mut filled = initial_values(&chosen, &spot)?;
-    fill_last_account(&context, &me, &spot, &chosen, &mut filled).await?;
+    fill_last_account(&context, &spot, &chosen, &mut filled).await?;
     // Links may bring answers along: they are shown like typed ones, and nothing happens by itself.
     let given = JobFormValues::parse(ask.rest.into_iter().collect());
     filled.answers.extend(given.answers);
@@ -116,7 +115,6 @@ pub fn initial_values(
 /// Whoever has several projects mostly goes on with the one they used last.
 async fn fill_last_account(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
     chosen: &ChosenRecipe,
     filled: &mut JobFormValues,
@@ -128,8 +126,7 @@ async fn fill_last_account(
     let Some(question) = question.filter(|one| !chosen.form.locked.contains(&one.key)) else {
         return Ok(());
     };
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
-    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
     let last = picture.records.values().max_by_key(|record| record.job.submitted);
     let accounts = &spot.compose_context.accounts;
     let used = last.and_then(|record| {
@@ -177,15 +174,15 @@ pub async fn build_page(
         .edited
         .as_ref()
         .map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
-    let told = load_reported_cost(context, me, spot).await?;
+    let told = load_reported_cost(context, spot).await?;
     let panel = build_panel(chosen, filled, spot, &job, told.as_ref());
     let mut problems = if shown.was_sent { job.problems.clone() } else { Vec::new() };
     problems.extend(shown.problems);
     let wrong = build_todos(chosen, &problems);
     let others = compose_target::list_targets(context, me).await?.into_iter();
     let others = others
-        .filter(|other| other.cluster.id != spot.cluster.id)
-        .map(|other| (other.cluster.slug.clone(), other.cluster.title.clone()))
+        .filter(|other| other.cluster().id != spot.cluster().id)
+        .map(|other| (other.cluster().slug.clone(), other.cluster().title.clone()))
         .collect();
     let answer = |key: &str| filled.answers.get(key).cloned().unwrap_or_default();
     let questions = || chosen.form.questions();
@@ -217,7 +214,7 @@ pub async fn build_page(
         can_read: chosen.form.bare,
         notice: shown.notice,
         wrong,
-        recent: list_open_jobs(context, me, spot).await?,
+        recent: list_open_jobs(context, spot).await?,
         sizes,
         older: chosen.version.zip(chosen.newest.clone()),
         panel,
@@ -227,11 +224,9 @@ pub async fn build_page(
 /// Jobs that run or wait, the newest first.
 async fn list_open_jobs(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
 ) -> Result<Vec<(u64, String)>, AppError> {
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
-    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
     let open = picture.records.values().filter(|record| !record.is_over);
     let mut jobs: Vec<(u64, String)> =
         open.map(|record| (record.job.id.number, record.job.name.clone())).collect();

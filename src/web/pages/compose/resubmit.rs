@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::auth::Permission;
+use crate::cluster::ClusterAccountId;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
+use crate::jobs::JobRecord;
 use crate::jobs::submissions::{Submission, SubmissionState};
-use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::question::QuestionKind;
 use crate::recipes::request::RequestField;
@@ -76,7 +77,7 @@ pub async fn show_job(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
-    let key = found.queue_key(&me);
+    let key = found.queue.account.id;
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let number = i64::try_from(found.id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;

@@ -4,9 +4,9 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
+use crate::cluster::ClusterAccountId;
 use crate::error::AppError;
 use crate::explain::right_size::right_size;
-use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::compose;
 use crate::recipes::form::FormAnswers;
 use crate::store;
@@ -56,7 +56,7 @@ pub async fn get(
     me.may(Permission::UseClusters)?;
     let spot = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
+    let key = spot.account.id;
     let (answers, mut numbers) = find_earlier_runs(&context, key, &chosen, &spot, ask.job).await?;
     numbers.truncate(MAX_RUNS);
     let runs = if numbers.is_empty() {

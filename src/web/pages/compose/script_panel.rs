@@ -5,7 +5,6 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::{ComposeProblem, ComposedJob};
 use crate::sites::cost::CostReport;
 use crate::web::HandlerResult;
@@ -83,7 +82,7 @@ pub async fn preview(
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
     let filled = JobFormValues::parse(fields);
     let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
-    let told = load_reported_cost(&context, &me, &spot).await?;
+    let told = load_reported_cost(&context, &spot).await?;
     respond(&ScriptPanelFragment {
         panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()),
     })
@@ -92,11 +91,9 @@ pub async fn preview(
 /// What the site last told of what projects have left.
 pub async fn load_reported_cost(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
 ) -> Result<Option<CostReport>, AppError> {
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
-    Ok(context.app.queue_monitor.snapshot(key).await?.resources.cost.clone())
+    Ok(context.app.queue_monitor.snapshot(spot.account.id).await?.resources.cost.clone())
 }
 
 /// The panel of a form as it is.
@@ -150,7 +147,7 @@ pub fn build_panel(
         }
     });
     ScriptPanel {
-        base: format!("/compose/{}/{}", spot.cluster.slug, chosen.address),
+        base: format!("/compose/{}/{}", spot.cluster().slug, chosen.address),
         lines,
         changes: changes.collect(),
         is_editing: job.edited.is_some(),

@@ -9,7 +9,6 @@ use crate::clock::UnixTime;
 use crate::cluster::estimate::estimate_starts;
 use crate::explain::alternatives::{alternatives, compare_starts, start_words};
 use crate::explain::sbatch;
-use crate::jobs::ClusterAccountId;
 use crate::recipes::compose::{ComposedJob, compose};
 use crate::recipes::request::RequestField;
 use crate::recipes::requirements::unmet_requirement;
@@ -69,7 +68,7 @@ pub async fn post(
     let now = context.app.clock.now();
     let mut answer = StartEstimateFragment {
         base: format!("/compose/{slug}/{address}"),
-        cluster: spot.cluster.title.clone(),
+        cluster: spot.cluster().title.clone(),
         unfinished: !job.problems.is_empty(),
         problem: String::new(),
         start: None,
@@ -83,14 +82,13 @@ pub async fn post(
     }
     let others = estimate_elsewhere(&context, &me, &chosen, &filled, &spot, now);
     let ((), others) =
-        tokio::join!(estimate_here(&context, &me, &chosen, &spot, &job, &mut answer), others);
+        tokio::join!(estimate_here(&context, &chosen, &spot, &job, &mut answer), others);
     answer.elsewhere = others;
     respond(&answer)
 }
 
 async fn estimate_here(
     context: &RequestContext,
-    me: &CurrentPerson,
     chosen: &ChosenRecipe,
     spot: &ComposeTarget,
     job: &ComposedJob,
@@ -100,7 +98,7 @@ async fn estimate_here(
     let tried = alternatives(&request, &spot.compose_context);
     let mut variants = vec![Vec::new()];
     variants.extend(tried.iter().map(|one| one.args.clone()));
-    let mut answers = match ask_cluster(context, me, spot, &job.final_script(), &variants).await {
+    let mut answers = match ask_cluster(context, spot, &job.final_script(), &variants).await {
         Ok(answers) => answers.into_iter(),
         Err(problem) => {
             answer.problem = problem;
@@ -130,17 +128,12 @@ async fn estimate_here(
 
 async fn ask_cluster(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
     script: &str,
     variants: &[Vec<String>],
 ) -> Result<Vec<test_only::TestOnlyAnswer>, String> {
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
-    let line = context
-        .app
-        .connections
-        .connection(key.connection_key())
-        .map_err(|error| error.to_string())?;
+    let line = spot.account.connection(&context.app.connections);
+    let line = line.map_err(|error| error.to_string())?;
     estimate_starts(&line, script, variants).await.map_err(|error| error.to_string())
 }
 
@@ -156,7 +149,7 @@ async fn estimate_elsewhere(
     let Ok(spots) = compose_target::list_targets(context, me).await else { return Vec::new() };
     let others = spots
         .into_iter()
-        .filter(|spot| spot.is_connected && spot.cluster.id != here.cluster.id)
+        .filter(|spot| spot.is_connected && spot.cluster().id != here.cluster().id)
         .filter(|spot| unmet_requirement(&chosen.recipe, &spot.compose_context).is_none())
         .take(MAX_OTHER_CLUSTERS);
     let asked = others.map(async |spot| {
@@ -177,12 +170,11 @@ async fn estimate_elsewhere(
         if !job.problems.is_empty() {
             return None;
         }
-        let answer =
-            ask_cluster(context, me, &spot, &job.build_script(), &[Vec::new()]).await.ok()?;
+        let answer = ask_cluster(context, &spot, &job.build_script(), &[Vec::new()]).await.ok()?;
         let sentence = start_words(now, answer.first()?)?;
         Some(OtherClusterStartRow {
-            title: spot.cluster.title.clone(),
-            href: format!("/compose/{}/{}", spot.cluster.slug, chosen.address),
+            title: spot.cluster().title.clone(),
+            href: format!("/compose/{}/{}", spot.cluster().slug, chosen.address),
             sentence,
         })
     });

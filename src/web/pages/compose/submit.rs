@@ -87,7 +87,7 @@ fn build_submit_request(
     let hash = hash[..8].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     Ok(SubmitRequest {
         person: me.0.person.id,
-        cluster: spot.cluster.id,
+        cluster: spot.cluster().id,
         form_token: format!("{}:{hash}", filled.nonce.chars().take(64).collect::<String>()),
         job_name: read_request(&script).name.unwrap_or_else(|| "job".to_owned()),
         folders: required_folders(&script),

@@ -1,11 +1,9 @@
 //! The clusters on which someone can have a dashboard, and why not on the others.
 
-use crate::cluster::DiscoveredFacts;
-use crate::cluster::folders::PathVariables;
+use crate::cluster::ClusterAccountId;
 use crate::dashboards::{DEFAULT_RUN_MINUTES, DashboardKind, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::store::connections::ConnectionKey;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -32,7 +30,7 @@ pub async fn list_clusters(
     let lines = store::connections::list_for_person(&mut db, me.0.person.id).await?;
     let mut others = Vec::new();
     for cluster in store::clusters::list(&mut db).await? {
-        let is_known = spots.iter().any(|spot| spot.cluster.id == cluster.id);
+        let is_known = spots.iter().any(|spot| spot.account.id.cluster == cluster.id);
         if is_known || cluster.retired_at().is_some() {
             continue;
         }
@@ -49,41 +47,14 @@ pub async fn list_clusters(
     Ok((spots, others))
 }
 
-/// Someone's place on a cluster, as far as dashboards need it.
-pub struct DashboardClusterContext {
-    /// Which line leads there.
-    pub key: ConnectionKey,
-    /// What was learnt there.
-    pub discovered: DiscoveredFacts,
-    /// The names of their folders.
-    pub folder_names: PathVariables,
-}
-
-impl DashboardClusterContext {
-    /// Reads it; nothing is asked of the cluster.
-    pub async fn load(
-        context: &RequestContext,
-        me: &CurrentPerson,
-        spot: &ComposeTarget,
-    ) -> Result<Self, AppError> {
-        let key =
-            ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id }.connection_key();
-        let line = store::connections::get(&mut *context.app.store.read().await?, key).await?;
-        let learnt: DiscoveredFacts =
-            line.and_then(|line| serde_json::from_str(&line.discovered).ok()).unwrap_or_default();
-        Ok(Self { key, folder_names: PathVariables::from_facts(&learnt), discovered: learnt })
-    }
-}
-
 /// What earlier dashboards there showed, the latest first.
 pub async fn recent_folders(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
     kind: DashboardKind,
 ) -> Result<Vec<String>, AppError> {
     let mut db = context.app.store.read().await?;
-    let (person, cluster) = (me.0.person.id, spot.cluster.id);
+    let ClusterAccountId { person, cluster } = spot.account.id;
     let all =
         store::dashboards::list_recent_places(&mut db, person, cluster, kind.as_str()).await?;
     let mut found: Vec<String> = Vec::new();
@@ -98,11 +69,9 @@ pub async fn recent_folders(
 /// The project that the person's last job was charged to, if they have several.
 pub async fn last_used_account(
     context: &RequestContext,
-    me: &CurrentPerson,
     spot: &ComposeTarget,
 ) -> Result<String, AppError> {
-    let key = ClusterAccountId { person: me.0.person.id, cluster: spot.cluster.id };
-    let picture = context.app.queue_monitor.snapshot(key).await?;
+    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
     let last = picture.records.values().max_by_key(|record| record.job.submitted);
     let accounts = &spot.compose_context.accounts;
     let used = last.and_then(|record| {

@@ -7,6 +7,7 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::cluster::dashboard_folders::{DashboardFolderKind, DashboardFolders};
+use crate::cluster::folders::PathVariables;
 use crate::dashboards::DashboardKind;
 use crate::error::AppError;
 use crate::ssh::RunCommandError;
@@ -15,7 +16,7 @@ use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::compose::form_values::FormFields;
-use crate::web::pages::dashboards::choose_cluster::{self, DashboardClusterContext};
+use crate::web::pages::dashboards::choose_cluster;
 
 /// Nobody waits longer for suggestions.
 const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
@@ -42,15 +43,16 @@ pub async fn get(
     let first = |name: &str| Vec::into_iter(all(name)).next().unwrap_or_default();
     let kind: DashboardKind = first("kind").parse().map_err(|_| AppError::NotFound)?;
     let spot = compose_target::find_target(&context, &me, &first("cluster")).await?;
-    let ground = DashboardClusterContext::load(&context, &me, &spot).await?;
+    let (account, names) = (&spot.account, PathVariables::from_facts(&spot.account.discovered));
     let sort = match kind {
         DashboardKind::TensorBoard => DashboardFolderKind::EventFiles,
         DashboardKind::Mlflow => DashboardFolderKind::MlflowRuns,
     };
     let app = &context.app;
     let looking = async {
-        let line = app.connections.connection(ground.key)?;
-        app.dashboard_folders.find(&line, ground.key, &ground.discovered, sort).await
+        let line = account.connection(&app.connections)?;
+        let key = account.id.connection_key();
+        app.dashboard_folders.find(&line, key, &account.discovered, sort).await
     };
     let looked = tokio::time::timeout(SUGGESTIONS_TIMEOUT, looking)
         .await
@@ -61,8 +63,8 @@ pub async fn get(
     };
     // What stands on the form already is not offered again.
     let mut known: Vec<String> = all("place");
-    known = known.iter().filter_map(|place| ground.folder_names.expand(place)).collect();
-    known.extend(choose_cluster::recent_folders(&context, &me, &spot, kind).await?);
+    known = known.iter().filter_map(|place| names.expand(place)).collect();
+    known.extend(choose_cluster::recent_folders(&context, &spot, kind).await?);
     let mut found = DashboardFolders::clone(&found);
     found.folders.retain(|place| !known.contains(&place.path));
     respond(&FolderSuggestionsFragment { kind, found: Arc::new(found), trouble })

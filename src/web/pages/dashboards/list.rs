@@ -86,7 +86,7 @@ fn build_row(
     let glance = badge(&standing);
     let DashboardStatus { dashboard: board, run, is_live, .. } = standing;
     // What it costs is known from one's own place there; the owner's may have other prices.
-    let spot = spots.iter().find(|spot| is_mine && spot.cluster.id == board.cluster_id);
+    let spot = spots.iter().find(|spot| is_mine && spot.cluster().id == board.cluster_id);
     let places = board.places();
     DashboardListRow {
         id: board.id,

@@ -2,11 +2,10 @@
 
 use crate::auth::Permission;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::cluster::ConnectionStatus;
+use crate::cluster::{ClusterAccountId, ConnectionStatus};
 use crate::dashboards::{DashboardStatus, owner_of};
 use crate::error::AppError;
 use crate::format;
-use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::store::dashboards::Dashboard;
 use crate::store::dashboards::runs::DashboardRun;
@@ -108,7 +107,7 @@ pub async fn build_live_view(
         waiting_reason: &queue.why,
     };
     let spots = if is_mine { compose_target::list_targets(context, me).await? } else { Vec::new() };
-    let spot = spots.iter().find(|spot| spot.cluster.id == board.cluster_id);
+    let spot = spots.iter().find(|spot| spot.cluster().id == board.cluster_id);
     let is_open = standing.is_open();
     let wake = WakePermission::load(context, me, standing, is_down).await?;
     let has_stop = run.as_ref().is_some_and(|run| !run.stop.is_empty());

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use crate::auth::Permission;
+use crate::cluster::folders::PathVariables;
 use crate::dashboards::new_dashboard::MAX_FOLDERS;
 use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
 use crate::error::AppError;
@@ -17,9 +18,7 @@ use crate::web::http::page_frame::{
 use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
-use crate::web::pages::dashboards::choose_cluster::{
-    self, DashboardClusterContext, UnavailableCluster,
-};
+use crate::web::pages::dashboards::choose_cluster::{self, UnavailableCluster};
 use crate::web::pages::dashboards::{cost, dashboard_path, minute_choices, to_app_error};
 
 /// No more of what was typed is shown again.
@@ -128,20 +127,20 @@ pub async fn post(
         return respond(&build_page(&context, &me, asked, FormErrors::default()).await?);
     }
     let (spots, _) = choose_cluster::list_clusters(&context, &me).await?;
-    let Some(spot) = spots.iter().find(|spot| spot.cluster.slug == asked.cluster) else {
+    let Some(spot) = spots.iter().find(|spot| spot.cluster().slug == asked.cluster) else {
         let problems = FormErrors::single("cluster", "Choose one of your clusters.");
         return respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?);
     };
-    let ground = DashboardClusterContext::load(&context, &me, spot).await?;
+    let names = PathVariables::from_facts(&spot.account.discovered);
     let mut problems = FormErrors::default();
     let minutes = parse_minutes(&asked, spot, &mut problems);
     let account = parse_account(&asked, spot, &mut problems);
     let wish = NewDashboard {
         person: me.0.person.id,
-        cluster: spot.cluster.id,
+        cluster: spot.cluster().id,
         kind: asked.kind,
         title: asked.title.clone(),
-        places: resolve_paths(&asked.places, &ground),
+        places: resolve_paths(&asked.places, &names),
         minutes,
         account,
         form: asked.nonce.clone(),
@@ -169,10 +168,10 @@ fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), A
 }
 
 /// The full paths, each once. One that begins with a variable that is not known stays as it is, and is refused.
-fn resolve_paths(places: &[String], ground: &DashboardClusterContext) -> Vec<String> {
+fn resolve_paths(places: &[String], names: &PathVariables) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for place in places {
-        let path = ground.folder_names.expand(place).unwrap_or_else(|| place.clone());
+        let path = names.expand(place).unwrap_or_else(|| place.clone());
         let path = match path.trim_end_matches('/') {
             "" => path,
             bare => bare.to_owned(),
@@ -214,7 +213,7 @@ async fn build_page(
     problems: FormErrors,
 ) -> Result<NewDashboardPage, AppError> {
     let (spots, others) = choose_cluster::list_clusters(context, me).await?;
-    let wanted = spots.iter().find(|spot| spot.cluster.slug == asked.cluster);
+    let wanted = spots.iter().find(|spot| spot.cluster().slug == asked.cluster);
     let spot = wanted.or(spots.first()).cloned();
     let mut page = NewDashboardPage {
         page: PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards),
@@ -239,7 +238,7 @@ async fn build_page(
     page.minutes = minute_choices(most, least, minutes);
     let account = match page.form.account.clone() {
         Some(account) => account,
-        None => choose_cluster::last_used_account(context, me, &spot).await?,
+        None => choose_cluster::last_used_account(context, &spot).await?,
     };
     page.accounts = account_choices(&spot, &account);
     page.cost = cost::cost_text(
@@ -248,8 +247,8 @@ async fn build_page(
         &account,
         &spot.compose_context,
     );
-    let recent = choose_cluster::recent_folders(context, me, &spot, page.form.kind).await?;
-    let names = DashboardClusterContext::load(context, me, &spot).await?.folder_names;
+    let recent = choose_cluster::recent_folders(context, &spot, page.form.kind).await?;
+    let names = PathVariables::from_facts(&spot.account.discovered);
     let is_chosen = |path: &String| page.form.places.contains(path);
     page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
     // What is ticked among the recent ones needs no field; what a link brings is written as forms like it.
@@ -270,7 +269,7 @@ async fn build_page(
 /// Where folders that could be shown are asked for; what is chosen already is not offered again.
 fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("cluster", &spot.cluster.slug).append_pair("kind", asked.kind.as_str());
+    query.append_pair("cluster", &spot.cluster().slug).append_pair("kind", asked.kind.as_str());
     for place in &asked.places {
         query.append_pair("place", place);
     }

@@ -15,9 +15,9 @@ pub use self::priority::{find_priority_path, get as priority};
 use self::storage::{ProjectFolder, ProjectStorageUsage};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
+use crate::cluster::ClusterAccountId;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::sites::cost::AccountCost;
 use crate::store;
 use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
@@ -129,7 +129,7 @@ async fn load_accounts_by_cluster<'a>(
     let mut places = cluster_queues::list_cluster_queues(context, me).await?;
     let mut found = Vec::new();
     for ((_, cluster), accounts) in by_cluster {
-        let at = places.iter().position(|place| place.cluster.id == cluster);
+        let at = places.iter().position(|place| place.cluster().id == cluster);
         let mut place = at.map(|at| places.swap_remove(at));
         if let Some(place) = &mut place {
             let key = ClusterAccountId { person: me.0.person.id, cluster };
@@ -180,8 +180,8 @@ async fn build_cluster_summary(
     let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
     let now = context.app.clock.now();
     cards.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
-    cards.uses_fair_share = place.uses_fair_share;
-    if place.uses_fair_share {
+    cards.uses_fair_share = place.account.uses_fair_share();
+    if place.account.uses_fair_share() {
         cards.fair_shares = load_fair_share_cards(context, me, place, &facts, now).await?;
         cards.fair_shares_at = standing.shares_at.map(UnixTime);
     }
@@ -199,7 +199,7 @@ async fn build_cluster_summary(
     if let Some(queue) = &place.snapshot.group {
         cards.demand = cards::build_demand_cards(&queue.jobs, &facts, now);
         cards.queue_at = queue.seen;
-        cards.partial = match (place.hides_jobs, queue.is_cut) {
+        cards.partial = match (place.hides_jobs(), queue.is_cut) {
             (true, _) => {
                 "This cluster shows people only their own jobs, so those of others are missing here."
             }

@@ -107,7 +107,7 @@ impl HomeJobSummary {
             many: places.len() > 1,
             seen: places
                 .iter()
-                .filter_map(|place| Some((place.cluster.title.clone(), place.seen()?)))
+                .filter_map(|place| Some((place.cluster().title.clone(), place.seen()?)))
                 .collect(),
             stale: places.iter().filter_map(staleness).collect(),
             since,
@@ -123,7 +123,7 @@ impl HomeJobSummary {
 
 fn staleness(place: &ClusterQueue) -> Option<(String, String)> {
     let stale = place.stale()?;
-    let slug = if stale.can_reconnect { place.cluster.slug.clone() } else { String::new() };
+    let slug = if stale.can_reconnect { place.cluster().slug.clone() } else { String::new() };
     Some((stale.sentence, slug))
 }
 
@@ -162,8 +162,8 @@ impl EndedJobs<'_> {
             task: job.id.task.map_or(-1, i64::from),
             name: job.name.clone(),
             state: job.state.slurm_name().to_owned(),
-            slug: self.place.cluster.slug.clone(),
-            cluster: self.place.cluster.title.clone(),
+            slug: self.place.cluster().slug.clone(),
+            cluster: self.place.cluster().title.clone(),
             dashboard_id: None,
             group_id: None,
             text: String::new(),

@@ -90,8 +90,10 @@ impl HomeResources {
     /// Of a place; none where there is nothing to say.
     pub fn from_place(place: &ClusterQueue) -> Option<Self> {
         let standing = &place.snapshot.resources;
-        let accounts =
-            standing.shares.iter().filter(|share| share.user.is_none() && place.uses_fair_share);
+        let accounts = standing
+            .shares
+            .iter()
+            .filter(|share| share.user.is_none() && place.account.uses_fair_share());
         let shares: Vec<FairShareBar> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
         let cost = standing.cost.as_ref();
         let unit = cost.map_or("hours", |cost| cost.unit.as_str());
@@ -103,7 +105,7 @@ impl HomeResources {
         let is_empty = shares.is_empty() && costs.is_empty() && folders.is_empty();
         let nothing = match (is_empty, place.is_connected) {
             (false, _) => "",
-            (true, true) if place.uses_fair_share && standing.shares_at.is_none() => {
+            (true, true) if place.account.uses_fair_share() && standing.shares_at.is_none() => {
                 "The cluster is being asked. This takes a moment."
             }
             (true, true) => return None,
@@ -111,8 +113,8 @@ impl HomeResources {
         };
         let at = |at: Option<i64>| at.map(UnixTime);
         Some(Self {
-            cluster: place.cluster.title.clone(),
-            slug: place.cluster.slug.clone(),
+            cluster: place.cluster().title.clone(),
+            slug: place.cluster().slug.clone(),
             shares,
             shares_at: at(standing.shares_at),
             costs,

@@ -5,7 +5,6 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::format;
-use crate::jobs::ClusterAccountId;
 use crate::jobs::actions::{JobAction, JobActionError, JobActionTarget, MAX_TARGETS};
 use crate::jobs::job_list::record_stage;
 use crate::slurm::array_tasks::ArrayTaskSet;
@@ -143,7 +142,7 @@ fn find_selected_jobs(
     for pick in &asked.picks {
         let (slug, id) = pick.split_once('/').ok_or(AppError::NotFound)?;
         let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
-        let place = places.iter().find(|place| place.cluster.slug == slug);
+        let place = places.iter().find(|place| place.cluster().slug == slug);
         let place = place.ok_or(AppError::NotFound)?;
         let name = find_job_name(place, id).ok_or(AppError::NotFound)?;
         let target = JobActionTarget { id, tasks: tasks.clone() };
@@ -195,7 +194,7 @@ fn show_confirmation(
                 JobStage::Running => "runs",
                 JobStage::Ended => "has ended",
             });
-        let id = format!("{} on {}", one.target.slurm_id(), one.queue.cluster.title);
+        let id = format!("{} on {}", one.target.slurm_id(), one.queue.cluster().title);
         (one.name.clone(), id, state.to_owned())
     });
     respond(&JobActionConfirmPage {
@@ -224,19 +223,19 @@ async fn perform_action(
     let mut outcomes = Vec::new();
     let mut places: Vec<ClusterQueue> = Vec::new();
     for one in &chosen {
-        if !places.iter().any(|place| place.cluster.id == one.queue.cluster.id) {
+        if !places.iter().any(|place| place.cluster().id == one.queue.cluster().id) {
             places.push(one.queue.clone());
         }
     }
     for place in places {
-        let here = |one: &&SelectedJob| one.queue.cluster.id == place.cluster.id;
+        let here = |one: &&SelectedJob| one.queue.cluster().id == place.cluster().id;
         let targets: Vec<JobActionTarget> =
             chosen.iter().filter(here).map(|one| one.target.clone()).collect();
-        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        let key = place.account.id;
         let done = context
             .app
             .queue_monitor
-            .act(key, &actor, asked.verb, targets, &place.cluster.title)
+            .act(key, &actor, asked.verb, targets, &place.cluster().title)
             .await;
         match done {
             Ok(done) => {
@@ -289,8 +288,8 @@ fn build_outcome_row(
     };
     JobActionOutcomeRow {
         name: one.name.clone(),
-        id: format!("{} on {}", one.target.slurm_id(), one.queue.cluster.title),
-        href: format!("/jobs/{}/{}", one.queue.cluster.slug, one.target.id),
+        id: format!("{} on {}", one.target.slurm_id(), one.queue.cluster().title),
+        href: format!("/jobs/{}/{}", one.queue.cluster().slug, one.target.id),
         sentence,
         said,
         kind,

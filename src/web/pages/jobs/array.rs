@@ -66,7 +66,7 @@ pub async fn show_page(
     entry: &JobListItem,
     having: &JobPageQuery,
 ) -> HandlerResult {
-    let sweep = find_sweep(context, me, found).await?;
+    let sweep = find_sweep(context, found).await?;
     let array = build_array_view(context, found, entry, having, sweep.as_ref());
     let title = format!("{} ({})", array.name(), array.row.id);
     respond(&JobArrayPage {
@@ -78,12 +78,11 @@ pub async fn show_page(
 /// The part that renews itself.
 pub async fn show_fragment(
     context: &RequestContext,
-    me: &CurrentPerson,
     found: &FoundJob,
     entry: &JobListItem,
     having: &JobPageQuery,
 ) -> HandlerResult {
-    let sweep = find_sweep(context, me, found).await?;
+    let sweep = find_sweep(context, found).await?;
     respond(&JobArrayFragment {
         array: build_array_view(context, found, entry, having, sweep.as_ref()),
     })
@@ -134,7 +133,7 @@ fn build_array_view(
         next: if page < pages { at(state, page + 1) } else { String::new() },
         page_words: format!("Page {page} of {pages}"),
         part_href: format!("{href}/fragment?state={state}&page={page}"),
-        pick: format!("{}/{}", found.queue.cluster.slug, found.id.number),
+        pick: format!("{}/{}", found.queue.cluster().slug, found.id.number),
         can_act: found.is_own && counts.waiting + counts.running > 0,
         is_own: found.is_own,
         queue: found.queue.clone(),
@@ -159,24 +158,22 @@ fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
 /// What a task tries, in words; empty if it is part of no sweep.
 pub async fn load_sweep_point_label(
     context: &RequestContext,
-    me: &CurrentPerson,
     found: &FoundJob,
     record: &JobRecord,
 ) -> Result<String, AppError> {
-    let sweep = find_sweep(context, me, found).await?;
+    let sweep = find_sweep(context, found).await?;
     Ok(sweep.map(|sweep| sweep_point_label(record, &sweep)).unwrap_or_default())
 }
 
 /// The sweep that an array is, if this portal made it and it is one's own.
 pub async fn find_sweep(
     context: &RequestContext,
-    me: &CurrentPerson,
     found: &FoundJob,
 ) -> Result<Option<Sweep>, AppError> {
     if !found.is_own {
         return Ok(None);
     }
-    let key = found.queue_key(me);
+    let key = found.queue.account.id;
     let number = i64::try_from(found.id.number).unwrap_or(-1);
     let mut db = context.app.store.read().await?;
     let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;

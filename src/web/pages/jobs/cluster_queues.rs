@@ -3,29 +3,16 @@
 use std::sync::Arc;
 
 use crate::clock::UnixTime;
-use crate::cluster::{ConnectionStatus, DiscoveredFacts};
-use crate::domain::ConnectionRole;
+use crate::cluster::{ClusterAccount, ConnectionStatus};
 use crate::error::AppError;
-use crate::jobs::{ClusterAccountId, QueueReadError, QueueSnapshot};
+use crate::jobs::{QueueReadError, QueueSnapshot};
 use crate::store::clusters::Cluster;
-use crate::store::{self};
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// A cluster and what is known of someone's queue there.
+/// Someone on a cluster, and what is known of their queue there.
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that pages ask for one by one")]
 pub struct ClusterQueue {
-    pub cluster: Arc<Cluster>,
-    /// What they can charge jobs to, as Slurm has it.
-    pub accounts: Vec<String>,
-    /// Whether this cluster ranks by fair-share.
-    pub uses_fair_share: bool,
-    /// How long jobs may run in each part of the cluster, in minutes.
-    pub partition_limits: Arc<Vec<(String, u32)>>,
-    /// Whether the cluster hides the jobs of others.
-    pub hides_jobs: bool,
-    /// Whether one may reorder one's own waiting jobs.
-    pub can_reorder: bool,
+    pub account: Arc<ClusterAccount>,
     /// Whether the connection stands.
     pub is_connected: bool,
     /// Whether it is being opened.
@@ -43,12 +30,24 @@ pub struct StaleQueueReason {
 }
 
 impl ClusterQueue {
+    pub fn cluster(&self) -> &Cluster {
+        self.account.cluster()
+    }
+
     /// How long jobs may run in a part of the cluster, in minutes, if there is a limit.
     pub fn partition_limit(&self, partition: &str) -> Option<u32> {
-        self.partition_limits
-            .iter()
-            .find(|(name, _)| name == partition)
-            .map(|(_, minutes)| *minutes)
+        let mut partitions = self.account.discovered.partitions.iter();
+        partitions.find_map(|one| one.time_limit.minutes().filter(|_| one.name == partition))
+    }
+
+    /// Whether the cluster hides the jobs of others.
+    pub fn hides_jobs(&self) -> bool {
+        self.account.discovered.hides_jobs
+    }
+
+    /// Whether one may reorder one's own waiting jobs.
+    pub fn can_reorder(&self) -> bool {
+        self.account.discovered.user_top
     }
 
     /// When the picture was taken.
@@ -58,11 +57,11 @@ impl ClusterQueue {
 
     /// Why the picture is not fresh, if it is not.
     pub fn stale(&self) -> Option<StaleQueueReason> {
-        let title = &self.cluster.title;
+        let title = &self.cluster().title;
         let stale = |sentence: String, said: &str, can_reconnect| {
             Some(StaleQueueReason { sentence, said: said.to_owned(), can_reconnect })
         };
-        if self.cluster.alarm_at().is_some() {
+        if self.cluster().alarm_at().is_some() {
             return stale(
                 format!(
                     "Nothing is asked of {title} until an administrator has looked at its identity."
@@ -119,64 +118,16 @@ pub async fn list_cluster_queues(
     context: &RequestContext,
     me: &CurrentPerson,
 ) -> Result<Vec<ClusterQueue>, AppError> {
-    let person = me.0.person.id;
-    let known = context.pages.cluster_queues.get_or_load(&context.app.store, &person, async || {
-        let mut db = context.app.store.read().await?;
-        let mut found = Vec::new();
-        for line in store::connections::list_for_person(&mut db, person).await? {
-            let key = line.key();
-            if key.role != ConnectionRole::Login {
-                continue;
-            }
-            let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { continue };
-            let learnt: DiscoveredFacts =
-                serde_json::from_str(&line.discovered).unwrap_or_default();
-            let site = crate::cluster::ClusterProfile::load(&mut db, row.clone()).await?.site;
-            found.push(ClusterQueueProfile {
-                cluster: Arc::new(row),
-                accounts: learnt.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect(),
-                uses_fair_share: site.units.fair_share || learnt.uses_fair_share,
-                hides_jobs: learnt.hides_jobs,
-                can_reorder: learnt.user_top,
-                partition_limits: Arc::new(
-                    learnt
-                        .partitions
-                        .iter()
-                        .filter_map(|one| Some((one.name.clone(), one.time_limit.minutes()?)))
-                        .collect(),
-                ),
-            });
-        }
-        Ok::<_, store::StoreError>(found)
-    });
+    let app = &context.app;
     let mut places = Vec::new();
-    for one in known.await?.iter() {
-        let key = ClusterAccountId { person, cluster: one.cluster.id };
-        let status = context.app.connections.status(key.connection_key());
+    for account in app.cluster_accounts.list(me.0.person.id).await?.iter() {
+        let status = account.status(&app.connections);
         places.push(ClusterQueue {
-            cluster: one.cluster.clone(),
-            accounts: one.accounts.clone(),
-            uses_fair_share: one.uses_fair_share,
-            hides_jobs: one.hides_jobs,
-            can_reorder: one.can_reorder,
-            partition_limits: one.partition_limits.clone(),
             is_connected: matches!(status, ConnectionStatus::Up(_)),
             is_connecting: matches!(status, ConnectionStatus::Connecting(_)),
-            snapshot: context.app.queue_monitor.snapshot(key).await?,
+            snapshot: app.queue_monitor.snapshot(account.id).await?,
+            account: account.clone(),
         });
     }
     Ok(places)
-}
-
-/// What is noted of someone's places, until anything is written.
-pub type ClusterQueueCache = store::StoreCache<crate::domain::PersonId, Vec<ClusterQueueProfile>>;
-
-/// What is noted of a place.
-pub struct ClusterQueueProfile {
-    cluster: Arc<Cluster>,
-    accounts: Vec<String>,
-    uses_fair_share: bool,
-    hides_jobs: bool,
-    can_reorder: bool,
-    partition_limits: Arc<Vec<(String, u32)>>,
 }

@@ -29,7 +29,7 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
-    let (file, _) = find_output_file(&context, &me, &found, &wish.stream).await?;
+    let (file, _) = find_output_file(&context, &found, &wish.stream).await?;
     let outputs = context.app.job_outputs.clone();
     let first = outputs.read_piece(&file, 0, 0, CHUNK_BYTES).await;
     let first = first.map_err(|error| {

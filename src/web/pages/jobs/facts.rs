@@ -21,7 +21,7 @@ pub fn build_job_facts(
     let all = [
         ("Number", job.id.to_string()),
         ("Point of the sweep", point.to_owned()),
-        ("Cluster", found.queue.cluster.title.clone()),
+        ("Cluster", found.queue.cluster().title.clone()),
         ("Whose", if found.is_own { String::new() } else { job.user.clone() }),
         ("Account", job.account.clone()),
         ("Part of the cluster", job.partition.clone()),

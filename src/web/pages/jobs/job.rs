@@ -124,7 +124,7 @@ pub async fn get(
         return array::show_page(&context, &me, &found, entry, &having).await;
     }
     let record = found.require_job()?.clone();
-    let sheet = context.app.job_details.get_cached(found.queue_key(&me), &record).await?;
+    let sheet = context.app.job_details.get_cached(found.queue.account.id, &record).await?;
     let mut live = build_live_view(&context, &me, found, &record, sheet).await?;
     live.is_first = true;
     let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
@@ -145,7 +145,7 @@ pub async fn get_fragment(
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
     if let JobOrArray::Array(entry) = &found.job_or_array {
-        return array::show_fragment(&context, &me, &found, entry, &having).await;
+        return array::show_fragment(&context, &found, entry, &having).await;
     }
     let live = load_fresh_view(&context, &me, found).await?;
     if live.mark == having.mark {
@@ -172,7 +172,7 @@ async fn load_fresh_view(
     me: &CurrentPerson,
     found: FoundJob,
 ) -> Result<JobLiveView, AppError> {
-    let key = found.queue_key(me);
+    let key = found.queue.account.id;
     let record = found.require_job()?.clone();
     let papers = &context.app.job_details;
     let asking = async {
@@ -211,13 +211,13 @@ async fn build_live_view(
         store::jobs::list_events(&mut db, record.id).await?
     };
     let point = match record.job.id.task {
-        Some(_) => array::load_sweep_point_label(context, me, &found, record).await?,
+        Some(_) => array::load_sweep_point_label(context, &found, record).await?,
         None => String::new(),
     };
     let job = &record.job;
     let priority = match record_stage(record) {
         JobStage::Pending if found.is_own => {
-            fair_share::find_priority_path(context, me, found.queue.cluster.id, &job.account)
+            fair_share::find_priority_path(context, me, found.queue.cluster().id, &job.account)
                 .await?
         }
         _ => String::new(),
@@ -255,14 +255,14 @@ async fn build_live_view(
     last_lines.reverse();
     let mut live = JobLiveView {
         href: found.href(),
-        pick: format!("{}/{}", found.queue.cluster.slug, job.id),
+        pick: format!("{}/{}", found.queue.cluster().slug, job.id),
         array: job
             .id
             .task
-            .map(|_| format!("/jobs/{}/{}", found.queue.cluster.slug, job.id.number))
+            .map(|_| format!("/jobs/{}/{}", found.queue.cluster().slug, job.id.number))
             .unwrap_or_default(),
         actions: if found.is_own {
-            available_actions(record, found.queue.can_reorder)
+            available_actions(record, found.queue.can_reorder())
         } else {
             Vec::new()
         },

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::error::AppError;
+use crate::jobs::JobRecord;
 use crate::jobs::job_list::{self, JobListItem, record_stage};
 use crate::jobs::output::JobPhase;
-use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -32,10 +32,6 @@ pub enum JobOrArray {
 }
 
 impl FoundJob {
-    pub fn queue_key(&self, me: &CurrentPerson) -> ClusterAccountId {
-        ClusterAccountId { person: me.0.person.id, cluster: self.queue.cluster.id }
-    }
-
     /// The job; an array is another page.
     pub fn require_job(&self) -> Result<&Arc<JobRecord>, AppError> {
         match &self.job_or_array {
@@ -45,7 +41,7 @@ impl FoundJob {
     }
 
     pub fn href(&self) -> String {
-        format!("/jobs/{}/{}", self.queue.cluster.slug, self.id)
+        format!("/jobs/{}/{}", self.queue.cluster().slug, self.id)
     }
 }
 
@@ -69,11 +65,10 @@ pub async fn find_job(
 ) -> Result<FoundJob, AppError> {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let places = list_cluster_queues(context, me).await?;
-    let place = places.into_iter().find(|place| place.cluster.slug == slug);
+    let place = places.into_iter().find(|place| place.cluster().slug == slug);
     let mut place = place.ok_or(AppError::NotFound)?;
-    let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
-    place.snapshot = context.app.queue_monitor.view(key, false).await?;
-    let own = find_own(context, key, &place, id).await?;
+    place.snapshot = context.app.queue_monitor.view(place.account.id, false).await?;
+    let own = find_own(context, &place, id).await?;
     let is_own = own.is_some();
     let what = own.or_else(|| find_in_group(&place, id)).ok_or(AppError::NotFound)?;
     Ok(FoundJob { queue: place, id, job_or_array: what, is_own })
@@ -81,10 +76,10 @@ pub async fn find_job(
 
 async fn find_own(
     context: &RequestContext,
-    key: ClusterAccountId,
     place: &ClusterQueue,
     id: JobId,
 ) -> Result<Option<JobOrArray>, AppError> {
+    let key = place.account.id;
     if let Some(record) = place.snapshot.records.get(&id).filter(|one| one.job.tasks.is_none()) {
         return Ok(Some(JobOrArray::Job(record.clone())));
     }

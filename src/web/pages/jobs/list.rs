@@ -9,8 +9,8 @@ use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::explain::waiting::WaitKind;
 use crate::format;
+use crate::jobs::JobRecord;
 use crate::jobs::job_list::{JobCounts, JobListItem};
-use crate::jobs::{ClusterAccountId, JobRecord};
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
@@ -68,7 +68,7 @@ impl JobList {
 
     /// Whether any of the clusters lets people reorder their jobs.
     fn can_reorder(&self) -> bool {
-        self.queues.iter().any(|place| place.can_reorder)
+        self.queues.iter().any(ClusterQueue::can_reorder)
     }
 
     fn sum(&self) -> String {
@@ -110,7 +110,7 @@ pub async fn get(
     let list = load_list(&context, &me, view).await?;
     let chosen = list.selected_columns.clone();
     let mut accounts: Vec<String> =
-        list.queues.iter().flat_map(|place| place.accounts.iter().cloned()).collect();
+        list.queues.iter().flat_map(|place| place.account.slurm_accounts()).collect();
     accounts.sort();
     accounts.dedup();
     let tab = |whose: JobScope, label| (list.view.with_scope(whose), label, list.scope == whose);
@@ -148,7 +148,7 @@ async fn load_list(
     let whose = view.scope();
     let mut places = list_cluster_queues(context, me).await?;
     for place in &mut places {
-        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
+        let key = place.account.id;
         place.snapshot = context.app.queue_monitor.view(key, whose == JobScope::Group).await?;
     }
     let mut db = context.app.store.read().await?;
@@ -289,9 +289,9 @@ impl JobList {
         me: &CurrentPerson,
     ) -> Result<(), AppError> {
         let now = context.app.clock.now();
-        let cluster = self.queues.iter().find(|place| place.cluster.slug == self.view.cluster);
+        let cluster = self.queues.iter().find(|place| place.cluster().slug == self.view.cluster);
         let search = JobHistorySearch {
-            cluster: cluster.map_or(0, |place| place.cluster.id.0),
+            cluster: cluster.map_or(0, |place| place.cluster().id.0),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
             text: self.view.search_text(),
@@ -306,7 +306,7 @@ impl JobList {
         let records =
             rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
         let rows = records.filter_map(|(cluster, record)| {
-            let place = self.queues.iter().find(|place| place.cluster.id.0 == cluster)?;
+            let place = self.queues.iter().find(|place| place.cluster().id.0 == cluster)?;
             Some(row_builder(place, now, "").record_row(&record, false))
         });
         self.rows = rows.collect();
@@ -324,8 +324,8 @@ impl JobList {
         self.chips = states.into_iter().map(chip).collect();
         let known = |place: &ClusterQueue| {
             Some((
-                place.cluster.slug.clone(),
-                place.cluster.title.clone(),
+                place.cluster().slug.clone(),
+                place.cluster().title.clone(),
                 place.snapshot.history_from?,
             ))
         };
@@ -341,7 +341,7 @@ impl JobList {
 
     fn selected_queues(&self) -> Vec<ClusterQueue> {
         let wanted = |place: &&ClusterQueue| {
-            self.view.cluster.is_empty() || place.cluster.slug == self.view.cluster
+            self.view.cluster.is_empty() || place.cluster().slug == self.view.cluster
         };
         self.queues.iter().filter(wanted).cloned().collect()
     }
@@ -358,10 +358,10 @@ fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
 /// What all rows of a place have in common.
 pub fn row_builder<'a>(place: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
     JobRowBuilder {
-        cluster: &place.cluster,
+        cluster: place.cluster(),
         snapshot: &place.snapshot,
         now,
-        uses_fair_share: place.uses_fair_share,
+        uses_fair_share: place.account.uses_fair_share(),
         open,
         own_waiting: place.snapshot.waiting_count(),
     }

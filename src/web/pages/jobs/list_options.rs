@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::error::AppError;
-use crate::jobs::ClusterAccountId;
 use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
@@ -48,8 +47,7 @@ pub async fn refresh(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     for place in list_cluster_queues(&context, &me).await? {
-        let key = ClusterAccountId { person: me.0.person.id, cluster: place.cluster.id };
-        context.app.queue_monitor.refresh_soon(key).await?;
+        context.app.queue_monitor.refresh_soon(place.account.id).await?;
     }
     Ok(see_other(safe_list_path(&form.back)).into_response())
 }
@@ -67,9 +65,8 @@ pub async fn load_older(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let places = list_cluster_queues(&context, &me).await?;
-    let place = places.iter().find(|place| place.cluster.slug == form.cluster);
-    let cluster = place.ok_or(AppError::NotFound)?.cluster.id;
-    context.app.queue_monitor.request_history(ClusterAccountId { person: me.0.person.id, cluster });
+    let place = places.iter().find(|place| place.cluster().slug == form.cluster);
+    context.app.queue_monitor.request_history(place.ok_or(AppError::NotFound)?.account.id);
     Ok(flash::redirect(context, "/jobs?view=history", FlashMessage::OlderJobsAsked))
 }
 

@@ -98,7 +98,7 @@ pub async fn get(
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
     let name = found.require_job()?.job.name.clone();
-    let log = load_viewer(&context, &me, &found, &wish).await?;
+    let log = load_viewer(&context, &found, &wish).await?;
     if context.is_fragment {
         return respond(&OutputFragment { log });
     }
@@ -119,7 +119,7 @@ pub async fn get_new_lines(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
-    let mut log = load_viewer(&context, &me, &found, &wish).await?;
+    let mut log = load_viewer(&context, &found, &wish).await?;
     let shown = &log.shown;
     if shown.generation != wish.generation {
         // Another file, or one that began anew: the whole viewer is replaced.
@@ -143,7 +143,7 @@ pub async fn get_earlier_lines(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
-    let (file, _) = find_output_file(&context, &me, &found, &wish.stream).await?;
+    let (file, _) = find_output_file(&context, &found, &wish.stream).await?;
     // No file is longer; the cluster's shell counts no further.
     let end = wish.end.min(1 << 60);
     let gone = "This part of the file is not there any more.";
@@ -175,12 +175,11 @@ fn before_href(href: &str, stream: &str, end: u64, back: u64) -> String {
 /// Which file is meant: what Slurm told of the job, never what an address says. The paper is asked for if need be.
 pub async fn find_output_file(
     context: &RequestContext,
-    me: &CurrentPerson,
     found: &FoundJob,
     stream: &str,
 ) -> Result<(OutputKey, (bool, bool)), AppError> {
     let record = found.require_job()?;
-    let key = found.queue_key(me);
+    let key = found.queue.account.id;
     let mut sheet = context.app.job_details.get_cached(key, record).await?;
     if sheet.details.stdout.is_empty() && record_stage(record) != JobStage::Pending {
         sheet = context.app.job_details.get_fresh(key, record).await?;
@@ -193,7 +192,6 @@ pub async fn find_output_file(
 
 async fn load_viewer(
     context: &RequestContext,
-    me: &CurrentPerson,
     found: &FoundJob,
     wish: &OutputQuery,
 ) -> Result<OutputViewer, AppError> {
@@ -206,7 +204,7 @@ async fn load_viewer(
         JobStage::Running => true,
         JobStage::Ended => has_run || !record.job.node_list.is_empty(),
     };
-    let (file, (is_split, paths_told)) = find_output_file(context, me, found, &wish.stream).await?;
+    let (file, (is_split, paths_told)) = find_output_file(context, found, &wish.stream).await?;
     let life = life_stage(context, record);
     let shown = if has_begun && !file.path.is_empty() {
         context.app.job_outputs.follow(&file, life).await

@@ -3,11 +3,10 @@
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::cluster::ConnectionStatus;
+use crate::cluster::{ClusterAccountId, ConnectionStatus};
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
-use crate::jobs::ClusterAccountId;
 use crate::jobs::submissions::{Submission, SubmissionState};
 use crate::slurm::job::JobId;
 use crate::store;

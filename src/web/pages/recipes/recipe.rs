@@ -62,10 +62,9 @@ pub async fn get(
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
     };
-    let places = compose_target::list_targets(&context, &me)
-        .await?
-        .into_iter()
-        .map(|spot| (format!("/compose/{}/r{id}", spot.cluster.slug), spot.cluster.title.clone()));
+    let places = compose_target::list_targets(&context, &me).await?.into_iter().map(|spot| {
+        (format!("/compose/{}/r{id}", spot.cluster().slug), spot.cluster().title.clone())
+    });
     let may_publish =
         |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
     let groups = me.0.memberships.iter();

@@ -110,7 +110,7 @@ pub async fn storage_csv(
     let known = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
     for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(place) = place else { continue };
-        let (standing, slug) = (&place.snapshot.resources, &place.cluster.slug);
+        let (standing, slug) = (&place.snapshot.resources, &place.cluster().slug);
         let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
         for one in storage::group_quotas(&standing.places, &facts) {
             text.push_str(&format_row(&[
@@ -128,7 +128,7 @@ pub async fn storage_csv(
         for one in
             people.filter(|row| facts.iter().any(|one| storage::is_account_name(&row.project, one)))
         {
-            let person = view.people.get(&(place.cluster.id, one.user.clone()));
+            let person = view.people.get(&(place.cluster().id, one.user.clone()));
             text.push_str(&format_row(&[
                 slug.clone(),
                 one.project.clone(),

@@ -167,9 +167,9 @@ fn build_cluster_priority(
         return ranks;
     };
     ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
-    ranks.uses_fair_share = place.uses_fair_share;
+    ranks.uses_fair_share = place.account.uses_fair_share();
     ranks.seen = place.snapshot.seen;
-    if place.uses_fair_share {
+    if place.account.uses_fair_share() {
         let standing = &place.snapshot.resources;
         ranks.fair_shares_at = standing.shares_at.map(UnixTime);
         for one in facts {
@@ -196,7 +196,7 @@ fn build_cluster_priority(
         .collect();
     let most = waiting.iter().map(|(_, factors)| total_points(factors)).max().unwrap_or(0);
     ranks.more = waiting.len().saturating_sub(MAX_JOBS);
-    let slug = &place.cluster.slug;
+    let slug = &place.cluster().slug;
     let drawn = waiting.iter().take(MAX_JOBS).map(|(record, factors)| {
         let job = &record.job;
         let label = format!("{} {}", job.id, job.name).trim_end().to_owned();

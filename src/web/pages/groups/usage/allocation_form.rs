@@ -62,9 +62,9 @@ pub fn account_options(
     let of = |offer: &GroupAccountOption| {
         let theirs = offer.accounts.iter().filter(|(_, is_chosen)| *is_chosen);
         let option = |(name, _): &(String, bool)| {
-            let value = format!("{}/{name}", offer.slug);
+            let value = format!("{}/{name}", offer.profile.row.slug);
             let is_typed = value == form.account;
-            (value, format!("{name} on {}", offer.title), is_typed)
+            (value, format!("{name} on {}", offer.profile.row.title), is_typed)
         };
         theirs.map(option).collect::<Vec<_>>()
     };
@@ -91,7 +91,7 @@ pub fn unit_options(
     let mut titles: Vec<&str> = offers
         .iter()
         .filter(|offer| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen))
-        .filter_map(|offer| SiteUnit::from_site(&offer.site).map(SiteUnit::title))
+        .filter_map(|offer| SiteUnit::from_site(&offer.profile.site).map(SiteUnit::title))
         .collect();
     titles.sort_unstable();
     titles.dedup();
@@ -115,8 +115,12 @@ pub fn find_offered_account(
     value: &str,
 ) -> Option<(ClusterId, String)> {
     let (slug, name) = value.split_once('/')?;
-    let offer = offers.iter().find(|offer| offer.slug == slug)?;
-    offer.accounts.iter().any(|(known, _)| known == name).then(|| (offer.cluster, name.to_owned()))
+    let offer = offers.iter().find(|offer| offer.profile.row.slug == slug)?;
+    offer
+        .accounts
+        .iter()
+        .any(|(known, _)| known == name)
+        .then(|| (offer.profile.row.id, name.to_owned()))
 }
 
 /// The part of the form that a problem is about.

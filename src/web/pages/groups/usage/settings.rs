@@ -219,8 +219,8 @@ async fn render_page(
     let site_unit = |id: ClusterId| {
         offers
             .iter()
-            .find(|offer| offer.cluster == id)
-            .and_then(|offer| SiteUnit::from_site(&offer.site))
+            .find(|offer| offer.profile.row.id == id)
+            .and_then(|offer| SiteUnit::from_site(&offer.profile.site))
     };
     let granted = allocations.iter().map(|one| {
         let counted = AllocationUnit::parse(&one.unit).unwrap_or(AllocationUnit::ALL[0]);
@@ -247,9 +247,10 @@ async fn render_page(
     let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
-        let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.site.units.period);
+        let period =
+            first.map_or(SiteAllocationPeriod::None, |offer| offer.profile.site.units.period);
         let (begins, ends) = allocation_period(period, today);
-        let site = first.and_then(|offer| SiteUnit::from_site(&offer.site));
+        let site = first.and_then(|offer| SiteUnit::from_site(&offer.profile.site));
         let usual = if site.is_some() { "site-hours" } else { "core-hours" };
         AllocationForm {
             unit: usual.to_owned(),
@@ -285,7 +286,8 @@ async fn render_page(
 
 fn account_choices(offer: &GroupAccountOption) -> UsageAccountChoices {
     let accounts = offer.accounts.iter();
-    let accounts = accounts
-        .map(|(name, is_chosen)| (format!("{}/{name}", offer.slug), name.clone(), *is_chosen));
-    UsageAccountChoices { title: offer.title.clone(), accounts: accounts.collect() }
+    let accounts = accounts.map(|(name, is_chosen)| {
+        (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen)
+    });
+    UsageAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
 }
