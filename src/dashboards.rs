@@ -18,6 +18,7 @@ mod launch;
 pub mod new_dashboard;
 pub mod read_only;
 mod reconciler;
+mod run_end;
 mod service;
 
 pub use access::{DashboardAccessError, DashboardPass, DashboardViewer};

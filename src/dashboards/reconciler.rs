@@ -9,9 +9,7 @@ use tokio::time::MissedTickBehavior;
 use super::connect::ReachOutcome;
 use super::job_report::DashboardStage;
 use super::service::{Dashboards, lock, queue_key};
-use crate::auth::activity::Actor;
 use crate::clock::UnixTime;
-use crate::cluster::job_actions::{JobAction, JobActionTarget};
 use crate::domain::{DashboardId, DashboardRunId};
 use crate::jobs::JobRecord;
 use crate::jobs::submissions::{Submission, SubmissionState as Sent};
@@ -27,8 +25,6 @@ const FAST_RETRY: Duration = Duration::from_secs(3);
 const SLOW_RETRY: Duration = Duration::from_secs(10);
 /// After so many tries without news, or in the queue for longer, it is asked less often.
 const FAST_RETRY_COUNT: u32 = 20;
-/// A wish to cancel a job is repeated after this long, should it not have been heard.
-const CANCEL_RETRY: Duration = Duration::from_secs(20);
 /// That someone looked is written down at most this often, in seconds.
 const USED_SAVE_INTERVAL_S: i64 = 60;
 /// A job that the queue does not know after this many seconds is gone.
@@ -40,8 +36,8 @@ const CLOCK_SKEW_S: i64 = 300;
 /// When a run is tried next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DashboardRunRetry {
-    next_reach: Option<(Instant, u32)>,
-    last_cancel: Option<Instant>,
+    pub(super) next_reach: Option<(Instant, u32)>,
+    pub(super) last_cancel: Option<Instant>,
 }
 
 impl Dashboards {
@@ -273,7 +269,7 @@ impl Dashboards {
     }
 
     /// What led through a connection that is gone leads nowhere.
-    async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
+    pub(super) async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
         if self.live(board.id).is_some_and(|live| live.run == run.id) {
             self.set_live(board.id, None).await;
             self.notify_watchers(board.id);
@@ -327,44 +323,6 @@ impl Dashboards {
         Ok(())
     }
 
-    async fn stop_run(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        why: &str,
-    ) -> Result<(), StoreError> {
-        let mut tx = self.0.core.store.write().await?;
-        runs::request_stop(&mut tx, run.id, why).await?;
-        store::commit(tx).await?;
-        self.notify_changed(board.id);
-        Ok(())
-    }
-
-    /// Asks Slurm to cancel the job of a run that is to end; again if nothing came of it.
-    async fn cancel_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
-        let now = Instant::now();
-        {
-            let mut tries = lock(&self.0.retries);
-            let entry = tries
-                .entry(run.id)
-                .or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
-            if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY)
-            {
-                return;
-            }
-            entry.last_cancel = Some(now);
-        }
-        self.set_unreachable(board, run).await;
-        let actor = Actor::portal();
-        let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
-        let queues = &self.0.queues;
-        let asked =
-            queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
-        if let Err(error) = asked {
-            tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
-        }
-    }
-
     async fn save_run_state(
         &self,
         run: &DashboardRun,
@@ -375,46 +333,6 @@ impl Dashboards {
         runs::set_state(&mut tx, run.id, state, told).await?;
         store::commit(tx).await?;
         self.notify_changed(run.dashboard_id);
-        Ok(())
-    }
-
-    /// Its job is over: why?
-    async fn end_by_job_state(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        record: &JobRecord,
-    ) -> Result<(), StoreError> {
-        let job = record.job.state;
-        let was_ready = run.ready_at().is_some();
-        let end = match (run.stop.as_str(), job) {
-            ("idle", _) => "idle",
-            ("replaced", _) => "replaced",
-            ("person" | "removed", _) => "stopped",
-            (_, JobState::Timeout) => "time",
-            (_, JobState::Cancelled) => "cancelled",
-            (_, JobState::NodeFail | JobState::BootFail) => "node",
-            (_, JobState::OutOfMemory) => "memory",
-            (_, JobState::Completed) if was_ready => "time",
-            _ => "failed",
-        };
-        self.end_run(board, run, end, &run.message).await
-    }
-
-    /// It has ended, or never began.
-    pub(super) async fn end_run(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        end: &str,
-        message: &str,
-    ) -> Result<(), StoreError> {
-        let mut tx = self.0.core.store.write().await?;
-        runs::mark_over(&mut tx, run.id, end, message, self.0.core.clock.now()).await?;
-        store::commit(tx).await?;
-        self.set_unreachable(board, run).await;
-        lock(&self.0.last_used).remove(&run.id);
-        self.notify_changed(board.id);
         Ok(())
     }
 }

@@ -7,15 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::is_recent;
-use crate::clock::UnixTime;
+pub use snapshot::{JobPhase, OutputKey, OutputKind, OutputSnapshot};
+
+use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
-use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::entropy;
-use crate::logs::findings::{self, LogFindings};
+use crate::logs::findings;
 use crate::logs::terminal::{self, RenderedLog};
 use crate::ssh::{CallUrgency, ClusterConnection, RunCommandError};
+
+mod snapshot;
 
 /// So much of a file is read at a time.
 pub const CHUNK_BYTES: u32 = 256 * 1024;
@@ -31,67 +34,6 @@ const MAX_INTERVAL: Duration = Duration::from_secs(15);
 const COPY_TTL: Duration = Duration::from_mins(3);
 /// So many copies are kept at most.
 const MAX_COPIES: usize = 200;
-
-/// Which file, over whose connection.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OutputKey {
-    pub queue: ClusterAccountId,
-    pub path: String,
-}
-
-/// What kind of thing was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OutputKind {
-    #[default]
-    Unread,
-    Text,
-    /// Something that is no text.
-    Binary,
-    Missing,
-    /// Not even its folder.
-    NoFolder,
-    /// It may not be read.
-    Denied,
-    /// A device, a folder, a pipe.
-    NotAFile,
-}
-
-/// The end of a file, ready to be shown.
-#[derive(Debug, Clone, Default)]
-pub struct OutputSnapshot {
-    pub kind: OutputKind,
-    /// How many bytes come before what is shown.
-    pub base: u64,
-    /// How long the file is.
-    pub size: u64,
-    /// How far it has been read.
-    pub end: u64,
-    /// When it was last written.
-    pub modified: Option<UnixTime>,
-    /// When it was last looked at.
-    pub read_at: Option<UnixTime>,
-    /// Changes when the lines are counted anew.
-    pub generation: u64,
-    /// What a terminal would show.
-    pub rendered: Arc<RenderedLog>,
-    /// The errors in it.
-    pub findings: Arc<LogFindings>,
-    /// Whether nothing more will come.
-    pub is_final: bool,
-    /// Why the last look gave nothing, in words.
-    pub trouble: Option<String>,
-}
-
-/// How much of the job's life is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobPhase {
-    /// It may still write.
-    Ongoing,
-    /// It ended a moment ago: the last words may be on their way.
-    JustEnded,
-    /// It ended long ago.
-    Ended,
-}
 
 #[derive(Default)]
 struct OutputCopy {

@@ -73,9 +73,9 @@ pub fn portal_router(state: PortalState) -> Router {
         )
         .route("/clusters/{slug}/file", post(clusters::admin::update_from_file))
         .route("/clusters/{slug}/export", get(clusters::admin::export))
-        .route("/clusters/{slug}/retire", post(clusters::admin::retire))
-        .route("/clusters/{slug}/restore", post(clusters::admin::restore))
-        .route("/clusters/{slug}/remove", post(clusters::admin::remove))
+        .route("/clusters/{slug}/retire", post(clusters::retirement::retire))
+        .route("/clusters/{slug}/restore", post(clusters::retirement::restore))
+        .route("/clusters/{slug}/remove", post(clusters::retirement::remove))
         .route(
             "/clusters/{slug}/host-keys",
             get(clusters::host_keys::get).post(clusters::host_keys::pin_keys),

@@ -17,6 +17,7 @@ mod connect_steps;
 pub mod host_keys;
 pub mod list;
 mod panel;
+pub mod retirement;
 mod settings_form;
 
 /// The cluster with this short name.

@@ -2,6 +2,7 @@
 
 pub(in crate::web) mod submissions;
 
+mod action_buttons;
 pub mod actions;
 mod array;
 pub mod cluster_queues;

@@ -1,4 +1,4 @@
-//! Adding, changing and retiring clusters, for administrators.
+//! Adding and changing clusters, for administrators.
 
 use std::sync::Arc;
 
@@ -243,64 +243,6 @@ async fn save_settings(
             )
         }
     }
-}
-
-/// Takes a cluster out of use.
-pub async fn retire(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    context
-        .app
-        .connections
-        .set_retired(&me.actor(&context), &known, true)
-        .await
-        .map_err(to_app_error)?;
-    Ok(flash::redirect(
-        context,
-        &format!("{}/settings", cluster_path(&slug)),
-        FlashMessage::ClusterRetired,
-    ))
-}
-
-/// Takes a cluster back into use.
-pub async fn restore(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    context
-        .app
-        .connections
-        .set_retired(&me.actor(&context), &known, false)
-        .await
-        .map_err(to_app_error)?;
-    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::ClusterRestored))
-}
-
-/// Forgets a cluster that is out of use.
-pub async fn remove(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    if known.row.retired_at().is_none() {
-        return Err(AppError::NotFound);
-    }
-    context
-        .app
-        .connections
-        .remove_cluster(&me.actor(&context), &known)
-        .await
-        .map_err(to_app_error)?;
-    Ok(flash::redirect(context, "/clusters", FlashMessage::ClusterRemoved))
 }
 
 /// The description as a file.

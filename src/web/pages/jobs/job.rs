@@ -17,7 +17,7 @@ use crate::explain::efficiency::{
     EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
 };
 use crate::explain::verdict::{EndedJob, JobVerdict, SuggestedOption, VerdictTone, verdict};
-use crate::explain::waiting::{WaitKind, can_never_start};
+use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::output::OutputKey;
@@ -30,6 +30,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share;
+use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::facts::build_job_facts;
@@ -71,12 +72,6 @@ pub struct JobPageQuery {
     mark: u64,
     pub state: String,
     pub page: usize,
-}
-
-pub struct JobActionButton {
-    verb: &'static str,
-    label: &'static str,
-    kind: &'static str,
 }
 
 /// Everything that the page says of the job.
@@ -284,29 +279,6 @@ async fn build_live_view(
     };
     live.mark = content_hash(&live);
     Ok(live)
-}
-
-/// What fits its state.
-fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
-    let deed = |verb, label, kind| JobActionButton { verb, label, kind };
-    match record_stage(record) {
-        JobStage::Pending if can_never_start(&record.job.reason) => {
-            vec![deed("cancel", "Cancel", "secondary")]
-        }
-        JobStage::Pending if record.job.reason.contains("Held") => {
-            vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
-        }
-        JobStage::Pending => {
-            let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
-            let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
-            top.into_iter().chain(rest).collect()
-        }
-        JobStage::Running => vec![
-            deed("requeue", "Put back into the queue", "secondary"),
-            deed("cancel", "Cancel", "secondary"),
-        ],
-        JobStage::Ended => Vec::new(),
-    }
 }
 
 /// What the rank of a waiting job is made of, the most first.

@@ -1,0 +1,96 @@
+//! How a run ends: on someone's wish, because nobody looks, or because its job is over.
+
+use std::time::{Duration, Instant};
+
+use super::reconciler::DashboardRunRetry;
+use super::service::{Dashboards, lock, queue_key};
+use crate::auth::activity::Actor;
+use crate::cluster::job_actions::{JobAction, JobActionTarget};
+use crate::jobs::JobRecord;
+use crate::slurm::job::{JobId, JobState};
+use crate::store::dashboards::Dashboard;
+use crate::store::dashboards::runs::{self, DashboardRun};
+use crate::store::{self, StoreError};
+
+/// Cancelling a job is asked for again after this long, should nothing have come of it.
+const CANCEL_RETRY: Duration = Duration::from_secs(20);
+
+impl Dashboards {
+    pub(super) async fn stop_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.core.store.write().await?;
+        runs::request_stop(&mut tx, run.id, why).await?;
+        store::commit(tx).await?;
+        self.notify_changed(board.id);
+        Ok(())
+    }
+
+    /// Asks Slurm to cancel the job of a run that is to end; again if nothing came of it.
+    pub(super) async fn cancel_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
+        let now = Instant::now();
+        {
+            let mut tries = lock(&self.0.retries);
+            let entry = tries
+                .entry(run.id)
+                .or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
+            if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY)
+            {
+                return;
+            }
+            entry.last_cancel = Some(now);
+        }
+        self.set_unreachable(board, run).await;
+        let actor = Actor::portal();
+        let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
+        let queues = &self.0.queues;
+        let asked =
+            queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
+        if let Err(error) = asked {
+            tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
+        }
+    }
+
+    /// Its job is over: why?
+    pub(super) async fn end_by_job_state(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        record: &JobRecord,
+    ) -> Result<(), StoreError> {
+        let job = record.job.state;
+        let was_ready = run.ready_at().is_some();
+        let end = match (run.stop.as_str(), job) {
+            ("idle", _) => "idle",
+            ("replaced", _) => "replaced",
+            ("person" | "removed", _) => "stopped",
+            (_, JobState::Timeout) => "time",
+            (_, JobState::Cancelled) => "cancelled",
+            (_, JobState::NodeFail | JobState::BootFail) => "node",
+            (_, JobState::OutOfMemory) => "memory",
+            (_, JobState::Completed) if was_ready => "time",
+            _ => "failed",
+        };
+        self.end_run(board, run, end, &run.message).await
+    }
+
+    /// It has ended, or never began.
+    pub(super) async fn end_run(
+        &self,
+        board: &Dashboard,
+        run: &DashboardRun,
+        end: &str,
+        message: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.0.core.store.write().await?;
+        runs::mark_over(&mut tx, run.id, end, message, self.0.core.clock.now()).await?;
+        store::commit(tx).await?;
+        self.set_unreachable(board, run).await;
+        lock(&self.0.last_used).remove(&run.id);
+        self.notify_changed(board.id);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! What can be done to a job, as buttons of its page.
+
+use crate::explain::waiting::can_never_start;
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::record_stage;
+use crate::slurm::job::JobStage;
+
+pub struct JobActionButton {
+    pub verb: &'static str,
+    pub label: &'static str,
+    pub kind: &'static str,
+}
+
+/// What fits its state.
+pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
+    let deed = |verb, label, kind| JobActionButton { verb, label, kind };
+    match record_stage(record) {
+        JobStage::Pending if can_never_start(&record.job.reason) => {
+            vec![deed("cancel", "Cancel", "secondary")]
+        }
+        JobStage::Pending if record.job.reason.contains("Held") => {
+            vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
+        }
+        JobStage::Pending => {
+            let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
+            let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
+            top.into_iter().chain(rest).collect()
+        }
+        JobStage::Running => vec![
+            deed("requeue", "Put back into the queue", "secondary"),
+            deed("cancel", "Cancel", "secondary"),
+        ],
+        JobStage::Ended => Vec::new(),
+    }
+}
