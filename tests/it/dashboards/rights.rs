@@ -29,7 +29,7 @@ async fn world() -> World {
 
 const FORM: &[(&str, &str)] =
     &[("title", "Mine now"), ("label", "x"), ("days", "7"), ("wakes", "3"), ("group", "")];
-const DEEDS: [&str; 7] = ["start", "wake", "extend", "stop", "remove", "settings", "links"];
+const DEEDS: [&str; 7] = ["start", "wake", "extend", "stop", "remove", "settings", "guest-links"];
 
 impl World {
     /// For this person there is no such dashboard, wherever they ask.
@@ -172,7 +172,7 @@ async fn events_reach_everyone_who_may_see_the_dashboard() {
     for stream in [&mut owner, &mut member] {
         let told = stream.chunk().await.unwrap().unwrap();
         let told = String::from_utf8_lossy(&told).into_owned();
-        assert!(told.contains("event: boards"), "{told}");
+        assert!(told.contains("event: dashboards"), "{told}");
     }
     tokio::select! {
         biased;
