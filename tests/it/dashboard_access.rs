@@ -425,8 +425,9 @@ async fn group_members_see_shared_dashboards_read_only() {
     // Woken: it runs as its owner, as often as they allowed.
     boards.wake(&bob, id).await.unwrap();
     // It can be reached a moment before that is written down.
-    let is_ready =
-        |now: &DashboardStatus| now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready);
+    let is_ready = |now: &DashboardStatus| {
+        now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready)
+    };
     let now = wait_for(&portal, id, "ready again", |now| is_ready(now) || !now.is_open()).await;
     let run = now.run.unwrap();
     assert_eq!((run.state, run.woken_by_name.as_deref()), (DashboardRunState::Ready, Some("bob")));
